@@ -1,0 +1,56 @@
+# What a newcomer types.  Works with GNU make 3.81 (macOS) and newer; another Python: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV ?= .venv
+RUN = $(VENV)/bin/python
+PIP = $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+DEMO_READY = $(VENV)/.ready-demo
+TEST_READY = $(VENV)/.ready-test
+
+.PHONY: help demo test notebooks lint format clean
+
+help:
+	@echo "make demo       run three loops on a real local model and compare them (about 6 minutes, 1.1 GB once)"
+	@echo "make test       run all tests, with the network forbidden"
+	@echo "make notebooks  execute the notebooks on recorded results"
+	@echo "make lint       format check, linter, types"
+	@echo "make format     apply the format"
+	@echo "make clean      remove .venv and what tools left (not the models, not runs/)"
+
+demo: $(DEMO_READY)
+	@$(VENV)/bin/rlm-loop demo
+
+test: $(TEST_READY)
+	@$(VENV)/bin/rlm-loop models pull smollm2-135m
+	$(RUN) -m pytest
+
+notebooks: $(TEST_READY)
+	$(RUN) tests/run_notebooks.py notebooks
+
+lint: $(TEST_READY)
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/basedpyright
+
+format: $(TEST_READY)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: Python 3.11 or newer is needed, $(PYTHON) is not (or is not there): make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing what the demo needs into $(VENV) ..."
+	@$(PIP) -e ".[local,studies,suites]"
+	@touch $@
+
+$(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing what the tests need into $(VENV) ..."
+	@$(PIP) -e ".[local,studies,suites,notebooks,dev]"
+	@touch $@ $(DEMO_READY)

@@ -1,0 +1,85 @@
+"""What the harness itself costs: milliseconds a turn, the model excluded.
+
+    python benchmarks/harness_time.py [--turns 20] [--times 7] [--json FILE]
+
+A scripted model answers at once, so everything that is measured is ours: prompt, budget, ledger, trace, reading
+the reply, the action, and its way back.  The action is a trivial cell (`ToolLoopAgent`), a trivial cell through a
+tool call (`LeanAgent`, `ReActAgent`).  Starting the REPL is not in a turn and is reported on its own.  Each figure is the median of the runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, Outcome, ReActAgent, ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+
+
+def replies(turns: int, write: Callable[[int], str], last: str) -> list[str]:
+    return [*(write(i) for i in range(turns - 1)), last]
+
+
+def code(i: int) -> str:
+    return f"```python\nx = {i}\nprint(x)\n```"
+
+
+def call(i: int) -> str:
+    return json.dumps({"name": "python", "arguments": {"code": f"x = {i}\nprint(x)"}})
+
+
+def react(i: int) -> str:
+    return f'Thought: step {i}.\nAction: python\nAction Input: {{"code": "x = {i}\\nprint(x)"}}'
+
+
+ARMS: dict[str, tuple[Any, Callable[[int], str], str]] = {
+    "ToolLoopAgent": (ToolLoopAgent, code, "```python\nfinal_answer = x\n```"),
+    "LeanAgent": (LeanAgent, call, '{"name": "final_answer", "arguments": {"answer": 1}}'),
+    "ReActAgent": (ReActAgent, react, 'Thought: done.\nAction: finish\nAction Input: {"answer": 1}'),
+}
+
+
+def measure(name: str, turns: int, trace: Path | None) -> dict[str, float]:
+    """Seconds of one run: of a middle turn (median, mean) and of everything outside the turns."""
+    kind, write, last = ARMS[name]
+    model = ScriptedModel(replies(turns, write, last), name="local:scripted")
+    begin = time.perf_counter()
+    outcome: Outcome = kind(model=model, budget=Budget(steps=None, tool_failures=None)).run("Count.", trace=trace)
+    whole = time.perf_counter() - begin
+    if outcome.steps != turns or outcome.stop != "answered":
+        raise SystemExit(f"{name}: {outcome.stop} after {outcome.steps} of {turns} turns ({outcome.reason})")
+    each = [turn.seconds for turn in outcome.turns[1:]]  # the first turn starts the REPL
+    return {"median": statistics.median(each), "mean": statistics.mean(each), "outside": whole - sum(each)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--turns", type=int, default=20, help="turns of a run (default 20, the default limit of steps)")
+    parser.add_argument("--times", type=int, default=7, help="runs of each (default 7, plus one that is not counted)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args()
+    rows: dict[str, dict[str, float]] = {}
+    print(f"{options.turns} turns a run, {options.times} runs; milliseconds")
+    print(f"{'':<32}{'a turn (median)':>16}{'a turn (mean)':>16}{'start and end':>16}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ARMS:
+            for kept in (False, True):
+                file = Path(folder) / f"{name}.jsonl" if kept else None
+                runs = [measure(name, options.turns, file) for _ in range(options.times + 1)][1:]
+                row = {key: 1000 * statistics.median(r[key] for r in runs) for key in runs[0]}
+                label = f"{name}{', trace on disk' if kept else ''}"
+                rows[label] = row
+                print(f"{label:<32}{row['median']:>16.2f}{row['mean']:>16.2f}{row['outside']:>16.1f}")
+    if options.json:
+        options.json.write_text(json.dumps({"python": sys.version.split()[0], "ms": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The candidate wordings.  One idea a text; the shortest first."""
+
+from __future__ import annotations
+
+from rlm_loop.dialects import wording
+
+CODE = {
+    "c1-seed": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. "
+        "Compute, do not guess. When you know the answer, set the variable final_answer in a code block."
+    ),
+    "c2-think-print-check": (
+        "Solve the task in a persistent Python REPL. Think in one or two sentences, then write one ```python block; "
+        "you get its output. Print the result and check it against the task. When it is right, set the variable "
+        "final_answer in a ```python block."
+    ),
+    "c3-two-steps": (
+        "You have a persistent Python REPL. First write one ```python block that prints the result. You get its output. "
+        "Check it: fix errors in another block. Then set the variable final_answer in a block of its own."
+    ),
+    "c4-print-last": (
+        "Write one ```python block per reply. It runs in a persistent REPL and you see what it prints. Compute and "
+        "print; do not guess. Once the printed result answers the task, reply with a block that sets final_answer."
+    ),
+    "c5-steps-and-library": (
+        "Solve the task step by step in a persistent Python REPL. Each reply: one sentence of thought and one ```python "
+        "block, using only the standard library unless told otherwise; you get its output. Print intermediate results "
+        "and check them. If there is an error, fix it. When the result is right, set final_answer in a ```python block."
+    ),
+}
+
+CALLS = {
+    "t1-seed": (
+        'Solve the task with tool calls, one JSON object {"name": ..., "arguments": {...}} per reply. '
+        "Compute, do not guess. When you know the answer call final_answer."
+    ),
+    "t2-print": (
+        'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
+        "the result; do not guess. When the printed result answers the task, call final_answer with it."
+    ),
+    "t3-first-then": (
+        'Each reply is one tool call, a JSON object {"name": ..., "arguments": {...}} and nothing else. First call '
+        "python with code that prints the result. Then call final_answer with what was printed."
+    ),
+}
+
+REACT = {
+    "r1-json-input": wording.REACT_TEMPLATE,
+    "r2-bare-code": (
+        "Answer the question with the tools below. Use this format, one step per reply:\n"
+        "Thought: what to do next\n"
+        "Action: one of the tools\n"
+        "Action Input: its arguments as JSON\n"
+        "Then you get\n"
+        "Observation: the result\n"
+        "When the result answers the question:\n"
+        "Thought: I know the answer\n"
+        "Action: finish\n"
+        'Action Input: {"answer": ...}'
+    ),
+}

@@ -1,0 +1,60 @@
+"""Small agent loops side by side: what each costs in tokens, and what each resolves.
+
+    >>> from rlm_loop import ToolLoopAgent
+    >>> outcome = ToolLoopAgent(model="local").run("What is 17 to the power of 9?")  # doctest: +SKIP
+
+The public names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+    from rlm_loop.budget import Budget
+    from rlm_loop.outcome import Outcome
+    from rlm_loop.tasks.base import Suite, Task
+    from rlm_loop.tools import tool
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Budget",
+    "DirectAgent",
+    "LeanAgent",
+    "Outcome",
+    "ReActAgent",
+    "Suite",
+    "Task",
+    "ToolLoopAgent",
+    "__version__",
+    "tool",
+]
+
+_HOME = {
+    "Budget": "rlm_loop.budget",
+    "DirectAgent": "rlm_loop.agents",
+    "LeanAgent": "rlm_loop.agents",
+    "Outcome": "rlm_loop.outcome",
+    "ReActAgent": "rlm_loop.agents",
+    "Suite": "rlm_loop.tasks.base",
+    "Task": "rlm_loop.tasks.base",
+    "ToolLoopAgent": "rlm_loop.agents",
+    "tool": "rlm_loop.tools",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=__import__(__name__))
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value  # the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,107 @@
+"""What a model asked for, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FailureKind = Literal[
+    "malformed",  # the reply could not be read
+    "cut_off",  # the reply was ended by the length limit
+    "unknown_tool",
+    "invalid_arguments",
+    "denied",
+    "timeout",
+    "runtime",  # the tool or the cell raised
+    "died",  # the REPL's process ended
+    "skipped",  # not run: an earlier action failed or answered
+    "rejected",  # an answer that a type or a check refused
+    "budget",  # nothing left to spend
+]
+
+AnswerForm = Literal["object", "repr", "text"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer that was given.  Its presence is the sign, so `None`, `0`, `""` and NaN are legal values.
+
+    `form` says how the value crossed from the REPL: the Python `object`, its `repr`, or a reply's `text`.
+    """
+
+    value: Any
+    form: AnswerForm = "text"
+
+
+@dataclass(frozen=True)
+class RunCode:
+    """Run a cell in the REPL.  `notes` are what parsing noticed (an unclosed fence, a nested one ...)."""
+
+    code: str
+    call_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CallTool:
+    """Call a tool by name; `arguments` is raw JSON text.  `lenient` marks a call read out of plain text."""
+
+    name: str
+    arguments: str = ""
+    call_id: str | None = None
+    lenient: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The reply itself is the answer."""
+
+    value: Any
+    call_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A reply, or a part of it, that cannot be read; `reason` is the one line that the model is told."""
+
+    reason: str
+    kind: FailureKind = "malformed"
+    call_id: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+Action = RunCode | CallTool | Answer | Malformed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A mistake of the model, as data.  Faults of ours or of a provider are exceptions instead."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one action led to.  `text` is what the model may see of it, already clipped.
+
+    `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was
+    set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
+    "removed": [...]}`), `data` the tool's value where it is not text.
+    """
+
+    text: str = ""
+    failure: Failure | None = None
+    cause: Literal["repl_output", "tool_result", "error"] = "tool_result"
+    answer: Given | None = None
+    pending: Given | None = None
+    seconds: float = 0.0
+    truncated: bool = False
+    effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None

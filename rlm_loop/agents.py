@@ -1,0 +1,268 @@
+"""The agents: frozen records of a strategy and its settings, with a friendly `.run()`.
+
+All of them drive the same loop; they differ in the dialect they speak and in the injectors around it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_loop.answers import AnswerCheck
+from rlm_loop.budget import Account, Budget
+from rlm_loop.context import context_fingerprint, describe_context, inline_context
+from rlm_loop.dialects.base import Dialect, Hands, Problem
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.direct import Direct
+from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
+from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
+from rlm_loop.dialects.react import ReActText
+from rlm_loop.environment import Environment, ToolLike
+from rlm_loop.ledger import Ledger
+from rlm_loop.loop import call, run
+from rlm_loop.models import get_model
+from rlm_loop.models.base import Model, Priced
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome
+from rlm_loop.recursion import OnDepth, llm_query_tool
+from rlm_loop.repl import open_repl
+from rlm_loop.repl.base import Session
+from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tools import Tool
+from rlm_loop.trace import Trace, plain
+from rlm_loop.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What all strategies share.
+
+    `model` is a name (see `models.get_model`) or a model; `budget` limits each run; `tools` are offered besides the
+    task's own; `repl` is the kind of session (`"auto"`, or a function that makes one); `cell_timeout` and
+    `tool_timeout` are seconds; `max_tokens` limits each reply; `require_code` asks once for code before a text
+    answer counts; `max_depth` limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what
+    happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
+    sub-calls; `injectors` add text (see `dialects.injectors`); `hooks` are told of each step; `answer_type` and
+    `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
+    the model where it is made by name.
+    """
+
+    model: str | Model = "local"
+    budget: Budget = field(default_factory=Budget)
+    tools: tuple[ToolLike, ...] = ()
+    repl: str | Callable[[], Session] = "auto"
+    cell_timeout: float | None = 60.0
+    tool_timeout: float | None = 60.0
+    max_tokens: int | None = None
+    require_code: bool = False
+    max_depth: int = 1
+    on_depth: OnDepth = "error"
+    sub_model: str | Model | None = None
+    injectors: tuple[Injector, ...] = ()
+    hooks: tuple[object, ...] = ()
+    answer_type: Any = None
+    verify: Callable[[Any], bool | str | None] | None = None
+    system: str | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
+            raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
+        if self.on_depth not in ("error", "flat", "text"):
+            raise ValueError(f'on_depth is "error", "flat" or "text", not {self.on_depth!r}')
+        for name in ("tools", "injectors", "hooks"):  # lists are welcome, and never shared with the caller
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def name(self) -> str:
+        """What the strategy is called in tables and traces."""
+        return self.dialect().name
+
+    def dialect(self) -> Dialect:
+        """How the strategy speaks, its injectors included."""
+        inner = self._speaks()
+        return Injected(inner, self.injectors) if self.injectors else inner
+
+    def _speaks(self) -> Dialect:
+        raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
+        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
+        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
+        return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
+
+    def run(
+        self,
+        question: str,
+        *,
+        context: Any = None,
+        tools: Iterable[ToolLike] | None = None,
+        workspace: Workspace | None = None,
+        trace: str | Path | Trace | None = None,
+    ) -> Outcome:
+        """Work on a question until there is an answer or a limit is reached.
+
+        `context` becomes the REPL variable of that name, of which the model is told type, size and a preview;
+        `tools` replace the agent's own for this run; `trace` is a file to append to.
+        Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome.
+        """
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError("the question is empty; say what is to be done")
+        task = Task("question", question, _unscored, context=context)
+        agent = self if tools is None else replace(self, tools=tuple(tools))
+        return agent.attempt(task, trace=trace, workspace=workspace)
+
+    def attempt(
+        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+    ) -> Outcome:
+        """Work on a task of a suite; raises as `run` does."""
+        model = get_model(self.model, **({} if self.seed is None else {"seed": self.seed}))
+        price = model.price if isinstance(model, Priced) else None
+        account = Account(self.budget, price=price)
+        record = trace if isinstance(trace, Trace) else Trace(trace)
+        metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens)
+        record.start(
+            task=task.id, question=task.question, agent=self.name, settings=self.settings(), model=model.name,
+            budget=self.budget, versions=versions(), context=context_fingerprint(task.context),
+        )
+        try:
+            call(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
+            outcome = self._drive(task, metered, workspace)
+            call(self.hooks, "on_run_end", outcome=outcome)
+            return outcome
+        finally:
+            if not isinstance(trace, Trace):
+                record.close()
+
+    def _drive(self, task: Task, model: Metered, workspace: Workspace | None = None) -> Outcome:
+        """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
+        dialect = self.dialect()
+        problem = Problem(
+            task.question,
+            describe_context(task.context) if task.context is not None and dialect.hands != "none" else "",
+            "\n\n".join(filter(None, [task.inline, inline_context(task.context)])) if dialect.hands == "none" else "",
+        )
+        with self._place(task, dialect.hands, model, workspace) as place:
+            return run(dialect, problem, place, model, hooks=self.hooks, collect=task.collect, agent=self.name)
+
+    def _place(self, task: Task, hands: Hands, model: Metered, workspace: Workspace | None) -> Environment:
+        asks = (self._llm_query(model),) if hands != "none" else ()
+        told = self.max_depth > 0 and (task.context is not None or self.max_depth > 1)
+        opened = workspace or (task.workspace() if task.workspace is not None else None)
+        return Environment(
+            (*task.tools, *self.tools, *(asks if told else ())),
+            unlisted=() if told else asks,
+            hands=hands,
+            repl=self._repl(task) if hands != "none" and (task.needs_repl or hands == "code") else None,
+            workspace=opened,
+            context=task.context,
+            cell_timeout=self.cell_timeout,
+            tool_timeout=self.tool_timeout,
+            check=AnswerCheck(self.answer_type, self.verify),
+            require_code=self.require_code,
+            seconds_left=model.account.seconds_left,
+        )
+
+    def _llm_query(self, model: Metered) -> Tool:
+        return llm_query_tool(
+            model,
+            max_depth=self.max_depth,
+            on_depth=self.on_depth,
+            sub_model=None if self.sub_model is None else get_model(self.sub_model),
+            sub_agent=lambda prompt, inner: self._drive(Task("llm_query", prompt, _unscored), inner),
+        )
+
+    def _repl(self, task: Task) -> Callable[[], Session]:
+        kind = self.repl
+        if not isinstance(kind, str):
+            return kind
+        return lambda: open_repl(kind, files=task.files, setup=task.setup)
+
+
+@dataclass(frozen=True)
+class ToolLoopAgent(Agent):
+    """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
+
+    The answer is the variable `final_answer`, or a reply without a code block.
+    """
+
+    def _speaks(self) -> Dialect:
+        return CodeBlocks() if self.system is None else CodeBlocks(rule=self.system)
+
+
+@dataclass(frozen=True)
+class LeanAgent(Agent):
+    """The lean function-calling loop: adds nothing per turn.
+
+    `presentation` says how tools are shown: `native` schemas, a `text` list, or a text list with replies
+    `constrained` by a JSON schema.  `None` takes what works with the model: text for a local one, else native.
+    """
+
+    presentation: Presentation | None = None
+
+    def _speaks(self) -> Dialect:
+        shown = self.presentation or _default_presentation(self.model)
+        if self.system is None:
+            return FunctionCalls(shown)
+        return FunctionCalls(shown, rule=self.system, native_rule=self.system)
+
+
+@dataclass(frozen=True)
+class ReActAgent(Agent):
+    """ReAct, in one of its two forms.
+
+    `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
+    every turn over tool calls (then `presentation` as in `LeanAgent`).
+    """
+
+    form: Literal["text", "calls"] = "text"
+    presentation: Presentation | None = None
+
+    def _speaks(self) -> Dialect:
+        if self.form == "text":
+            return ReActText() if self.system is None else ReActText(rule=self.system)
+        shown = self.presentation or _default_presentation(self.model)
+        rule = FunctionCalls(shown) if self.system is None else FunctionCalls(shown, rule=self.system)
+        return Injected(rule, (Initiator(), ThoughtPrompt()))
+
+
+@dataclass(frozen=True)
+class DirectAgent(Agent):
+    """No loop: the question with its material inlined, and the first reply is the answer."""
+
+    def _speaks(self) -> Dialect:
+        return Direct() if self.system is None else Direct(rule=self.system)
+
+
+AGENTS: Mapping[str, type[Agent]] = {
+    "tool-loop": ToolLoopAgent,
+    "lean": LeanAgent,
+    "react": ReActAgent,
+    "direct": DirectAgent,
+}
+
+
+def _default_presentation(model: str | Model) -> Presentation:
+    """Small local models do not make native tool calls; hosted ones do."""
+    name = model if isinstance(model, str) else model.name
+    return "text" if name.split(":")[0] == "local" else "native"
+
+
+def _unscored(attempt: Attempt) -> Score:
+    return Score(False, 0.0, "a question of the user's has no truth to compare with")
+
+
+def versions() -> dict[str, str]:
+    """The versions that a run depends on, for its trace."""
+    found = {"python": platform.python_version()}
+    for package in ("rlm-loop", "xllamacpp", "litellm", "httpx", "pydantic"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

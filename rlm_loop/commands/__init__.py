@@ -1,0 +1,1 @@
+"""The sub-commands of `rlm-loop`, one module each."""

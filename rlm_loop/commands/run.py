@@ -1,0 +1,160 @@
+"""`rlm-loop run`: one agent on one question."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.commands.setup import (
+    ANSWERED,
+    INTERRUPTED,
+    NOT_ANSWERED,
+    Misuse,
+    as_json,
+    explain,
+    notes,
+    read_text,
+    setup_of,
+)
+
+if TYPE_CHECKING:
+    from rlm_loop.outcome import Outcome
+
+
+class Strategy(StrEnum):
+    """The agents by their names on the command line."""
+
+    TOOL_LOOP = "tool-loop"
+    LEAN = "lean"
+    REACT = "react"
+    DIRECT = "direct"
+
+
+def run(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(help="What is to be done; - reads it from standard input.")],
+    context_file: Annotated[
+        str | None,
+        typer.Option(
+            "--context", metavar="FILE", help="UTF-8 text that becomes the variable `context`; - is standard input."
+        ),
+    ] = None,
+    agent: Annotated[Strategy, typer.Option("--agent", help="The strategy.")] = Strategy.TOOL_LOOP,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
+        ),
+    ] = "local",
+    max_steps: Annotated[int, typer.Option("--max-steps", min=0, help="Replies of the model at most.")] = 20,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Wall time at most.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=0, help="Tokens of the whole run at most, input plus output.")
+    ] = None,
+    reply_tokens: Annotated[
+        int | None, typer.Option("--reply-tokens", min=1, help="Tokens of one reply at most.")
+    ] = None,
+    require_code: Annotated[
+        bool, typer.Option("--require-code", help="Ask once for code before an answer in plain text counts.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option("--seed", help="Passed to the model.")] = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", metavar="FILE", help="Append what happens to this file.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object on standard output and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
+) -> int:
+    """Run one agent on a question: its steps as they happen, the answer last.
+
+    Steps go to standard error and the answer to standard output. Exit code: 0 answered, 1 not answered,
+    2 the run could not be made (a wrong name, a missing file or key ...), 130 interrupted.
+    """
+    from rlm_loop.agents import AGENTS
+    from rlm_loop.budget import Budget
+    from rlm_loop.commands.steps import LiveSteps
+    from rlm_loop.loop import Interrupted
+
+    live = None if quiet or json_ else LiveSteps(notes())
+    try:
+        asked, given = _texts(question, context_file)
+        chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
+        made = AGENTS[agent.value](
+            model=chosen,
+            budget=Budget(steps=max_steps, seconds=seconds, tokens=max_tokens),
+            max_tokens=reply_tokens,
+            require_code=require_code,
+            hooks=() if live is None else (live,),
+        )
+        outcome = made.run(asked, context=given, trace=trace)
+    except Interrupted as stopped:
+        _stop(live)
+        _show(stopped.outcome, json_=json_, quiet=quiet)
+        if not json_:
+            notes().print(_where(stopped.outcome.trace), markup=False)
+        return INTERRUPTED
+    except Exception as error:
+        _stop(live)
+        if json_:
+            typer.echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
+        elif getattr(error, "outcome", None) is not None:
+            notes().print(_where(getattr(error, "trace", None)), markup=False)
+        raise
+    _stop(live)
+    _show(outcome, json_=json_, quiet=quiet)
+    return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _texts(question: str, context_file: str | None) -> tuple[str, str | None]:
+    if question == "-" and context_file == "-":
+        raise Misuse("question and context cannot both come from standard input; put one of them in a file")
+    asked = read_text("-", stdin=sys.stdin.buffer.read) if question == "-" else question
+    if not asked.strip():
+        raise Misuse("the question is empty; say what is to be done")
+    return asked, None if context_file is None else read_text(context_file, stdin=sys.stdin.buffer.read)
+
+
+def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
+    from rlm_loop.commands.steps import closing_line
+
+    if json_:
+        typer.echo(as_json(summary(outcome)))
+        return
+    if not quiet or not outcome.answered:
+        notes().print(closing_line(outcome), markup=False)
+    if outcome.answer is not None or outcome.answered:
+        if not outcome.answered:
+            notes().print("the best answer so far:")
+        typer.echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """An outcome without its turns, as it is printed for machines.  Unknown figures are null, never zero."""
+    names = (
+        "answer answered answer_form stop reason over_budget steps usage seconds working_seconds "
+        "model agent question trace artifact evidence"
+    )
+    return {
+        **{name: getattr(outcome, name) for name in names.split()},
+        "stop": str(outcome.stop),
+        "usage": dict(vars(outcome.usage)),
+        "input_tokens_by_cause": outcome.ledger.by_cause(),
+    }
+
+
+def _partial(error: Exception) -> dict[str, Any]:
+    outcome = getattr(error, "outcome", None)
+    return {} if outcome is None else {"partial": summary(outcome)}
+
+
+def _where(trace: str | None) -> str:
+    if trace is None:
+        return "no trace was kept; --trace FILE keeps one"
+    return f"the trace is in {trace}: rlm-loop trace show {trace}"
+
+
+def _stop(live: Any) -> None:
+    if live is not None:
+        live.stop()

@@ -1,0 +1,88 @@
+"""What a command needs from outside, and how it says that something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import typer
+    from rich.console import Console
+
+    from rlm_loop.models.base import Model
+
+#: Exit codes.  130 is the shell's convention for Ctrl-C.
+ANSWERED, NOT_ANSWERED, MISUSE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Misuse(Exception):
+    """The command cannot be carried out as given; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where models come from: the function that turns a name (and options such as `seed`) into a model."""
+
+    models: Callable[..., Model]
+
+
+def setup_of(context: typer.Context) -> Setup:
+    """The set-up that `cli.main` was called with."""
+    return context.obj
+
+
+def notes() -> Console:
+    """For everything that is not the result: standard error, so that the result can be piped."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=False)
+
+
+def results() -> Console:
+    """For tables that are the result of a command."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def explain(error: BaseException) -> str:
+    """What went wrong, as one line."""
+    from rlm_loop.budget import UnknownPrice
+    from rlm_loop.models.base import ModelError
+    from rlm_loop.study.errors import StudyError
+    from rlm_loop.trace import TraceError
+
+    text = " ".join(str(error).split())
+    if isinstance(error, (Misuse, ModelError, StudyError, TraceError, UnknownPrice, ImportError)):
+        return text or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}; choose another path, or change its permissions"
+    return f"{type(error).__name__}: {text} (not expected; `--debug` shows where)"
+
+
+def read_text(path: str, *, stdin: Callable[[], bytes], what: str = "the context") -> str:
+    """A file as text, byte-exact, or standard input for `-`.  Raises `Misuse` for what is not UTF-8."""
+    try:
+        raw = stdin() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise Misuse(f"cannot read {what} {path}: {error.strerror}; name a text file, or -") from error
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        name = "standard input" if path == "-" else path
+        raise Misuse(
+            f"{name} is not UTF-8 text (byte {error.start:,} is 0x{raw[error.start]:02x}); "
+            "convert it first, for example with iconv"
+        ) from error
+
+
+def as_json(value: Any) -> str:
+    """One line of strict JSON (no NaN), objects by their `repr`."""
+    import json
+
+    from rlm_loop.trace import plain
+
+    return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)

@@ -1,0 +1,143 @@
+"""`rlm-loop study`: run an experiment, go on with it, read it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.commands.setup import INTERRUPTED, Misuse, notes, results, setup_of
+
+if TYPE_CHECKING:
+    from rlm_loop.report.table import Table
+    from rlm_loop.study import Results, Study
+
+app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
+]
+Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
+
+
+@app.command("resume", help="The same as run: finished cells are skipped, crashed ones tried again.")
+@app.command("run")
+def run(
+    context: typer.Context,
+    experiment: Experiment,
+    out: Annotated[str | None, typer.Option("--out", help="Where results go; default runs/NAME.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
+    half: Annotated[str | None, typer.Option("--half", help="development or held; passed to the experiment.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
+) -> int:
+    """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
+    if half not in (None, "development", "held"):
+        raise Misuse(f"there is no half {half!r}; there are development and held")
+    options: dict[str, Any] = {"half": half} if half is not None else {}
+    if model is not None:
+        setup_of(context).models(model)  # a wrong name is said now, before anything is made
+        options["model"] = model
+    study = load(experiment, **options)
+    return run_study(study, out or f"runs/{study.name}", limit=limit, seconds=seconds)
+
+
+@app.command()
+def status(folder: Folder) -> None:
+    """How much of a study is finished, arm by arm."""
+    from rlm_loop.report.table import Table
+    from rlm_loop.study import load_study
+
+    found = load_study(folder)
+    tasks = sum(len(marks) for marks in found.lock["tasks"].values())
+    units = tasks * len(found.lock["seeds"])
+    rows: list[list[str]] = []
+    for arm, by_model in found.lock["arms"].items():
+        for model in by_model:
+            mine = [r for r in found.rows if r["arm"] == arm and r["model"] == model]
+            crashed = sum(r.get("error") is not None for r in mine)
+            resolved = sum(bool(r["resolved"]) for r in mine)
+            rows.append([arm, model, str(units), str(len(mine) - crashed), str(crashed), str(resolved)])
+    show_table(Table(found.name, ["arm", "model", "planned", "finished", "crashed", "resolved"], rows, labels=2))
+
+
+@app.command()
+def report(
+    folder: Folder,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="The arm to compare with; default the first.")
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")] = False,
+) -> None:
+    """The tables of a study and its figure."""
+    from rlm_loop.report import arm_table, save_figure, suite_table, target_table
+    from rlm_loop.study import load_study
+
+    found = load_study(folder)
+    for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
+        show_table(table, markdown=markdown)
+        typer.echo()
+    for path in save_figure(found, out or folder):
+        notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+
+
+def load(experiment: str, **options: Any) -> Study:
+    """The study of a file, a folder with a `study.py`, or a name in `experiments/`."""
+    from rlm_loop.study import StudyError, load_study_file
+
+    named = Path("experiments") / experiment
+    where = named if not Path(experiment).exists() and named.exists() else Path(experiment)
+    if not where.exists():
+        there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
+        known = f"; experiments/ has {', '.join(there)}" if there else ""
+        raise StudyError(f"there is no experiment {experiment}{known}")
+    return load_study_file(where, **options)
+
+
+def run_study(study: Study, folder: str, *, limit: int | None = None, seconds: float | None = None) -> int:
+    """Run what is left of a study with progress on standard error, then show its table."""
+    from rlm_loop.study import StudyInterrupted
+
+    try:
+        found = study.run(folder, progress=True, limit=limit, seconds=seconds)
+    except StudyInterrupted as stopped:
+        typer.echo(stopped.message, err=True)
+        return INTERRUPTED
+    show_results(found)
+    return 0
+
+
+def show_results(found: Results) -> None:
+    """The table of the arms, and where everything lies."""
+    from rlm_loop.report import arm_table, save_figure
+    from rlm_loop.study import StudyError
+
+    console = notes()
+    if not found.compared:
+        if found.crashed:
+            raise StudyError(f"no task was finished by every arm; the first crash: {found.crashed[0]['error']}")
+        raise StudyError("no task was finished by every arm yet; run the same command again to go on")
+    show_table(arm_table(found))
+    figure = save_figure(found, found.folder)[0]
+    for label, where in (
+        ("plot", figure),
+        ("results", Path(found.folder) / "results.jsonl"),
+        ("traces", Path(found.folder) / "traces"),
+    ):
+        console.print(f"{label + ':':<9}{where}", markup=False, soft_wrap=True)
+    console.print(
+        f"one run:  rlm-loop trace show {Path(found.folder) / found.rows[0]['trace']}", markup=False, soft_wrap=True
+    )
+
+
+def show_table(table: Table, *, markdown: bool = False) -> None:
+    """A table: drawn where it fits the terminal, in plain characters elsewhere."""
+    if markdown:
+        typer.echo(table.to_markdown())
+    elif sys.stdout.isatty():
+        results().print(table)
+    else:
+        typer.echo(table.to_text())

@@ -1,0 +1,61 @@
+"""What a dialect is: how one strategy speaks.  Pure: no state and no I/O, so a table of examples tests it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from rlm_loop.actions import Action, Malformed
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import Tool
+
+NO_TOOLS: Mapping[str, Tool] = {}
+
+Hands = Literal["code", "calls", "none"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a strategy is told, the same for every strategy.
+
+    `context` is one line about the REPL variable of that name (type, size, a preview), `inline` is for a
+    strategy without tools: the material itself, already clipped.
+    """
+
+    question: str
+    context: str = ""
+    inline: str = ""
+
+
+class Dialect(Protocol):
+    """How one strategy puts a task, reads a reply, and shows a turn back.
+
+    `hands` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
+    tools), or not at all.  `parse` is total: any reply gives at least one action, and it never raises; the tools
+    tell it which names in a text are calls.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def hands(self) -> Hands: ...
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
+
+    def replay(self, turn: Turn) -> Sequence[Message]: ...
+
+
+def whole(reply: Reply) -> Malformed | None:
+    """What every dialect refuses before it reads: a cut-off reply, a filtered one, an empty one."""
+    if reply.cut_off:
+        return Malformed("Your reply was cut off by the length limit. Be shorter.", "cut_off")
+    if reply.finish_reason == "content_filter":
+        return Malformed("The reply was withheld by a content filter.")
+    if not reply.text.strip() and not reply.tool_calls:
+        return Malformed("The reply was empty.")
+    return None

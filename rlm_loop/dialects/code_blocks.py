@@ -1,0 +1,65 @@
+"""The code-block loop: fenced Python blocks are run in a persistent REPL, one cell each, in order.
+
+`final_answer` set in the REPL, or a reply without a code block, is the answer (the Recursive Language Model's loop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlm_loop.actions import Action, Answer, Malformed, RunCode
+from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
+from rlm_loop.dialects.fences import PYTHON, Block, looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
+from rlm_loop.dialects.wording import CODE_RULE, ToolList
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import Tool
+from rlm_loop.verdict import REFUSAL
+
+
+@dataclass(frozen=True)
+class CodeBlocks:
+    """Speak in fenced code.  `rule` is the system text, `languages` the labels of fences that are run."""
+
+    rule: str = CODE_RULE
+    tool_list: ToolList = ToolList("Functions in the REPL:")
+    languages: frozenset[str] = PYTHON
+    name: str = "code"
+    hands: Hands = "code"
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        return Prompt((*system_message(self.rule, self.tool_list(tools)), task_message(problem)))
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        refused = whole(reply)
+        if refused is not None:
+            return [refused]
+        reading = read_fences(reply.text, languages=self.languages)
+        runnable = [b for b in reading.blocks if b.code.strip()]
+        if runnable:
+            return [self._cell(block) for block in runnable]
+        return [self._text(reply, reading.blocks, reading.skipped, reading.notes)]
+
+    def replay(self, turn: Turn) -> Sequence[Message]:
+        return [assistant_message(turn), user_results(turn)]
+
+    def _cell(self, block: Block) -> Action:
+        if not block.closed and "does not compile" in block.notes:
+            return Malformed("The code block is not closed and does not compile.", notes=block.notes)
+        return RunCode(block.code, notes=block.notes)
+
+    def _text(
+        self, reply: Reply, empty: Sequence[Block], skipped: Sequence[Block], notes: tuple[str, ...]
+    ) -> Action:
+        if reply.tool_calls:
+            return Malformed("There are no tool calls here; write a ```python block.", notes=notes)
+        if empty:
+            return Malformed("The code block is empty.", notes=notes)
+        if any("looks like python" in b.notes for b in skipped):
+            label = skipped[0].language
+            return Malformed(f"Only ```python blocks are run, not ```{label}.", notes=notes)
+        if looks_like_refusal(reply.text):
+            return Malformed("Please try: write a ```python block.", notes=(*notes, REFUSAL))
+        return Answer(strip_answer_prefix(reply.text).strip(), notes=notes)

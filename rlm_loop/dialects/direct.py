@@ -1,0 +1,32 @@
+"""No loop at all: the question with its material, and the first reply is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlm_loop.actions import Action, Answer
+from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
+from rlm_loop.dialects.shown import assistant_message, system_message, user_results
+from rlm_loop.messages import Message, Prompt, Reply, Span
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import Tool
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Ask once.  `rule` is an optional system text."""
+
+    rule: str = ""
+    name: str = "direct"
+    hands: Hands = "none"
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        text = "\n\n".join(filter(None, [problem.inline, problem.question]))
+        return Prompt((*system_message(self.rule), Message("user", (Span(text, "task"),))))
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return [whole(reply) or Answer(reply.text.strip())]
+
+    def replay(self, turn: Turn) -> Sequence[Message]:
+        return [assistant_message(turn), user_results(turn)]

@@ -1,0 +1,173 @@
+"""What a strategy adds around a dialect: pieces of text, each metered under a cause of its own.
+
+ReAct's extra text is a list of these; the lean loop is the empty list.  A loop with one injector more is an
+ablation arm, and the same injector at several sizes is a dose-response curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rlm_loop.actions import Action, RunCode
+from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
+from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
+from rlm_loop.messages import Message, Prompt, Reply, Span
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import Tool
+
+
+class Injector(Protocol):
+    """Text that is added before the first reply (`opening`) and after every turn (`after`); "" adds nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    def opening(self, problem: Problem) -> str: ...
+
+    def after(self, turn: Turn) -> str: ...
+
+
+@dataclass(frozen=True)
+class Initiator:
+    """A goal template said once, before the first reply: what ReAct frameworks open with."""
+
+    text: str = REACT_INITIATOR
+    name: str = "initiator"
+
+    def opening(self, problem: Problem) -> str:
+        return self.text
+
+    def after(self, turn: Turn) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class ThoughtPrompt:
+    """The same request to think, before the first reply and after every turn."""
+
+    text: str = REACT_THOUGHT
+    name: str = "thought"
+
+    def opening(self, problem: Problem) -> str:
+        return self.text
+
+    def after(self, turn: Turn) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Nudge:
+    """One line after every result: how to end.  It says nothing before there is a result."""
+
+    text: str = NUDGE
+    name: str = "nudge"
+
+    def opening(self, problem: Problem) -> str:
+        return ""
+
+    def after(self, turn: Turn) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class TurnCounter:
+    """`Turn 3/20:` after every turn, as the reference RLM has it."""
+
+    limit: int
+    name: str = "turn_counter"
+
+    def opening(self, problem: Problem) -> str:
+        return f"Turn 1/{self.limit}:"
+
+    def after(self, turn: Turn) -> str:
+        return f"Turn {turn.index + 1}/{self.limit}:"
+
+
+@dataclass(frozen=True)
+class FormatReminder:
+    """A reminder of the reply's format after every turn, as prompt-programming frameworks have it."""
+
+    text: str
+    name: str = "format_reminder"
+
+    def opening(self, problem: Problem) -> str:
+        return ""
+
+    def after(self, turn: Turn) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class CodeEcho:
+    """The code that was run, shown again beside its output, as some code agents have it."""
+
+    name: str = "code_echo"
+
+    def opening(self, problem: Problem) -> str:
+        return ""
+
+    def after(self, turn: Turn) -> str:
+        code = [a.code.strip() for a in turn.actions if isinstance(a, RunCode)]
+        return "\n".join(f"Code executed:\n```python\n{c}\n```" for c in code)
+
+
+@dataclass(frozen=True)
+class BudgetBanner:
+    """How many steps are left, from the middle of the run on."""
+
+    limit: int
+    name: str = "budget_banner"
+
+    def opening(self, problem: Problem) -> str:
+        return ""
+
+    def after(self, turn: Turn) -> str:
+        left = self.limit - turn.index
+        return f"[Steps remaining: {left} of {self.limit}]" if turn.index * 2 >= self.limit else ""
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A dialect with injectors around it; it reads replies exactly as the dialect does."""
+
+    dialect: Dialect
+    injectors: tuple[Injector, ...]
+
+    @property
+    def name(self) -> str:
+        return "+".join([self.dialect.name, *(i.name for i in self.injectors)])
+
+    @property
+    def hands(self) -> Hands:
+        return self.dialect.hands
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        prompt = self.dialect.brief(problem, tools)
+        added = [(i.name, i.opening(problem)) for i in self.injectors]
+        return replace(prompt, messages=_with(prompt.messages, added, 0))
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return self.dialect.parse(reply, tools)
+
+    def replay(self, turn: Turn) -> Sequence[Message]:
+        added = [(i.name, i.after(turn)) for i in self.injectors]
+        return _with(tuple(self.dialect.replay(turn)), added, turn.index)
+
+
+def _with(
+    messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int
+) -> tuple[Message, ...]:
+    """Append texts to the last message where that is the user's, else as a user message of their own."""
+    texts = [(name, text) for name, text in added if text]
+    if not texts:
+        return messages
+    last = messages[-1] if messages else None
+    joins = last is not None and last.role == "user"
+    spans = tuple(
+        Span(("\n" if joins or number else "") + text, f"scaffold:{name}") for number, (name, text) in enumerate(texts)
+    )
+    if joins and last is not None:
+        return (*messages[:-1], replace(last, spans=(*last.spans, *spans)))
+    return (*messages, Message("user", spans, turn=turn))

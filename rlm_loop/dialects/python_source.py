@@ -1,0 +1,108 @@
+"""What can be told about a piece of Python source without running it."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
+
+State = Literal["compiles", "open string", "broken"]
+
+_ONE_AT_A_TIME = threading.Lock()  # `warnings.catch_warnings` changes state that all threads share
+_LOOK_AT_MOST = 200_000  # characters; a longer block with a label of its own is data, not a mislabelled cell
+
+# What a block with one of these labels holds may well compile as Python, and still is what the label says.
+_OTHER = """
+    output out stdout stderr result results console terminal log bash sh shell zsh fish powershell cmd bat
+    javascript js jsx typescript ts tsx ruby rb r lua go rust rs java kotlin swift scala c h cpp c++ csharp cs c#
+    php perl julia matlab sql toml ini cfg conf env properties yaml yml xml html css diff patch dockerfile makefile
+    make latex tex csv tsv mermaid regex haskell elixir clojure nim zig dart .split(
+"""
+OTHER_LANGUAGES = frozenset(_OTHER.split())
+
+
+_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+# A null byte or a lone surrogate is a ValueError; the last three: too deep for the parser, or too large a number.
+
+
+def _compile(code: str, flags: int) -> Any:
+    with _ONE_AT_A_TIME, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(code, "<reply>", "exec", flags, dont_inherit=True)
+
+
+def source_state(code: str) -> State:
+    """Say whether `code` compiles as a cell, stops inside a string literal, or is wrong in another way.
+
+    Top-level `await` is allowed, as in a notebook; IPython magics are not Python.  Never raises and never warns.
+    """
+    try:
+        _compile(code, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except _NOT_PYTHON as error:
+        # CPython's own words: "unterminated triple-quoted string literal", "unexpected EOF ..." after a backslash.
+        message = str(error.msg) if isinstance(error, SyntaxError) else ""
+        return "open string" if "unterminated" in message or "EOF" in message else "broken"
+    return "compiles"
+
+
+def may_hold_open_string(code: str) -> bool:
+    """Say quickly whether a string of several lines is possible at all, to save compiling most blocks."""
+    return '"""' in code or "'''" in code or code.endswith("\\") or "\\\n" in code
+
+
+def looks_like_python(code: str) -> bool:
+    """Say whether `code` compiles and does something: an assignment, a call, an import, a definition, a loop.
+
+    Words, numbers, JSON and `Result: 42` compile too, but do nothing, so they do not count.
+    """
+    if len(code) > _LOOK_AT_MOST or source_state(code) != "compiles":
+        return False
+    try:
+        body = _compile(code, ast.PyCF_ONLY_AST).body
+    except _NOT_PYTHON:
+        return False
+    return any(_acts(statement) for statement in body)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Call | ast.Await)
+    if isinstance(statement, ast.AnnAssign):
+        return statement.value is not None
+    return not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal)
+
+
+class _JsonNames(ast.NodeTransformer):
+    """Lets JSON's `true`, `false` and `null` stand in a Python literal, as models mix the two."""
+
+    _VALUES: Mapping[str, object] = {"true": True, "false": False, "null": None}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 (the name is ast's)
+        return ast.Constant(self._VALUES[node.id]) if node.id in self._VALUES else node
+
+
+def read_literal(code: str) -> Any:
+    """The value of a Python literal, or ValueError.  Nothing is run."""
+    try:
+        match _compile(code, ast.PyCF_ONLY_AST).body:
+            case [ast.Expr(value)]:
+                return ast.literal_eval(_JsonNames().visit(value))
+            case _:
+                raise ValueError("not one expression")
+    except (*_NOT_PYTHON, TypeError) as error:  # TypeError: an unhashable key
+        raise ValueError(f"not a literal: {error}") from error
+
+
+def read_call(code: str) -> tuple[str, dict[str, Any], int] | None:
+    """The name, the keyword arguments and the number of other arguments where `code` is one call with literals only."""
+    try:
+        match _compile(code, ast.PyCF_ONLY_AST).body:
+            case [ast.Expr(ast.Call(func=ast.Name(id=name), args=args, keywords=keywords))]:
+                values = {k.arg: ast.literal_eval(k.value) for k in keywords if k.arg is not None}
+                return name, values, len(args) + len(keywords) - len(values)
+            case _:
+                return None
+    except (*_NOT_PYTHON, TypeError):
+        return None

@@ -1,0 +1,193 @@
+"""Read tool calls that a model wrote as text, as small models do, where there is only one way to read them.
+
+Accepted: a JSON object with a tool's name and an arguments object, bare, fenced or in `<tool_call>` tags, alone, in
+a list or in OpenAI's `{"function": ...}` shape; and a Python block that is one call with literal keyword arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rlm_loop.dialects.fences import Block, read_fences
+from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict
+from rlm_loop.dialects.python_source import read_call
+
+NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "tool_input", "toolInput", "params")
+_WRAPPER_KEYS = ("function", "function_call", "tool_call", "action")
+
+_START = re.compile(r"""\[(?=\s*+\{)|\{(?=\s*+(?:\{\s*+)?["'])""")
+_NAMED = re.compile(  # how a call begins, to tell a broken call from other broken JSON
+    rf"""[\[{{\s]*+(?:["']type["']\s*+:\s*+["']function["']\s*+,\s*+)?(?:["'](?:{"|".join(_WRAPPER_KEYS)})["']\s*+:\s*+{{\s*+)?"""
+    rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+["']([^"'\n]{{1,200}})["']"""
+)
+_BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:`+\w*[ \t]*)?\Z|(?:<[|/]?\w+[|]?>|\[TOOL_CALLS\])[ \t]*\Z")
+_AFTER = re.compile(r"[ \t]*(?:\r?\n|\Z|`|<)")
+_INVENTED = re.compile(r"<tool_response>|<tool_result>|<\|im_start\|>|^[ \t]*Observation:", re.MULTILINE)
+_THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
+_CALL = re.compile(r"\s*\w+\(.*\)\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class TextCall:
+    """A call read out of text: `arguments` is the JSON text of an object, `start` and `end` its place in the text."""
+
+    name: str
+    arguments: str
+    notes: tuple[str, ...]
+    start: int
+    end: int
+
+
+def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple[str, ...]]:
+    """The calls of `text` in order, and what was noticed; a problem begins "unfinished", "unreadable" or "arguments".
+
+    `names` are the known tools.  A call of another name is returned only where it has an arguments object and stands
+    on lines of its own, so that the model can be told.  What is inside of another call's arguments is data, and so
+    is a dict in Python code; a thinking part and what follows an invented result are not read.
+    Total, and near linear in the text's length.
+    """
+    thinking = _THINKING.match(text)
+    start = thinking.end() if thinking else 0
+    calls: list[TextCall] = []
+    notes: list[str] = []
+    blocks = [(block, *_place(text, block)) for block in read_fences(text).blocks]
+    code = [(begin, end) for block, begin, end in blocks if block.language and block.code.lstrip()[:1] not in ("{", "[", "<")]
+    cut = len(text) + 1
+    for begin, found in _objects(text, start, names, code, notes):
+        if begin > cut:
+            notes.append("text after an invented result is not read")
+            break
+        alone = bool(_BEFORE.search(text[max(0, begin - 60) : begin])) and bool(_AFTER.match(text, found.end))
+        for value in _candidates(found.value):
+            read = _read(value, names, alone)
+            if isinstance(read, str):
+                notes.append(read)
+            elif read is not None:
+                calls.append(TextCall(read[0], read[1], (*found.notes, *read[2]), begin, found.end))
+        if calls and cut > len(text):
+            invented = _INVENTED.search(text, found.end)
+            cut = invented.start() if invented else len(text)
+    if not calls and not notes:
+        for block, begin, end in blocks:
+            _python_call(block.code, names, begin, end, calls, notes)
+        if not blocks and len(text) < 100_000 and _CALL.fullmatch(text):
+            _python_call(text.strip(), names, 0, len(text), calls, notes)
+    return calls, tuple(dict.fromkeys((*notes, *(note for call in calls for note in call.notes))))
+
+
+def _objects(
+    text: str, start: int, names: Collection[str], code: Sequence[tuple[int, int]], notes: list[str]
+) -> Iterator[tuple[int, Decoded]]:
+    """The outermost objects and lists outside of code, with their places; known calls that cannot be read are noted."""
+    budget = 100_000 + 16 * len(text)
+    places = list(code)
+    while match := _START.search(text, start):
+        begin = match.start()
+        while places and places[0][1] <= begin:
+            places.pop(0)
+        if places and places[0][0] <= begin:
+            start = places[0][1]
+            continue
+        found = decode_strict(text, begin)
+        budget -= found.cost
+        if found.problem and (named := _NAMED.match(text, begin)):
+            repaired = decode_repaired(text, begin)
+            budget -= repaired.cost
+            if not repaired.problem:
+                found = repaired
+            elif named[1] in names:
+                notes.append(f"{repaired.problem} JSON call of {named[1]}")
+                start = max(repaired.end, named.end())
+                continue
+        if not found.problem:
+            yield begin, found
+        start = found.end
+        if budget < 0:
+            notes.append("too many braces, the rest is not read")
+            return
+
+
+def _place(text: str, block: Block) -> tuple[int, int]:
+    raise NotImplementedError
+
+
+def _candidates(value: Any) -> Sequence[Any]:
+    """The objects that may be calls: the value itself, the items of a list, or OpenAI's `tool_calls`."""
+    if isinstance(value, dict):
+        inner = cast("dict[str, Any]", value).get("tool_calls")
+        value = inner if isinstance(inner, list) else [value]
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tuple[str, ...]] | str | None:
+    """A call as name, arguments and notes; the problem with it; or None where it is not meant as a call."""
+    if not isinstance(value, dict):
+        return None
+    call = cast("dict[Any, Any]", value)
+    for key in _WRAPPER_KEYS:
+        if isinstance(call.get(key), dict) and _name(call[key], names) is not None:
+            call = call[key]
+            break
+    name = _name(call, names)
+    if name is None or (name not in names and not alone):
+        return None
+    given = [key for key in ARGUMENT_KEYS if key in call]
+    if len(given) != 1:
+        what = "given more than once" if given else "missing"
+        return f"arguments of {name} are {what}" if name in names and alone else None
+    arguments = call[given[0]]
+    if isinstance(arguments, dict) and arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict):
+        return f"the schema of {name} is not a call"
+    notes: tuple[str, ...] = () if name in names else ("unknown tool",)
+    if isinstance(arguments, str) and arguments.strip():
+        arguments = _parsed(arguments)
+        notes = (*notes, "arguments in a string")
+    elif arguments is None or isinstance(arguments, str):
+        arguments = {}
+        notes = (*notes, "empty arguments")
+    if not isinstance(arguments, dict):
+        return f"arguments of {name} must be a JSON object" if name in names else None
+    written = _written(cast("dict[Any, Any]", arguments))
+    return f"arguments of {name} cannot be written as JSON" if written is None else (name, written, notes)
+
+
+def _name(call: dict[Any, Any], names: Collection[str]) -> str | None:
+    """The tool that a call names; where several keys could be the name, a known tool wins."""
+    said = [call[key] for key in NAME_KEYS if isinstance(call.get(key), str) and call[key]]
+    return next((name for name in said if name in names), said[0] if said else None)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _written(arguments: dict[Any, Any]) -> str | None:
+    if not all(isinstance(key, str) for key in arguments):
+        return None
+    try:
+        text = json.dumps(arguments, ensure_ascii=False)
+        return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
+        return None
+
+
+def _python_call(
+    code: str, names: Collection[str], begin: int, end: int, calls: list[TextCall], notes: list[str]
+) -> None:
+    read = read_call(code)
+    if read is None or read[0] not in names:
+        return
+    name, arguments, unnamed = read
+    written = None if unnamed else _written(arguments)
+    if written is None:
+        notes.append(f"arguments of {name} must be given by name, as JSON values")
+    else:
+        calls.append(TextCall(name, written, ("python call",), begin, end))

@@ -1,0 +1,57 @@
+"""Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
+
+Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
+were chosen by measurement on the development halves of the suites: see `experiments/wording/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlm_loop.tools import Tool
+
+CODE_RULE = (
+    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. "
+    "Compute, do not guess. When you know the answer, set the variable final_answer in a code block."
+)
+CALLS_RULE = (
+    'Solve the task with tool calls, one JSON object {"name": ..., "arguments": {...}} per reply. '
+    "Compute, do not guess. When you know the answer call final_answer."
+)
+REACT_INITIATOR = (
+    "You are an agent that reaches a goal by reasoning and acting in turns. In every turn first think about the state "
+    "of the task: what is known, what is missing, and which single step brings you closer. Then act: call one of the "
+    "tools to collect the missing information or to change something. Then observe: read the result carefully before "
+    "you plan the next step. Repeat thinking, acting and observing until you are sure of the result, and then call the "
+    "final_answer tool with it."
+)
+REACT_THOUGHT = (
+    "Think about what you have learned so far and decide on the next step. If information is missing, call a tool to "
+    "get it. If you are done and know the result, call the final_answer tool."
+)
+REACT_TEMPLATE = (
+    "Answer the question as well as you can, using the tools below. Use exactly this format:\n"
+    "Thought: what to do next and why\n"
+    "Action: the tool to use\n"
+    "Action Input: its arguments as a JSON object\n"
+    "Observation: the result (given to you)\n"
+    "(Thought, Action, Action Input and Observation repeat as often as needed)\n"
+    "When you know the answer, use the action finish:\n"
+    "Thought: I know the answer\n"
+    "Action: finish\n"
+    'Action Input: {"answer": the answer}'
+)
+NUDGE = "If this answers the question, call final_answer."
+NO_OUTPUT = "(no output)"
+
+
+@dataclass(frozen=True)
+class ToolList:
+    """How tools are listed as text: a line each, without prose around it."""
+
+    heading: str = "Tools:"
+
+    def __call__(self, tools: Mapping[str, Tool]) -> str:
+        """Empty where there are no tools."""
+        return "\n".join([self.heading, *(f"- {t.signature}" for t in tools.values())]) if tools else ""

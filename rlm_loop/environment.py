@@ -1,0 +1,235 @@
+"""Where actions happen: the tools, the REPL, the workspace and the answer of one task.
+
+Every strategy acts through the same `perform`, so results, errors and clipping do not depend on how it speaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
+from rlm_loop.answers import AnswerCheck
+from rlm_loop.budget import BudgetSpent
+from rlm_loop.repl.base import CellResult, Session
+from rlm_loop.tools import Tool, ToolGateway, as_tool
+from rlm_loop.workspace import Workspace
+
+ToolLike = Tool | Callable[..., Any]
+
+#: Names that belong to the REPL protocol; no tool may take them.
+RESERVED = ("context", "final_answer", "python")
+
+PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
+LOOK_FIRST = "Work it out with code before you answer."
+
+
+class Environment:
+    """The world of one run.
+
+    `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
+    the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
+    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it is first needed.  `observation_cap` is the most characters of one result
+    that a model sees.  Closing is idempotent and closes the REPL and the workspace.
+    Raises `ValueError` up front where tool names clash, naming all of them.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[ToolLike] = (),
+        *,
+        unlisted: Iterable[ToolLike] = (),
+        hands: str = "code",
+        repl: Callable[[], Session] | None = None,
+        workspace: Workspace | None = None,
+        context: Any = None,
+        cell_timeout: float | None = 60.0,
+        tool_timeout: float | None = 60.0,
+        observation_cap: int = 65536,
+        check: AnswerCheck | None = None,
+        require_code: bool = False,
+        seconds_left: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
+        quiet = [as_tool(t) for t in unlisted]
+        names = [t.name for t in (*own, *quiet)]
+        clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
+        if clashes:
+            raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
+        self._hands = hands
+        self._open_repl = repl
+        self._session: Session | None = None
+        self._context = context
+        self._cell_timeout = cell_timeout
+        self._cap = observation_cap
+        self._check = check or AnswerCheck()
+        self._ask_for_code = require_code
+        self._seconds_left = seconds_left
+        self.workspace = workspace
+        self._answer: Given | None = None
+        self._cell: CellResult | None = None
+        gateway_tools = [*own, *quiet]
+        if hands == "calls":
+            if repl is not None:
+                gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
+            gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
+        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=observation_cap)
+        self._in_cell = {t.name: self._caller(t.name) for t in (*own, *quiet)}
+        listed = [] if hands == "none" else [t for t in self._gateway.tools if t not in quiet]
+        self.tools: Mapping[str, Tool] = {t.name: t for t in listed}
+
+    def __enter__(self) -> Environment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        if self.workspace is not None:
+            self.workspace.close()
+
+    @property
+    def check(self) -> AnswerCheck:
+        return self._check
+
+    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
+        """Do what was asked, in order; one observation for each action.
+
+        Calls that end the run are done last, so that others in the same reply still happen.  After an answer,
+        or after a cell that raised, further cells are skipped, and their observation says so.
+        """
+        done: dict[int, Observation] = {}
+        failed = False
+        for index in sorted(range(len(actions)), key=lambda i: _ends(actions[i])):
+            action = actions[index]
+            if self._answer is not None:
+                done[index] = _failure("skipped", "not run: the answer had been given")
+            elif failed and isinstance(action, RunCode):
+                done[index] = _failure("skipped", "not run: an earlier block failed")
+            else:
+                done[index] = self._observed(action)
+                failed = failed or (isinstance(action, RunCode) and not done[index].ok)
+        return tuple(done[i] for i in range(len(actions)))
+
+    def collect(self, expression: str) -> Any:
+        """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL."""
+        if self.workspace is not None:
+            return self.workspace.diff()
+        if not expression or self._open_repl is None:
+            return None
+        with suppress(Exception):  # what the model left in the REPL may raise anything; then there is no artifact
+            return self._repl().get(expression)
+        return None
+
+    def _observed(self, action: Action) -> Observation:
+        """Perform one action; in a workspace, see which files it touched."""
+        if self.workspace is None or isinstance(action, (Answer, Malformed)):
+            return self._perform(action)
+        before = self.workspace.snapshot()
+        observation = self._perform(action)
+        changes = self.workspace.changes_since(before)
+        return observation if not any(changes.values()) else _with_effects(observation, changes)
+
+    def _perform(self, action: Action) -> Observation:
+        match action:
+            case Malformed(reason, kind):
+                return _failure(kind, reason)
+            case Answer(value):
+                return self._text_answer(value)
+            case RunCode(code):
+                return self._cell_observation(self._run(code))
+            case CallTool(name, arguments):
+                return self._call(name, arguments)
+
+    def _text_answer(self, value: Any) -> Observation:
+        if self._ask_for_code:  # asked once: small models like to answer at once without looking
+            self._ask_for_code = False
+            return _failure("rejected", LOOK_FIRST)
+        return self._offer(Given(value, "text"), Observation())
+
+    def _call(self, name: str, arguments: str) -> Observation:
+        self._cell = None
+        try:
+            result = self._gateway.call(name, arguments)
+        except BudgetSpent as spent:
+            return _failure("budget", spent.reason)
+        if self._cell is not None:
+            return self._cell_observation(self._cell)
+        if not result.ok and result.failure is not None:
+            return Observation(result.text, result.failure, "error", seconds=result.seconds, truncated=result.truncated)
+        seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated)
+        return self._offer(Given(result.data, "object"), seen) if name == "final_answer" else seen
+
+    def _run(self, code: str) -> CellResult:
+        self._ask_for_code = False
+        limits = [t for t in (self._cell_timeout, self._seconds_left()) if t is not None]
+        try:
+            return self._repl().run(code, timeout=min(limits) if limits else None)
+        except BudgetSpent as spent:
+            return CellResult(error="budget", message=spent.reason)
+
+    def _cell_observation(self, cell: CellResult) -> Observation:
+        seen = Observation(cell.output, None, "repl_output", seconds=cell.seconds, truncated=cell.truncated)
+        if cell.error is None:
+            return seen if cell.answer is None else self._offer(cell.answer, seen)
+        text = cell.output if cell.error == "runtime" else "\n".join(filter(None, [cell.output, cell.message]))
+        if cell.pending is not None:
+            text = f"{text}\n{PENDING}"
+        failure = Failure(cell.error, cell.message)
+        return Observation(
+            text, failure, "repl_output", pending=cell.pending, seconds=cell.seconds, truncated=cell.truncated
+        )
+
+    def _offer(self, given: Given, seen: Observation) -> Observation:
+        """Take an answer, or say why it is refused."""
+        given, problem = self._check(given)
+        if problem is not None:
+            text = "\n".join(filter(None, [seen.text, problem]))
+            return Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
+        self._answer = given
+        return Observation(seen.text, None, seen.cause, answer=given, seconds=seen.seconds, truncated=seen.truncated)
+
+    def _python(self, code: str) -> str:
+        self._cell = self._run(code)
+        return self._cell.output
+
+    def _repl(self) -> Session:
+        if self._session is None:
+            if self._open_repl is None:
+                raise RuntimeError("this task has no REPL; open the environment with repl=...")
+            self._session = self._open_repl()
+            self._session.new_run()
+            if self._context is not None:
+                self._session.set("context", self._context)
+            self._session.add_tools(self._in_cell)
+        return self._session
+
+    def _caller(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._gateway.call_function(name, args, kwargs)
+
+        return call
+
+
+_PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
+
+
+def _final_answer(answer: Any) -> Any:
+    return answer
+
+
+def _ends(action: Action) -> bool:
+    return isinstance(action, CallTool) and action.name == "final_answer"
+
+
+def _failure(kind: FailureKind, message: str) -> Observation:
+    return Observation(message, Failure(kind, message), "error")
+
+
+def _with_effects(seen: Observation, changes: Mapping[str, Any]) -> Observation:
+    from dataclasses import replace
+
+    return replace(seen, effects=changes)

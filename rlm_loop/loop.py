@@ -1,0 +1,132 @@
+"""The loop: one agent, one task, until an answer or a limit.  Strategy, formats and limits live elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rlm_loop.actions import Given
+from rlm_loop.budget import BudgetSpent
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.environment import Environment
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.verdict import verdict
+
+_log = logging.getLogger(__name__)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted a run; `outcome` holds what was done until then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("the run was interrupted; .outcome holds what was done until then")
+        self.outcome = outcome
+
+
+def run(
+    dialect: Dialect,
+    problem: Problem,
+    place: Environment,
+    model: Metered,
+    *,
+    hooks: Sequence[object] = (),
+    collect: str = "",
+    agent: str = "",
+) -> Outcome:
+    """Drive one agent through one problem.
+
+    Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
+    and `partial_answer` set on it.
+    """
+    turns: list[Turn] = []
+    over: tuple[Stop, str] | None = None
+    try:
+        prompt = dialect.brief(problem, place.tools)
+        while (over := verdict(turns, model.account)) is None:
+            start = model.account.seconds
+            call(hooks, "on_step_start", turn_index=len(turns) + 1)
+            reply = model.complete(prompt, turn=len(turns) + 1)  # billed before it is read
+            actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
+            observations = place.perform(actions)
+            turn = Turn(len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            model.trace.record("turn", depth=model.depth, turn=turn.index, actions=actions, observations=observations,
+                               seconds=turn.seconds, spent=model.account.spent)
+            turns.append(turn)
+            call(hooks, "on_step_end", turn=turn)
+            _log.info("turn=%d agent=%s seconds=%.2f output_tokens=%s", turn.index, agent, turn.seconds,
+                      reply.usage.output_tokens if reply.usage else None)
+            prompt += dialect.replay(turn)  # only ever appended to
+    except BudgetSpent as spent:
+        over = Stop(spent.kind), spent.reason
+    except KeyboardInterrupt:
+        raise Interrupted(_finish(Stop.INTERRUPTED, "interrupted", turns, problem, None, model, agent, place)) from None
+    except Exception as error:
+        outcome = _finish(Stop.FAILED, f"{type(error).__name__}: {error}", turns, problem, None, model, agent, place)
+        _attach(error, outcome)
+        raise
+    stop, reason = over
+    return _finish(stop, reason, turns, problem, place.collect(collect), model, agent, place)
+
+
+def _finish(
+    stop: Stop, reason: str, turns: Sequence[Turn], problem: Problem, artifact: Any, model: Metered, agent: str,
+    place: Environment,
+) -> Outcome:
+    given = best_answer(turns)
+    account = model.account
+    outcome = Outcome(
+        answer=None if given is None else given.value,
+        stop=stop,
+        turns=tuple(turns),
+        usage=model.ledger.usage,
+        ledger=model.ledger,
+        artifact=artifact,
+        answer_form=None if given is None else given.form,
+        evidence=place.check.evidence,
+        over_budget=account.over(),
+        reason=reason,
+        seconds=account.seconds,
+        working_seconds=account.working_seconds,
+        trace=model.trace.path,
+        question=problem.question,
+        model=model.name,
+        agent=agent,
+    )
+    model.trace.record(
+        "run_end", depth=model.depth, stop=stop, reason=reason, answer=outcome.answer, answer_form=outcome.answer_form,
+        artifact=artifact, usage=outcome.usage, over_budget=outcome.over_budget, seconds=outcome.seconds,
+        working_seconds=outcome.working_seconds, steps=outcome.steps,
+    )
+    return outcome
+
+
+def best_answer(turns: Sequence[Turn]) -> Given | None:
+    """The answer given; else the last pending one; else the last text that the model wrote."""
+    for given in (turns[-1].answer if turns else None, *(t.pending for t in reversed(turns))):
+        if given is not None:
+            return given
+    texts = [t.reply.text.strip() for t in reversed(turns) if t.reply.text.strip()]
+    return Given(texts[0], "text") if texts else None
+
+
+def call(hooks: Iterable[object], event: str, **info: Any) -> None:
+    """Tell every hook that wants to know; one that raises is logged and never ends the run."""
+    for hook in hooks:
+        method = getattr(hook, event, None)
+        if method is None:
+            continue
+        try:
+            method(**info)
+        except Exception:
+            _log.exception("a hook raised in %s", event)
+
+
+def _attach(error: Exception, outcome: Outcome) -> None:
+    for name, value in (
+        ("outcome", outcome), ("usage", outcome.usage), ("trace", outcome.trace), ("partial_answer", outcome.answer)
+    ):
+        with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
+            setattr(error, name, value)

@@ -1,0 +1,184 @@
+"""What is said to a model and what it says back: plain values, equal by content.
+
+Text is kept in `Span`s, each with the cause that put it there, so that every prompt token can later be
+charged to a reason (see `ledger`).  Nothing here does I/O, and nothing but the standard library is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
+
+#: Why a piece of text is in a prompt.  `scaffold:<injector>` names the injector that added it.
+CAUSES = (
+    "system",
+    "task",
+    "tool_schema",
+    "assistant",
+    "tool_result",
+    "repl_output",
+    "error",
+    "summary",
+    "template",
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a message's text and the cause it is charged to (one of `CAUSES` or `scaffold:<name>`)."""
+
+    text: str
+    cause: str
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call as the model wrote it: `arguments` is the raw JSON text, not yet validated."""
+
+    id: str | None
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One chat message.  `turn` is the turn that wrote it: 0 for the brief, n for what turn n added."""
+
+    role: Role
+    spans: tuple[Span, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    turn: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(span.text for span in self.spans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message in the chat-completions wire format."""
+        wire: dict[str, Any] = {"role": self.role, "content": self.text}
+        if self.tool_calls:
+            wire["tool_calls"] = [
+                {"id": c.id or "", "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
+                for c in self.tool_calls
+            ]
+        if self.tool_call_id is not None:
+            wire["tool_call_id"] = self.tool_call_id
+        return wire
+
+
+def say(role: Role, text: str, cause: str, *, turn: int = 0) -> Message:
+    """A message of one span."""
+    return Message(role, (Span(text, cause),), turn=turn)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What one model call sees.  A run only ever appends to it, so its prefix stays cacheable.
+
+    `tools` are native function schemas (chat-completions `tools` entries), `stop` the stop strings, and
+    `reply_schema` a JSON schema that the reply has to follow where the model supports constrained output.
+    """
+
+    messages: tuple[Message, ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+    stop: tuple[str, ...] = ()
+    reply_schema: Mapping[str, Any] | None = None
+
+    def __add__(self, messages: Iterable[Message]) -> Prompt:
+        return replace(self, messages=(*self.messages, *messages))
+
+    @classmethod
+    def ask(cls, text: str) -> Prompt:
+        """A prompt that is one user message."""
+        return cls((say("user", text, "task"),))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The request body in the chat-completions wire format, sampling settings excluded."""
+        body: dict[str, Any] = {"messages": [m.to_dict() for m in self.messages]}
+        if self.tools:
+            body["tools"] = [dict(t) for t in self.tools]
+        if self.stop:
+            body["stop"] = list(self.stop)
+        if self.reply_schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "strict": True, "schema": dict(self.reply_schema)},
+            }
+        return body
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
+        return digest(self.to_dict())
+
+
+def digest(value: Any) -> str:
+    """SHA-256 (hex) of a JSON value in canonical form."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _sum(left: float | None, right: float | None) -> Any:
+    return None if left is None or right is None else left + right
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What calls cost.  `None` means not known, never zero.
+
+    `input_tokens` are all prompt tokens, `cached_tokens` the part of them that the provider did not
+    process anew, `output_tokens` everything generated (reasoning included), `cost` US dollars.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    calls: int = 1
+    cost: float | None = None
+
+    @classmethod
+    def nothing(cls) -> Usage:
+        """The usage of no call at all: every figure is known to be zero."""
+        return cls(0, 0, 0, 0, 0.0)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            self.calls + other.calls,
+            _sum(self.cost, other.cost),
+        )
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Input plus output."""
+        return _sum(self.input_tokens, self.output_tokens)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One reply of a model.
+
+    `seconds` is the whole call on the clock, `waited` the part of it spent waiting for rate limits and
+    retries, `extra` whatever else the provider sent (timings, ids): opaque, kept for the trace.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    usage: Usage | None = None
+    seconds: float = 0.0
+    waited: float = 0.0
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    @property
+    def cut_off(self) -> bool:
+        """The reply ended because the length limit was reached: never executed, never an answer."""
+        return self.finish_reason == "length"

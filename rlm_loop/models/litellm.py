@@ -1,0 +1,164 @@
+"""Every provider that LiteLLM knows."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import wire
+from rlm_loop.models.base import (
+    AuthenticationFailed,
+    ModelError,
+    ModelNotFound,
+    ModelUnreachable,
+    RateLimited,
+    RequestRejected,
+)
+from rlm_loop.models.retry import Retry, retry_after
+
+_importing = threading.Lock()
+
+
+def _litellm() -> Any:
+    with _importing:
+        # Otherwise the import asks the network for a price table, which takes seconds where there is none.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        try:
+            import litellm
+        except ImportError as error:
+            raise ModelError('this model needs LiteLLM: pip install "rlm-loop[litellm]"') from error
+        litellm.suppress_debug_info = True  # it prints advertisements for its debugger on stdout
+        return litellm
+
+
+class LiteLLMModel:
+    """A model by its LiteLLM name, as `openai/gpt-5-nano` or `anthropic/claude-haiku-4-5`.
+
+    Keys come from the provider's usual environment variables, or as `api_key`.  What is `None` among `temperature`,
+    `seed` and `max_tokens` is left to the provider; a setting that the provider does not know is an error, not
+    dropped.  `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).  Retries are
+    ours, so that the time they take is in `Reply.waited`.  `timeout` is in seconds, for one attempt.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        temperature: float | None = None,
+        seed: int | None = None,
+        max_tokens: int | None = None,
+        timeout: float = 600.0,
+        retry: Retry | None = None,
+        **options: Any,
+    ) -> None:
+        self._name = name
+        self._settings = {"temperature": temperature, "seed": seed}
+        self.max_tokens = max_tokens
+        self.timeout = timeout
+        self._retry = retry or Retry()
+        self._options = options
+        self._checked = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def price(self) -> tuple[float, float] | None:
+        """US dollars per input and output token from LiteLLM's own table, `None` where that does not know."""
+        try:
+            info = _litellm().get_model_info(self._name)
+        except ModelError:
+            raise
+        except Exception:  # LiteLLM says "not in the table" with a bare Exception
+            return None
+        prices = (info.get("input_cost_per_token"), info.get("output_cost_per_token"))
+        return None if None in prices else (float(prices[0]), float(prices[1]))
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """One reply.  Raises the errors of `OpenAICompatibleModel.complete`."""
+        litellm = _litellm()
+        self._check_keys(litellm)
+        limit = self.max_tokens if max_tokens is None else max_tokens
+        settings = {k: v for k, v in {**self._settings, "max_tokens": limit}.items() if v is not None}
+        request = {**prompt.to_dict(), **settings, "timeout": self.timeout, **self._options}
+        start = time.perf_counter()
+        answer, waited = self._retry.call(lambda: self._attempt(litellm, request))
+        seconds = max(time.perf_counter() - start, waited)
+        cost = _cost(litellm, answer)
+        return wire.to_reply(answer.model_dump(), model=self._name, seconds=seconds, waited=waited, cost=cost)
+
+    def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
+        try:
+            return litellm.completion(model=self._name, num_retries=0, max_retries=0, **request)
+        except Exception as error:  # sorted by class below; what is not LiteLLM's goes on as it is
+            translated = self._translated(litellm, error)
+            if translated is None:
+                raise
+            raise translated from error
+
+    def _check_keys(self, litellm: Any) -> None:
+        """Say which variable is missing before the call: some providers' clients report it as a server error."""
+        if self._checked or {"api_key", "api_base", "base_url", "mock_response"} & self._options.keys():
+            return
+        missing = litellm.validate_environment(self._name).get("missing_keys") or []
+        if missing:
+            raise AuthenticationFailed(f"{self._name} needs a key: set {' or '.join(missing)}", self._name)
+        self._checked = True
+
+    def _translated(self, litellm: Any, error: Exception) -> ModelError | None:
+        said = " ".join(str(getattr(error, "message", "") or error).split())[:240]
+        name = self._name
+        if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
+            where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
+            return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
+        if isinstance(error, litellm.NotFoundError):
+            return ModelNotFound(f"{name} does not exist at its provider{self._near(litellm)}: {said}", name)
+        if isinstance(error, litellm.BadRequestError):
+            if "LLM Provider NOT provided" in said:
+                return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
+            if isinstance(error, litellm.ContextWindowExceededError):
+                return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
+            return RequestRejected(f"{name} refused the request: {said}", name)
+        if isinstance(error, litellm.RateLimitError):
+            return self._transient(RateLimited(f"{name} limits the rate: {said}", name), error, said)
+        if isinstance(error, litellm.Timeout):
+            return self._transient(ModelUnreachable(f"{name} did not answer in {self.timeout:g} s", name), error, said)
+        if isinstance(error, litellm.APIConnectionError):
+            place = self._options.get("api_base") or self._options.get("base_url") or "its provider"
+            return self._transient(ModelUnreachable(f"{place} cannot be reached for {name}: {said}", name), error, said)
+        if isinstance(error, litellm.APIError | litellm.InternalServerError | litellm.ServiceUnavailableError):
+            return self._transient(ModelError(f"{name} failed: {said}", name), error, said)
+        if type(error).__module__.startswith(("litellm", "openai")):
+            return ModelError(f"{name} failed: {said}", name)
+        return None
+
+    def _transient(self, translated: ModelError, error: Exception, said: str) -> ModelError:
+        translated.retryable = "insufficient_quota" not in said  # no waiting brings money back
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        translated.retry_after = retry_after(headers.get("retry-after"))
+        return translated
+
+    def _near(self, litellm: Any) -> str:
+        import difflib
+
+        provider, _slash, bare = self._name.partition("/")
+        if of_provider := litellm.models_by_provider.get(provider):
+            known = [n if n.startswith(f"{provider}/") else f"{provider}/{n}" for n in of_provider]
+            near = difflib.get_close_matches(self._name, known, 3, 0.6)
+        else:
+            near = [f"{p}/{bare}" for p in difflib.get_close_matches(provider, litellm.models_by_provider, 2, 0.6)]
+        return f" (near: {', '.join(near)})" if near else ""
+
+    def __repr__(self) -> str:
+        return f"LiteLLMModel({self._name!r})"
+
+
+def _cost(litellm: Any, answer: Any) -> float | None:
+    try:
+        return float(litellm.completion_cost(completion_response=answer))
+    except Exception:  # LiteLLM says "not in the table" with a bare Exception
+        return None

@@ -1,0 +1,175 @@
+"""llama.cpp in this process: one loaded model with its HTTP interface on the loopback.
+
+Requests go over HTTP rather than through `Server.handle_chat_completions`, because that one cannot be
+interrupted: Ctrl-C would wait for the last token.  A closed connection makes llama.cpp stop generating, and
+HTTP costs about a millisecond a call.  The address is protected by a random key, so that code which a model
+writes cannot reach the model behind the meter's back.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
+from rlm_loop.models.gguf import fault
+
+#: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
+PROMPT_CACHE_MIB = 1024
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a loaded copy depends on; models that agree in it share the copy.  `window` is in tokens, per slot."""
+
+    path: Path
+    window: int
+    threads: int
+    slots: int
+    verbose: bool = False
+
+
+class LlamaServer:
+    """A loaded model.  Safe to use from several threads; with one slot their requests queue up."""
+
+    def __init__(self, settings: Settings) -> None:
+        path = settings.path
+        if not path.is_file():
+            raise ModelNotFound(f"there is no model file {path}: see `rlm-loop models list`", str(path))
+        if wrong := fault(path):
+            raise ModelError(
+                f"{path} cannot be used, {wrong}: fetch it again (`rlm-loop models pull NAME` for a known model)",
+                path.name,
+            )
+        # Spinning OpenMP threads starve each other beside any busy process; read when the library is loaded.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        try:
+            import xllamacpp
+        except ImportError as error:
+            raise ModelError('local models need xllamacpp: pip install "rlm-loop[local]"', path.name) from error
+        import httpx
+
+        key = secrets.token_hex(16)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.n_ctx = settings.window * settings.slots  # llama.cpp divides it among the slots
+        params.n_parallel = settings.slots
+        for cpu in (params.cpuparams, params.cpuparams_batch):
+            cpu.n_threads = settings.threads
+            cpu.poll = 0
+        params.cache_ram_mib = PROMPT_CACHE_MIB
+        params.verbosity = 3 if settings.verbose else -1
+        params.warmup = False
+        params.ui = False
+        params.api_keys = [key]
+        try:
+            self._server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise ModelError(
+                f"llama.cpp could not load {path} with a window of {settings.window} tokens: "
+                "try a smaller context_size, or fetch the file again",
+                path.name,
+            ) from error
+        self.model = path.name
+        # trust_env=False: a proxy from the environment must not come between a process and itself.
+        self._http = httpx.Client(
+            base_url=self._server.listening_address,
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=None,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
+        )
+        props = cast("dict[str, Any]", self._http.get("/props").json())
+        self.window = int(props["default_generation_settings"]["n_ctx"])
+        self.takes_tools = bool(props.get("chat_template_caps", {}).get("supports_tools", True))
+        self._trailer: str | None = None
+
+    def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """One completion, as the body of a chat-completions response."""
+        return self._post("/v1/chat/completions", body)
+
+    def render(self, body: Mapping[str, Any]) -> str:
+        """The text that the chat template makes of a request."""
+        return str(self._post("/apply-template", body)["prompt"])
+
+    def tokenize(self, text: str) -> list[bytes]:
+        """The tokens of a rendered text, as the bytes that each stands for."""
+        request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
+        pieces = [token["piece"] for token in self._post("/tokenize", request)["tokens"]]
+        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
+
+    @property
+    def trailer(self) -> str:
+        """What the template writes after a user's text."""
+        if self._trailer is None:
+            probe = {"messages": [{"role": "user", "content": "ZprobeZ"}], "add_generation_prompt": False}
+            self._trailer = self.render(probe).partition("ZprobeZ")[2]
+        return self._trailer
+
+    def close(self) -> None:
+        """Free the memory.  The object cannot be used after it."""
+        self._http.close()
+        self._server = None
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        import httpx
+
+        try:
+            response = self._http.post(path, json=body)
+            answer = cast("dict[str, Any]", response.json())
+        except UnicodeEncodeError as error:
+            raise RequestRejected(
+                "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
+                self.model,
+            ) from error
+        except httpx.HTTPError as error:
+            raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
+        if response.status_code >= 400 or "error" in answer:
+            raise self._refusal(answer.get("error"))
+        return answer
+
+    def _refusal(self, error: Any) -> ModelError:
+        details = cast("dict[str, Any]", error if isinstance(error, dict) else {"message": str(error)})
+        message = " ".join(str(details.get("message", "no reason given")).split())[:300]
+        if details.get("type") == "exceed_context_size_error":
+            return RequestRejected(
+                f"the prompt has {details['n_prompt_tokens']} tokens but the window is {details['n_ctx']}: "
+                "raise context_size or let the model look at less at once",
+                self.model,
+            )
+        if "2 or more assistant messages" in message:
+            message = "two assistant messages in a row: join them, or put a user or tool message between"
+        elif "tool call arguments as JSON" in message:
+            message = "the arguments of an earlier tool call are no JSON: send that turn as plain text"
+        elif int(details.get("code", 500)) >= 500:
+            return ModelError(f"llama.cpp failed: {message}", self.model)
+        return RequestRejected(f"llama.cpp refused the request: {message}", self.model)
+
+
+_loaded: dict[tuple[int, Settings], LlamaServer] = {}
+_lock = threading.Lock()
+
+
+def shared(settings: Settings) -> LlamaServer:
+    """The loaded copy for these settings, loaded now if there is none in this process."""
+    key = (os.getpid(), settings)  # a forked child has the memory but not the threads: it loads its own
+    with _lock:
+        if key not in _loaded:
+            _loaded[key] = LlamaServer(settings)
+        return _loaded[key]
+
+
+def unload() -> None:
+    """Free every model that is loaded in this process; the next use loads again."""
+    with _lock:
+        for key in [k for k in _loaded if k[0] == os.getpid()]:
+            _loaded.pop(key).close()
+
+
+atexit.register(unload)

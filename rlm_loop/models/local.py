@@ -1,0 +1,146 @@
+"""A model on this machine, run by llama.cpp in this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.ledger import Part
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import catalog, weights, wire
+from rlm_loop.models.base import RequestRejected
+from rlm_loop.models.llama_server import LlamaServer, Settings, shared
+from rlm_loop.models.measure import measure
+
+_KEEP = 8
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class LocalModel:
+    """A GGUF model run by llama.cpp in this process.
+
+    `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
+    call, and models with the same file and settings share one loaded copy.  With one slot and a seed the text is
+    the same in every run; more slots answer calls side by side, at the price of that.  `context_size` is the
+    window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs nothing, so the
+    price is known and zero.
+    """
+
+    def __init__(
+        self,
+        path_or_name: str | os.PathLike[str] = "local",
+        *,
+        context_size: int = 8192,
+        threads: int | None = None,
+        seed: int = 0,
+        temperature: float = 0.0,
+        slots: int = 1,
+        max_tokens: int = 512,
+        verbose: bool = False,
+    ) -> None:
+        self._where = os.fspath(path_or_name)
+        known = catalog.find(self._where)
+        self._name = f"local:{known.name if known else Path(self._where).name}"
+        self.context_size = context_size
+        self.threads = threads or _cores()
+        self.seed = seed
+        self.temperature = temperature
+        self.slots = slots
+        self.max_tokens = max_tokens
+        self._verbose = verbose
+        self._settings: Settings | None = None
+        self._measured: list[tuple[Prompt, list[Part]]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def price(self) -> tuple[float, float]:
+        """Zero: the machine is yours."""
+        return (0.0, 0.0)
+
+    @property
+    def window(self) -> int:
+        """How many tokens prompt and reply may have together.  Loads the model."""
+        return self.load().window
+
+    def load(self) -> LlamaServer:
+        """Load the model now rather than at the first call.
+
+        Raises `ModelNotFound` where the file is not here, `ModelError` where it cannot be loaded.
+        """
+        if self._settings is None:
+            self._settings = Settings(self._file(), self.context_size, self.threads, self.slots, self._verbose)
+        return shared(self._settings)
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """One reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
+
+        Raises `RequestRejected` where llama.cpp or the chat template refuses the messages or they do not fit.
+        """
+        server = self.load()
+        body = self._body(server, prompt)
+        body |= {
+            "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "cache_prompt": True,
+        }
+        start = time.perf_counter()
+        answer = server.chat(body)
+        reply = wire.to_reply(answer, model=self.name, seconds=time.perf_counter() - start, cost=0.0)
+        last = prompt.messages[-1] if prompt.messages else None
+        if last is not None and last.role == "assistant":  # llama.cpp goes on with it, and sends its text along
+            reply = replace(reply, text=reply.text.removeprefix(last.text))
+        return reply
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        """The exact parts of a prompt, in the order in which the model reads them.
+
+        They sum to the prompt tokens that the reply will report.
+        """
+        with self._lock:
+            for seen, parts in self._measured:
+                if seen == prompt:
+                    return list(parts)
+        server = self.load()
+        parts = measure(prompt, self._body(server, prompt), server.render, server.tokenize, server.trailer)
+        with self._lock:
+            self._measured = [(prompt, parts), *self._measured[: _KEEP - 1]]
+        return list(parts)
+
+    def count(self, text: str) -> int:
+        """The tokens of a text on its own, without any chat template."""
+        return len(self.load().tokenize(text))
+
+    def _body(self, server: LlamaServer, prompt: Prompt) -> dict[str, Any]:
+        if prompt.tools and not server.takes_tools:
+            raise RequestRejected(
+                f"the chat template of {self.name} has no place for native tools: present them as text", self.name
+            )
+        body = prompt.to_dict()
+        for message in body["messages"]:
+            for call in message.get("tool_calls", ()):
+                # A call without arguments means `{}` (semantics 30), and the template wants to see JSON.
+                call["function"]["arguments"] = call["function"]["arguments"] or "{}"
+        return body
+
+    def _file(self) -> Path:
+        path = Path(self._where).expanduser()
+        if catalog.find(self._where) is None and (path.suffix == ".gguf" or path.is_file() or path.name != self._where):
+            return path.resolve()
+        return weights.path(self._where)
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self._where!r}, context_size={self.context_size}, slots={self.slots})"

@@ -1,0 +1,88 @@
+"""From a model's name to the model."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.models.base import Model, ModelNotFound
+from rlm_loop.models.catalog import CATALOG, find
+
+_OLLAMA = "http://localhost:11434"
+#: Names that LiteLLM knows without a provider in front.
+_BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
+_FORMS = "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, PROVIDER/MODEL"
+
+
+def get_model(name: str | Model, **options: Any) -> Model:
+    """The model of this name; a model object is returned as it is.
+
+    - `local`, `local:smollm2-135m`, `local:/path/to/file.gguf`: llama.cpp in this process (`LocalModel`);
+    - `ollama/NAME`: an Ollama server, at `$OLLAMA_HOST` where that is set;
+    - `openai-compatible:MODEL@URL`: any endpoint that speaks the chat API;
+    - `PROVIDER/MODEL`: everything else, through LiteLLM.
+
+    `options` go to the model's constructor.  Nothing is loaded and no address is asked yet.  Raises
+    `ModelNotFound` for a name that fits none of these, with the nearest names that do.
+    """
+    if not isinstance(name, str):
+        if options:
+            raise TypeError(f"options ({', '.join(options)}) go with a model's name, not with a model object")
+        return name
+    wanted = name.strip()
+    kind, colon, rest = wanted.partition(":")
+    if kind == "local" and colon:
+        if not rest:
+            raise ModelNotFound(f"{name!r} names no model: use {_FORMS}", name)
+        return _local(rest, options)
+    if find(wanted) or wanted.endswith(".gguf"):
+        return _local(wanted, options)
+    if kind == "openai-compatible" and colon:
+        model, _at, address = rest.partition("@http")
+        if not model or not address:
+            raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
+        return _compatible(model, f"http{address}", options)
+    provider, slash, model = wanted.partition("/")
+    if provider == "ollama" and model:
+        return _compatible(model, ollama_address(os.environ.get("OLLAMA_HOST", "")), {"name": wanted, **options})
+    if (slash and provider and model) or _BARE.match(wanted):
+        from rlm_loop.models.litellm import LiteLLMModel
+
+        return LiteLLMModel(wanted, **options)
+    raise ModelNotFound(f"no model is called {name!r}{_near(wanted)}: use {_FORMS}", name)
+
+
+def ollama_address(host: str) -> str:
+    """The chat API of an Ollama server, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, a URL)."""
+    address = host.strip().rstrip("/") or _OLLAMA
+    if "://" not in address:
+        address = f"http://{address}"
+    scheme, _sep, place = address.partition("://")
+    if place.split(":")[0] in ("0.0.0.0", ""):  # what a server listens on is not what a client can call
+        place = f"localhost{place[len(place.split(':')[0]) :]}"
+    if ":" not in place and "/" not in place and scheme == "http":
+        place += ":11434"
+    return f"{scheme}://{place}/v1"
+
+
+def _local(where: str, options: dict[str, Any]) -> Model:
+    if not find(where) and not where.endswith(".gguf") and not Path(where).expanduser().exists() and "/" not in where:
+        raise ModelNotFound(f"no local model is called {where!r}{_near(where)}: see `rlm-loop models list`", where)
+    from rlm_loop.models.local import LocalModel
+
+    return LocalModel(where, **options)
+
+
+def _compatible(model: str, address: str, options: dict[str, Any]) -> Model:
+    from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+
+    return OpenAICompatibleModel(model, address, **options)
+
+
+def _near(wanted: str) -> str:
+    known = [word for entry in CATALOG for word in (entry.name, *entry.aliases)]
+    near = difflib.get_close_matches(wanted.lower(), [*known, *(f"local:{n}" for n in known), "ollama"], 2, 0.6)
+    return f" (near: {', '.join(near)})" if near else ""

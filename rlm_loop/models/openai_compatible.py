@@ -1,0 +1,206 @@
+"""Any endpoint that speaks the chat-completions API: Ollama, vLLM, llama-server, a gateway, OpenAI itself.
+
+A light client of our own, because a call through it costs about a millisecond on the loopback where a
+general one costs 30 to 45 (see `benchmarks/`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import wire
+from rlm_loop.models.base import (
+    AuthenticationFailed,
+    ModelError,
+    ModelNotFound,
+    ModelUnreachable,
+    RateLimited,
+    RequestRejected,
+)
+from rlm_loop.models.retry import Retry, retry_after
+
+if TYPE_CHECKING:
+    import httpx
+
+#: Where a key is looked for when none is given.
+KEY_VARIABLE = "OPENAI_API_KEY"
+_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+
+
+class OpenAICompatibleModel:
+    """A model behind a chat-completions endpoint.
+
+    `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else the
+    environment variable `key_variable`, else none is sent.  `timeout` is in seconds, for the connection and for
+    each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server;
+    `options` are added to each request as they are.  Rate limits, server errors and lost connections are tried
+    again as `retry` says, and the time lost is in `Reply.waited`.  `price` is US dollars per input and output
+    token.  One client with kept-alive connections serves all calls, from any thread.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        key_variable: str = KEY_VARIABLE,
+        timeout: float = 600.0,
+        temperature: float | None = 0.0,
+        seed: int | None = 0,
+        max_tokens: int | None = None,
+        retry: Retry | None = None,
+        price: tuple[float, float] | None = None,
+        options: Mapping[str, Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.model = model
+        self.base_url = base_url.rstrip("/")
+        self.temperature = temperature
+        self.seed = seed
+        self.max_tokens = max_tokens
+        self.timeout = timeout
+        self._key = api_key
+        self._variable = key_variable
+        self._retry = retry or Retry()
+        self._price = price
+        self._options = dict(options or {})
+        self._name = name or f"openai-compatible:{model}@{_without_password(self.base_url)}"
+        self._client: httpx.Client | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def price(self) -> tuple[float, float] | None:
+        return self._price
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """One reply.
+
+        Raises `AuthenticationFailed`, `ModelNotFound`, `ModelUnreachable`, `RateLimited`, `RequestRejected`, or
+        `ModelError` for a server that keeps failing.
+        """
+        body = {"model": self.model, **prompt.to_dict(), **self._options}
+        limit = self.max_tokens if max_tokens is None else max_tokens
+        for key, value in (("max_tokens", limit), ("temperature", self.temperature), ("seed", self.seed)):
+            if value is not None:
+                body.setdefault(key, value)
+        start = time.perf_counter()
+        answer, waited = self._retry.call(lambda: self._attempt(body))
+        reply = wire.to_reply(
+            answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited
+        )
+        return reply if self._price is None else wire.priced(reply, self._price)
+
+    def close(self) -> None:
+        """Close the kept connections; the next call opens new ones."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def _http(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None:
+                import httpx
+
+                key = self._key or os.environ.get(self._variable)
+                headers = {"Authorization": f"Bearer {key}"} if key else {}
+                limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
+                timeout = httpx.Timeout(self.timeout, connect=min(self.timeout, 20.0))
+                self._client = httpx.Client(headers=headers, timeout=timeout, limits=limits)
+            return self._client
+
+    def _attempt(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        import httpx
+
+        try:
+            response = self._http().post(f"{self.base_url}/chat/completions", json=body)
+        except UnicodeEncodeError as error:
+            raise RequestRejected(
+                "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
+                self.name,
+            ) from error
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
+        except httpx.TimeoutException as error:
+            raise ModelUnreachable(
+                f"{_without_password(self.base_url)} did not answer within {self.timeout:g} s: is it overloaded? "
+                "raise timeout",
+                self.name,
+                retryable=True,
+            ) from error
+        except httpx.HTTPError as error:
+            raise ModelUnreachable(
+                f"{_without_password(self.base_url)} cannot be reached ({error}): is the server running?",
+                self.name,
+                retryable=True,
+            ) from error
+        if response.status_code != 200:
+            raise self._refusal(response)
+        try:
+            answer: Any = response.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or not answer.get("choices"):  # a gateway's page, or an error sent as 200
+            raise ModelError(f"{self.name} sent no completion but {response.text[:120]!r}", self.name, retryable=True)
+        return cast("dict[str, Any]", answer)
+
+    def _refusal(self, response: httpx.Response) -> ModelError:
+        status, said = response.status_code, _said(response)
+        if status in (401, 403):
+            where = "api_key" if self._key else f"the environment variable {self._variable}"
+            missing = not (self._key or os.environ.get(self._variable))
+            state = f"needs a key: set {self._variable}" if missing else f"refused the key in {where}"
+            return AuthenticationFailed(f"{_without_password(self.base_url)} {state} ({said})", self.name)
+        if status == 404:
+            place = _without_password(self.base_url)
+            return ModelNotFound(f"{self.model} is not at {place}{self._listed()} ({said})", self.name)
+        if status == 429:
+            error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
+        elif status in _TRANSIENT or status >= 500:
+            error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
+        else:
+            return RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
+        error.retryable = "insufficient_quota" not in response.text  # no waiting brings money back
+        error.retry_after = retry_after(response.headers.get("retry-after"))
+        return error
+
+    def _listed(self) -> str:
+        """What the server has, if it says so."""
+        import httpx
+
+        try:
+            entries = self._http().get(f"{self.base_url}/models", timeout=5.0).json()["data"]
+            names = sorted(str(entry["id"]) for entry in entries)
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self.base_url}/v1?)"
+            return f": check the model's name{hint}"
+        return f": it has {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else ": it has no models"
+
+    def __repr__(self) -> str:
+        return f"OpenAICompatibleModel({self.model!r}, {_without_password(self.base_url)!r})"
+
+
+def _said(response: httpx.Response) -> str:
+    """The server's reason in one short line."""
+    try:
+        body: Any = response.json()
+        error: Any = body.get("error", body)
+        text = str(error.get("message", error) if isinstance(error, dict) else error)
+    except (ValueError, AttributeError):
+        text = response.text
+    return " ".join(text.split())[:200] or response.reason_phrase
+
+
+def _without_password(address: str) -> str:
+    scheme, sep, place = address.partition("://")
+    return f"{scheme}{sep}{place.rpartition('@')[2]}" if "@" in place else address

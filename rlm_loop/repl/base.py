@@ -1,0 +1,75 @@
+"""What a REPL session is, whatever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from rlm_loop.actions import Given
+
+CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
+
+
+class ReplError(RuntimeError):
+    """The REPL itself failed (it could not start, it is closed ...); never something that a cell did."""
+
+
+class SetupFailed(ReplError):
+    """The `setup` code of a session raised, ran out of time, or ended the process."""
+
+
+class EvaluationFailed(ReplError):
+    """The expression given to `Session.get` raised, ran out of time, or ended the process."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What running one cell led to.
+
+    `output` is what the model may see: stdout and stderr in the order written, then the value of a last
+    expression where nothing was printed; on error the traceback (user frames only) follows, and where the
+    cell was stopped or died, `message` as the last line.  It is clipped head and tail to the session's cap;
+    `truncated` says so and `characters` how many there were.
+    `error` is `None`, or the kind: `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was
+    restarted), `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only
+    `PythonREPL.last` has the result); `message` is the one-line form.  `lost` names variables that are gone.
+    `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
+    `seconds` is the cell's own time: time spent in host tools is not included.
+    """
+
+    output: str = ""
+    error: CellError | None = None
+    message: str = ""
+    answer: Given | None = None
+    pending: Given | None = None
+    lost: tuple[str, ...] = ()
+    truncated: bool = False
+    characters: int = 0
+    seconds: float = 0.0
+
+
+class Session(Protocol):
+    """A persistent Python namespace in which cells run.  Closing is idempotent."""
+
+    def run(self, code: str, *, timeout: float | None = None) -> CellResult:
+        """Run one cell; never raises for what the cell does."""
+        ...
+
+    def set(self, name: str, value: Any) -> None:
+        """Bind a variable (any size: large values cross through a file)."""
+        ...
+
+    def get(self, expression: str) -> Any:
+        """Evaluate an expression and return its value (JSON types; anything else as its `repr`)."""
+        ...
+
+    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
+        """Make host functions callable from cells by name."""
+        ...
+
+    def new_run(self) -> None:
+        """Forget an answer left by an earlier run; variables stay."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,107 @@
+"""Host tools that a running cell calls: each call in a thread of its own, so they may overlap and come back in any order."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.worker import decode, portable
+
+_LONGEST_REPR = 1_000_000
+
+inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("sessions whose tool is running", default=frozenset())
+"""Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
+
+
+class CellCalls:
+    """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
+
+    def __init__(
+        self, worker: WorkerProcess, generation: int, tools: Mapping[str, Callable[..., Any]], clock: Callable[[], float]
+    ) -> None:
+        self._worker, self._generation, self._tools, self._clock = worker, generation, dict(tools), clock
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._since = 0.0
+        self._waited = 0.0
+        self._closed = False
+        self.ended: BaseException | None = None
+        """What a tool raised to end the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
+
+    @property
+    def busy(self) -> bool:
+        return self._under_way > 0
+
+    def waited(self) -> float:
+        """Seconds spent in host tools so far."""
+        with self._lock:
+            return self._waited + (self._clock() - self._since if self._under_way else 0.0)
+
+    def close(self) -> None:
+        """The cell is over or is being stopped: no further call starts, and a late result is credited to nobody."""
+        with self._lock:
+            if self._under_way:
+                self._waited += self._clock() - self._since
+            self._under_way = 0
+            self._closed = True
+
+    def start(self, frame: Mapping[str, Any], session: int) -> None:
+        """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
+        number, name = frame.get("id"), frame.get("name")
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        refusal = ""
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        try:
+            args, kwargs = decode(frame["args"]), decode(frame["kwargs"])
+            args, kwargs = [*args], {**kwargs}
+        except (ValueError, TypeError, KeyError, LookupError, ArithmeticError, RecursionError) as e:
+            refusal = f"ValueError: unreadable arguments ({type(e).__name__})"
+        if tool is None:
+            refusal = f"NameError: there is no host tool named {name!r}"
+        with self._lock:
+            if self._closed:
+                refusal = refusal or "RuntimeError: the cell is being stopped"
+            elif self.ended is not None:
+                self._reply(number, {"end": "the cell was ended"})
+                return
+            elif not refusal:
+                if not self._under_way:
+                    self._since = self._clock()
+                self._under_way += 1
+        if refusal or tool is None:
+            self._reply(number, {"error": refusal})
+            return
+        context = contextvars.copy_context()
+        context.run(inside.set, inside.get() | {session})
+        threading.Thread(target=context.run, args=(self._work, number, tool, args, kwargs), daemon=True).start()
+
+    def _work(self, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+        ended: BaseException | None = None
+        outcome: dict[str, Any]
+        try:
+            packed = portable(tool(*args, **kwargs), _LONGEST_REPR)
+            outcome = {"value": packed["value"] if "value" in packed else packed["repr"]}
+        except BaseException as e:
+            outcome = {"error": f"{type(e).__name__}: {e}"}
+            if not isinstance(e, Exception) or type(e).__name__ == "BudgetSpent":
+                ended, outcome = e, {"end": f"{type(e).__name__}: {e}"}
+        with self._lock:
+            if self._closed:
+                return
+            if ended is not None and self.ended is None:
+                self.ended = ended
+            self._under_way -= 1
+            if not self._under_way:
+                self._waited += self._clock() - self._since
+        self._reply(number, outcome)
+        self._worker.wake()  # the cell's clock runs again, or the cell is to end
+
+    def _reply(self, number: Any, outcome: dict[str, Any]) -> None:
+        try:
+            self._worker.send({"t": "reply", "g": self._generation, "id": number, **outcome})
+        except WorkerGone:
+            pass  # whoever reads from the worker notices

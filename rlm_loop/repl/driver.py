@@ -1,0 +1,202 @@
+"""Jobs given to a worker and how they end: done, stopped at a limit, killed, or dead."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.calls import CellCalls
+from rlm_loop.repl.launch import Launcher
+from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.text import Piece, printed
+
+_SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
+_REPEAT = 0.15  # seconds between interrupts of a cell that goes on
+_AFTER_KILL = 0.4  # seconds for the supervisor to report a kill, before it is killed too
+
+Stopped = Literal["", "timeout", "budget", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported."""
+
+    how: Literal["done", "died", "killed"]
+    stopped: Stopped = ""
+    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    out: Piece = Piece()
+    seconds: float = 0.0
+    cause: str = ""
+
+
+class Driver:
+    """One worker, replaced when it is lost; `fresh` says that the REPL in it knows nothing yet."""
+
+    def __init__(
+        self,
+        start: Callable[[], WorkerProcess],
+        clock: Callable[[], float],
+        grace: float,
+    ) -> None:
+        self._start, self._clock, self._grace = start, clock, grace
+        self._ids = itertools.count(1)
+        self.worker: WorkerProcess | None = None
+        self.generation = 0
+        self.fresh = True
+
+    def ensure(self) -> WorkerProcess:
+        """The running worker, started when there is none."""
+        if self.worker is None:
+            worker = self._start()
+            self.worker, self.generation, self.fresh = worker, 1, True
+            try:
+                end = self._clock() + 30
+                while worker.repl_pid is None:
+                    self._take(worker.receive(_SLICE))
+                    if self._clock() > end:
+                        raise ReplError("the REPL did not start within 30 s")
+            except WorkerGone:
+                complaint = worker.complaint()
+                self.drop()
+                raise ReplError(f"the REPL ended while starting: {complaint or 'no message'}") from None
+            except BaseException:
+                self.drop()
+                raise
+        return self.worker
+
+    def died_meanwhile(self) -> str:
+        """Read what arrived between jobs; how the REPL ended if it did, else an empty string."""
+        worker = self.worker
+        if worker is None:
+            return ""
+        cause = ""
+        try:
+            while (frame := worker.receive(0)) is not None:
+                cause = self._take(frame) or cause
+        except WorkerGone:
+            self.drop()
+            return "its supervisor was killed"
+        return cause
+
+    def send(self, frame: Mapping[str, Any]) -> int:
+        """Hand over a job and return its number; it runs after those before it."""
+        number = next(self._ids)
+        self.ensure().send({**frame, "g": self.generation, "id": number})
+        return number
+
+    def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
+        return CellCalls(self.ensure(), self.generation, tools, self._clock)
+
+    def wait(
+        self, job: int, timeout: float, calls: CellCalls, *, session: int, stopped: Stopped = "", ping: int = -1
+    ) -> Ended:
+        """Serve a job until it ends; stop it at `timeout` seconds of its own time, or when a tool ends the cell.
+
+        Stopping means an interrupt, repeated during the grace time, then SIGKILL.  A job that is `stopped`
+        already is given the grace time only; `ping` is a later job of which the end says the same.
+        """
+        worker = self.ensure()
+        clock, began = self._clock, self._clock()
+        out = Piece()
+        since, next_interrupt, killed = began, 0.0, False
+
+        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = "") -> Ended:
+            calls.close()
+            return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - calls.waited()), cause)
+
+        try:
+            while True:
+                now = clock()
+                own = now - began - calls.waited()
+                if not stopped and (calls.ended is not None or own >= timeout):
+                    stopped = "budget" if calls.ended is not None else "timeout"
+                    since, next_interrupt = now, 0.05 if stopped == "budget" else 0.0
+                    if stopped == "timeout":
+                        calls.close()
+                if stopped:
+                    spent = now - since
+                    if killed and spent > self._grace + _AFTER_KILL:
+                        raise WorkerGone
+                    if spent >= self._grace and not killed:
+                        worker.control("kill")
+                        killed = True
+                    elif spent >= next_interrupt and not killed:
+                        worker.control("int")
+                        next_interrupt = spent + _REPEAT
+                    limit = self._grace + _AFTER_KILL if killed else min(next_interrupt, self._grace)
+                    pause = limit - spent
+                else:
+                    pause = _SLICE if calls.busy else timeout - own
+                frame = worker.receive(min(max(pause, 0.001), _SLICE))
+                if frame is None:
+                    continue
+                kind = frame["t"]
+                if kind == "call" and frame.get("g") == self.generation:
+                    if frame.get("cell") == job:
+                        calls.start(frame, session)
+                elif kind == "out":
+                    out = _piece(frame)
+                elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
+                    if frame.get("id") == ping:
+                        return ended("done")
+                    if stopped == "timeout" and not frame.get("interrupts"):
+                        stopped = ""  # it was done before the interrupt reached it
+                    return ended("done", frame)
+                elif cause := self._take(frame):
+                    return ended("killed" if killed else "died", cause=cause)
+        except WorkerGone:
+            self.drop()
+            return ended("killed" if killed else "died", cause="its supervisor was killed")
+
+    def drop(self) -> None:
+        """Give the worker up, and all that runs in it; the next job starts a new one."""
+        worker, self.worker, self.fresh = self.worker, None, True
+        if worker is not None:
+            worker.close(patience=0.0)
+
+    def close(self) -> None:
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.close()
+
+    def _take(self, frame: Mapping[str, Any] | None) -> str:
+        """Note what the supervisor says about its REPL; how it ended, where the frame says that it did."""
+        if frame is None or frame.get("g") != self.generation or self.worker is None:
+            return ""
+        if frame["t"] == "hello":
+            pid = frame.get("pid")
+            self.worker.repl_pid = pid if isinstance(pid, int) and pid > 1 else None
+        elif frame["t"] == "died":
+            self.generation += 1
+            self.fresh = True
+            return _cause(frame)
+        return ""
+
+
+def worker_starter(
+    launcher: Launcher, python: str, options: dict[str, Any], cwd: Path, log: Path
+) -> Callable[[], WorkerProcess]:
+    return lambda: WorkerProcess(launcher, python, options, cwd, log)
+
+
+def _piece(frame: Mapping[str, Any]) -> Piece:
+    head, dropped, tail = frame.get("head"), frame.get("dropped"), frame.get("tail")
+    if not (isinstance(head, str) and isinstance(tail, str) and isinstance(dropped, int) and dropped >= 0):
+        return Piece()
+    return printed(head.encode("latin-1", "replace"), dropped, tail.encode("latin-1", "replace"))
+
+
+def _cause(frame: Mapping[str, Any]) -> str:
+    number, code = frame.get("signal"), frame.get("code")
+    if not isinstance(number, int):
+        return f"it ended itself with exit status {code}"
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"killed by {name}" + (", probably because memory ran out" if name == "SIGKILL" else "")

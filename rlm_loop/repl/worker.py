@@ -1,0 +1,1118 @@
+"""The REPL's own process: run as a script, standard library only, never imports the package.
+
+Two processes run this file.  The *supervisor* owns the pipes to the host and never runs model code.  The
+*REPL* is its forked child in a process group of its own, so a fresh one costs milliseconds and a stuck one
+can be killed with all its children.  Frames are JSON, one a line:
+
+    host -> REPL   exec, eval, set, tools, new_run, ping (each with `g`, the REPL's generation, and `id`); reply
+    REPL -> host   hello, call, done;   the supervisor adds `out` (what a cell printed) and `died`
+    host -> supervisor   the lines !int, !kill, !quit (never JSON)
+
+The first half (the codec) is imported by the host too; importing this module does nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":  # the script's folder would let `import base` find our files
+    sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
+
+import array
+import ast
+import base64
+import builtins
+import collections
+import datetime
+import decimal
+import fractions
+import io
+import itertools
+import json
+import linecache
+import os
+import select
+import signal
+import socket
+import threading
+import time
+import traceback
+import types
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+# ------------------------------------------------------------------------------------------------ codec
+
+TAG = "~"  # {"~": kind, "v": payload} stands for a value that JSON has no form for
+_DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
+_PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of them is quadratic and limited
+
+
+class NotExact(Exception):
+    """The value has no exact form in a frame."""
+
+
+def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
+    """The JSON form of a value which `decode` turns into an equal one; raises `NotExact` where there is none.
+
+    Subclasses become their base (a Counter a dict, a numpy float a float), unless `strict`.
+    """
+    kind = type(value)
+    if value is None or kind is bool or kind is float:
+        return value
+    if kind is int:
+        return value if value.bit_length() < _PLAIN_DIGITS else {TAG: "int", "v": hex(value)}
+    if kind is str:
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:  # JSON would join two lone surrogates into one character
+                raw = value.encode("utf-8", "surrogatepass")
+                return {TAG: "str", "v": base64.b64encode(raw).decode()}
+        return value
+    if depth > _DEEPEST:
+        raise NotExact("nested too deeply, or contains itself")
+
+    def inner(v: Any) -> Any:
+        return encode(v, strict, depth + 1)
+
+    if kind is list:
+        return [inner(v) for v in value]
+    if kind is dict:
+        if TAG not in value and all(type(k) is str and k.isascii() for k in value):
+            return {k: inner(v) for k, v in value.items()}
+        return {TAG: "dict", "v": [[inner(k), inner(v)] for k, v in value.items()]}
+    for base, name, pack, _ in _TAGGED:
+        if kind is base:
+            return {TAG: name, "v": pack(value, inner)}
+    if strict:
+        raise NotExact(kind.__name__)
+    return inner(_plain(value, kind))
+
+
+def _plain(value: Any, kind: type) -> Any:
+    """The equal value of a built-in type."""
+    if kind.__module__ == "numpy":
+        if getattr(getattr(value, "dtype", None), "kind", "") in "biufcSU" and getattr(value, "shape", None) == ():
+            item = value.tolist()
+            if type(item).__module__ == "builtins":
+                return item
+        raise NotExact(kind.__name__)
+    for base in (str, int, float, complex, list, tuple, dict, set, frozenset, bytes, bytearray):
+        if isinstance(value, base):
+            return str.__str__(value) if base is str else base(value)
+    if isinstance(value, datetime.datetime):
+        plain = datetime.datetime.combine(value.date(), value.timetz())
+        if type(plain) is datetime.datetime and plain == value:
+            return plain
+    raise NotExact(kind.__name__)
+
+
+def decode(value: Any) -> Any:
+    """The value of a JSON form; anything that `encode` cannot have written raises `ValueError` or `TypeError`."""
+    if isinstance(value, list):
+        return [decode(v) for v in value]
+    if isinstance(value, dict):
+        kind = value.get(TAG)
+        if kind is None:
+            return {k: decode(v) for k, v in value.items()}
+        payload = value["v"]
+        if kind == "dict":
+            return {decode(k): decode(v) for k, v in payload}
+        if kind == "int":
+            return int(payload, 16)
+        if kind == "str":
+            return base64.b64decode(payload).decode("utf-8", "surrogatepass")
+        return _UNPACK[kind](payload)
+    return value
+
+
+def _b64(value: Any, _: Any) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _items(value: Any, inner: Callable[[Any], Any]) -> Any:
+    return [inner(v) for v in value]
+
+
+def _iso(value: Any, _: Any) -> str:
+    return value.isoformat()
+
+
+_Pack = Callable[[Any, Callable[[Any], Any]], Any]
+_TAGGED: Tuple[Tuple[type, str, _Pack, Callable[[Any], Any]], ...] = (
+    (tuple, "tuple", _items, lambda v: tuple(decode(x) for x in v)),
+    (set, "set", _items, lambda v: {decode(x) for x in v}),
+    (frozenset, "frozenset", _items, lambda v: frozenset(decode(x) for x in v)),
+    (bytes, "bytes", _b64, lambda v: base64.b64decode(v)),
+    (bytearray, "bytearray", _b64, lambda v: bytearray(base64.b64decode(v))),
+    (complex, "complex", lambda v, _: [v.real, v.imag], lambda v: complex(v[0], v[1])),
+    (datetime.datetime, "datetime", _iso, lambda v: datetime.datetime.fromisoformat(v)),
+    (datetime.date, "date", _iso, lambda v: datetime.date.fromisoformat(v)),
+    (datetime.time, "time", _iso, lambda v: datetime.time.fromisoformat(v)),
+    (
+        datetime.timedelta,
+        "timedelta",
+        lambda v, _: [v.days, v.seconds, v.microseconds],
+        lambda v: datetime.timedelta(*v),
+    ),
+    (decimal.Decimal, "decimal", lambda v, _: str(v), lambda v: decimal.Decimal(v)),
+    (
+        fractions.Fraction,
+        "fraction",
+        lambda v, _: [hex(v.numerator), hex(v.denominator)],
+        lambda v: fractions.Fraction(int(v[0], 16), int(v[1], 16)),
+    ),
+    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
+)
+_UNPACK: Dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
+
+
+def safe_repr(value: Any, limit: int) -> str:
+    """`repr` that never raises an `Exception`, cut in the middle to about `limit` characters."""
+    try:
+        text = repr(value)
+    except Exception as e:
+        text = f"<{type(value).__name__} object whose repr raised {type(e).__name__}>"
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
+
+
+def portable(value: Any, limit: int) -> Dict[str, Any]:
+    """`{"value": ...}` where the value crosses exactly, else `{"repr": ...}`."""
+    try:
+        return {"value": encode(value)}
+    except Exception:
+        return {"repr": safe_repr(value, limit)}
+
+
+# ------------------------------------------------------------------------------------------- interrupts
+
+
+class Interrupts:
+    """Decides what SIGINT does: raise in a cell's own code, wait while frames are handled, nothing between cells.
+
+    `with interrupts:` defers; only the main thread is concerned, since Python runs handlers there.
+    A signal that came while deferred also writes to a pipe, so that waiting in poll() ends.
+    """
+
+    def __init__(self) -> None:
+        self.main = threading.get_ident()
+        self.cell: Optional[int] = None
+        self.held = 0
+        self.pending = False
+        self.count = 0
+        self.wake_r, self.wake_w = os.pipe()
+        os.set_blocking(self.wake_r, False)
+        os.set_blocking(self.wake_w, False)
+        signal.signal(signal.SIGINT, self._on_signal)
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == self.main:
+            self.held += 1
+
+    def __exit__(self, *_: Any) -> None:
+        if threading.get_ident() == self.main:
+            self.held -= 1
+            if not self.held:
+                self.check()
+
+    def check(self) -> None:
+        """Raise an interrupt that was deferred."""
+        if self.pending and threading.get_ident() == self.main:
+            self.pending = False
+            if self.cell is not None:
+                raise KeyboardInterrupt
+
+    def wake(self) -> None:
+        try:
+            os.write(self.wake_w, b"!")
+        except OSError:
+            pass  # full: it will wake anyway
+
+    def _on_signal(self, _signum: int, frame: Optional[types.FrameType]) -> None:
+        if self.cell is None:
+            return
+        self.count += 1
+        if self.held:
+            self.pending = True
+            self.wake()
+            return
+        if self.count > 1:
+            # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line of
+            # the frames around, one further out each time.
+            frames: List[types.FrameType] = []
+            while frame is not None and frame.f_code.co_filename != __file__:
+                frames.append(frame)
+                frame = frame.f_back
+            for f in frames[(self.count - 2) % (len(frames) or 1) :]:
+                f.f_trace = self._raise_on_line
+            sys.settrace(lambda *_: None)
+        raise KeyboardInterrupt
+
+    def _raise_on_line(self, _frame: Any, event: str, _arg: Any) -> Any:
+        if event == "line" and self.cell is not None and not self.held:
+            raise KeyboardInterrupt
+        return self._raise_on_line
+
+
+# --------------------------------------------------------------------------------------- frames and calls
+
+
+class ToolError(RuntimeError):
+    """A host tool raised; the text is `Type: message` of what it raised."""
+
+
+class HostEnded(BaseException):
+    """The host ends this cell; not an `Exception`, so ordinary handlers in the cell cannot swallow it."""
+
+
+class Link:
+    """Frames to and from the supervisor, and calls of host tools from any thread of the cell.
+
+    There is no reader thread.  Whoever waits reads: one of the waiting threads is the leader and hands out what
+    it reads, the others wait for it (leader and followers).  Bytes once read are always handed over, because
+    interrupts are deferred while that happens.
+    """
+
+    def __init__(self, sock: socket.socket, generation: int, interrupts: Interrupts) -> None:
+        self.sock, self.generation, self.interrupts = sock, generation, interrupts
+        self.pid = os.getpid()
+        self.jobs: collections.deque[Dict[str, Any]] = collections.deque()
+        self._waiting: Dict[int, Dict[str, Any]] = {}
+        self._ids = itertools.count(1)
+        self._news = threading.Condition(threading.Lock())
+        self._writing = threading.Lock()
+        self._reading = False
+        self._partial: List[bytes] = []
+
+    def send(self, frame: Dict[str, Any], fd: Optional[int] = None) -> None:
+        data = json.dumps(frame, separators=(",", ":")).encode() + b"\n"
+        with self.interrupts, self._writing:
+            if fd is None:
+                self.sock.sendall(data)
+            else:
+                self.sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+
+    def next_job(self) -> Dict[str, Any]:
+        while True:
+            self._wait(lambda: bool(self.jobs))
+            with self._news:
+                if self.jobs:
+                    return self.jobs.popleft()
+
+    def call(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], cell: Optional[int]) -> Any:
+        if os.getpid() != self.pid:
+            raise RuntimeError(f"{name}() works in the REPL's own process only, not in a forked child; use threads")
+        if cell is None or cell != self.interrupts.cell:
+            raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
+        packed = [_crossing(a) for a in args], {k: _crossing(v) for k, v in kwargs.items()}
+        with self.interrupts:
+            slot: Dict[str, Any] = {}
+            number = next(self._ids)
+            with self._news:
+                self._waiting[number] = slot
+            try:
+                self.send({"t": "call", "g": self.generation, "id": number, "cell": cell, "name": name, "args": packed[0], "kwargs": packed[1]})
+                self._wait(lambda: bool(slot))
+            finally:
+                with self._news:
+                    self._waiting.pop(number, None)
+        if "end" in slot:
+            raise HostEnded(slot["end"])
+        if "error" in slot:
+            raise ToolError(slot["error"])
+        return decode(slot.get("value"))
+
+    def abandon_calls(self) -> None:
+        """The cell is over: threads of it that still wait for a reply get an error."""
+        with self._news:
+            for slot in self._waiting.values():
+                slot.setdefault("error", "the cell has ended")
+            left = bool(self._waiting)
+            self._news.notify_all()
+        if left:
+            self.interrupts.wake()
+
+    def _wait(self, ready: Callable[[], bool]) -> None:
+        with self.interrupts:
+            main = threading.get_ident() == self.interrupts.main
+            while True:
+                with self._news:
+                    if ready():
+                        return
+                    lead = not self._reading
+                    if lead:
+                        self._reading = True
+                    else:
+                        self._news.wait(0.05 if main else None)  # a lock cannot be woken by a deferred interrupt
+                if lead:
+                    try:
+                        self._pump()
+                    finally:
+                        with self._news:
+                            self._reading = False
+                            self._news.notify_all()
+                self.interrupts.check()
+
+    def _pump(self) -> None:
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        poll.register(self.interrupts.wake_r, select.POLLIN)
+        ready = [fd for fd, _ in poll.poll()]
+        if self.interrupts.wake_r in ready:
+            os.read(self.interrupts.wake_r, 4096)
+        if self.sock.fileno() not in ready:
+            return
+        data = self.sock.recv(1 << 16)
+        if not data:
+            os._exit(0)  # the supervisor is gone
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join(self._partial) + lines[0]
+            self._partial.clear()
+        if rest:
+            self._partial.append(rest)
+        frames = [json.loads(line) for line in lines if line]
+        with self._news:
+            for frame in frames:
+                if frame.get("g") != self.generation:
+                    continue  # meant for the REPL before this one
+                if frame["t"] != "reply":
+                    self.jobs.append(frame)
+                elif frame["id"] in self._waiting:
+                    self._waiting[frame["id"]].update(frame)
+            self._news.notify_all()
+
+
+def _crossing(value: Any) -> Any:
+    """An argument on its way to a host tool: exact where it can be, else its repr."""
+    packed = portable(value, 1_000_000)
+    return packed["value"] if "value" in packed else packed["repr"]
+
+
+# ------------------------------------------------------------------------------------------------ output
+
+
+class Output:
+    """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a new pipe per cell.
+
+    Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  A
+    process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.
+    """
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
+        self.old_idents: set[int] = set()
+        self.stdout = self.stderr = self.stdin = None  # type: Any
+        self._start_thread = threading.Thread.start
+        output = self
+
+        def start(self: threading.Thread) -> None:
+            self._repl_cell = output.cell_here()  # type: ignore[attr-defined]
+            output._start_thread(self)
+
+        threading.Thread.start = start  # type: ignore[method-assign]
+
+    def cell_here(self) -> Optional[int]:
+        """The cell that the running thread belongs to."""
+        if threading.get_ident() == self.interrupts.main:
+            return self.interrupts.cell
+        thread = threading.current_thread()
+        try:
+            return thread._repl_cell  # type: ignore[attr-defined]
+        except AttributeError:  # not started through `threading`
+            cell = None if threading.get_ident() in self.old_idents else self.interrupts.cell
+            thread._repl_cell = cell  # type: ignore[attr-defined]
+            return cell
+
+    def stale(self) -> bool:
+        return self.interrupts.cell is None or self.cell_here() != self.interrupts.cell
+
+    def open_cell(self, link: Link, cell: int) -> None:
+        reader, writer = os.pipe()
+        link.send({"t": "pipe", "cell": cell}, fd=reader)
+        os.close(reader)
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
+        if writer > 2:
+            os.close(writer)
+        if self.stdout is None or self.stdout.closed or self.stderr.closed:
+            raw = _CellWriter(self)
+            self.stdout, self.stderr = (
+                io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True) for _ in "oe"
+            )
+        if self.stdin is None or self.stdin.closed:
+            self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
+        self.reset()
+        self.old_idents = set(sys._current_frames()) - {self.interrupts.main}
+        self._follow_pools()
+
+    def reset(self) -> None:
+        sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
+        sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
+
+    def close_cell(self) -> None:
+        for stream in (sys.stdout, self.stdout):
+            try:
+                stream.flush()
+            except Exception:
+                pass  # the cell closed it
+
+    def _follow_pools(self) -> None:
+        """A pool's thread outlives the cell that made it; what is submitted belongs to the cell that submits."""
+        pools = sys.modules.get("concurrent.futures.thread")
+        if pools is None or hasattr(pools.ThreadPoolExecutor, "_repl_submit"):
+            return
+        submit, output = pools.ThreadPoolExecutor.submit, self
+
+        def follow(executor: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            cell = output.cell_here()
+
+            def work(*a: Any, **k: Any) -> Any:
+                threading.current_thread()._repl_cell = cell  # type: ignore[attr-defined]
+                return fn(*a, **k)
+
+            return submit(executor, work, *args, **kwargs)
+
+        pools.ThreadPoolExecutor._repl_submit = submit
+        pools.ThreadPoolExecutor.submit = follow
+
+
+class _CellWriter(io.BufferedWriter):
+    def __init__(self, output: Output) -> None:
+        super().__init__(io.FileIO(1, "wb", closefd=False))
+        self._output = output
+
+    def write(self, data: Any, /) -> int:
+        if self._output.stale():
+            return memoryview(data).nbytes
+        return super().write(data)
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+def explain(error: BaseException, is_user: Callable[[str], bool], seen: Tuple[int, ...] = ()) -> List[str]:
+    """The traceback of the user's frames only, as lines.  Causes that never touched the user's code are left out."""
+    lines: List[str] = []
+    seen = (*seen, id(error))
+    earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if earlier is not None and id(earlier) not in seen and _user_stack(earlier, is_user):
+        lines += explain(earlier, is_user, seen)
+        how = "caused" if error.__cause__ else "was being handled during"
+        lines.append(f"\nThe above exception {how} the following one:\n\n")
+    stack = _user_stack(error, is_user)
+    if stack:
+        lines += ["Traceback (most recent call last):\n", *stack.format()]
+    lines += traceback.format_exception_only(type(error), error)
+    for i, sub in enumerate(getattr(error, "exceptions", ()) if hasattr(error, "split") else (), 1):
+        lines.append(f"  ({i}) ")
+        lines += [("" if n == 0 else "      ") + part for n, part in enumerate(explain(sub, is_user, seen))]
+    return lines
+
+
+def _user_stack(error: BaseException, is_user: Callable[[str], bool]) -> traceback.StackSummary:
+    frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), lookup_lines=False)
+    # Rebuilt without columns: the marks under a line cost tokens and differ between Python versions.
+    return traceback.StackSummary.from_list(
+        [traceback.FrameSummary(f.filename, f.lineno, f.name, lookup_line=False) for f in frames if is_user(f.filename)]
+    )
+
+
+def one_line(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    first = text.strip().split("\n", 1)[0][:400]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+# ------------------------------------------------------------------------------------------------- cells
+
+
+class AnswerGiven(SystemExit):
+    """Ends the cell at `final_answer(value)`; a thread that raises it ends quietly."""
+
+
+class FinalAnswer:
+    """What `final_answer` is while no answer is set: call it, or assign to the name."""
+
+    def __init__(self, namespace: Dict[str, Any]) -> None:
+        self._namespace = namespace
+
+    def __call__(self, answer: Any) -> None:
+        self._namespace["final_answer"] = answer
+        raise AnswerGiven("the answer was given")
+
+    def __repr__(self) -> str:
+        return "<final_answer is not set: assign to it, or call final_answer(value)>"
+
+
+class Repl:
+    """One persistent namespace, and the jobs that the host asks for."""
+
+    def __init__(self, link: Link, cap: int) -> None:
+        self.link, self.cap = link, cap
+        self.interrupts = link.interrupts
+        self.module = types.ModuleType("__main__")
+        self.names: Dict[str, Any] = self.module.__dict__
+        self.names["__builtins__"] = builtins
+        # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
+        self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
+        self.output = Output(self.interrupts)
+        self.unset = FinalAnswer(self.names)
+        # The unset marker, or an answer of an earlier cell, is found through builtins; so an assignment by this
+        # cell is simply the name being in the namespace, whatever its value.
+        self._show_answer(self.unset)
+        self.tools: Dict[str, Any] = {}
+        self.reserved: Dict[str, Any] = {}
+        self.known: List[str] = []
+        self.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        self.loop: Any = None
+        self.folder = os.getcwd()
+        sys.breakpointhook = self._no_debugger
+
+    def serve(self) -> None:
+        while True:
+            job = self.link.next_job()
+            frame: Dict[str, Any] = {"t": "done", "g": self.link.generation, "id": job["id"]}
+            frame.update(self.perform(job))
+            if os.getpid() != self.link.pid:
+                os._exit(0)  # a child that the cell forked fell off the end of the cell
+            self.link.send(frame)
+
+    def perform(self, job: Dict[str, Any]) -> Dict[str, Any]:
+        if job["t"] == "ping":
+            return {}
+        work = getattr(self, "_job_" + job["t"])
+        captured = job["t"] in ("exec", "eval")
+        report: Dict[str, Any] = {}
+        before: Any = self.unset
+        try:
+            if captured:
+                before = self._hide_old_answer(job)
+                self.output.open_cell(self.link, job["id"])
+            self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
+            try:  # from here to the end of this block an interrupt may strike anywhere
+                try:
+                    work(job, report)
+                except AnswerGiven:
+                    pass
+                except BaseException as error:
+                    report["error"] = self._describe(error)
+                if job["t"] == "exec" and "final_answer" in self.names and self.names["final_answer"] is not before:
+                    report["answer"] = portable(self.names["final_answer"], self.cap)
+            except BaseException as error:
+                report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
+        finally:
+            if captured:
+                self.output.close_cell()
+            self.interrupts.cell = None
+            if self.interrupts.count > 1:
+                sys.settrace(None)
+        if captured:
+            self._tidy()
+            self.link.abandon_calls()
+        report["interrupts"] = self.interrupts.count
+        names = [n for n in self.names if n[0] != "_" and n not in self.tools and n != "final_answer"]
+        if names != self.known:
+            report["names"] = self.known = names
+        return report
+
+    # -- jobs
+
+    def _job_exec(self, job: Dict[str, Any], report: Dict[str, Any]) -> None:
+        code, file = job["code"], job["file"]
+        linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+        tree = compile(code, file, "exec", self.flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        last: Optional[ast.expr] = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
+            last = tree.body.pop().value
+        self._execute(compile(tree, file, "exec", self.flags, dont_inherit=True))
+        if last is not None:
+            value = self._execute(compile(ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
+            if value is not None:
+                report["echo"] = self._cut(repr(value))
+
+    def _job_eval(self, job: Dict[str, Any], report: Dict[str, Any]) -> None:
+        report.update(portable(self._execute(compile(job["code"], "<expression>", "eval", dont_inherit=True)), self.cap))
+
+    def _job_set(self, job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+        value = load(job)
+        self.names[job["name"]] = value
+        self.reserved.pop(job["name"], None)
+        if job.get("reserved"):
+            self.reserved[job["name"]] = value
+
+    def _job_tools(self, job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+        for name in set(self.tools) - set(job["tools"]):
+            self.names.pop(name, None)
+            self.reserved.pop(name, None)
+        self.tools = {name: self._stand_in(name, about) for name, about in job["tools"].items()}
+        self.names.update(self.tools)
+        self.reserved.update(self.tools)
+
+    def _job_new_run(self, _job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+        self.names.pop("final_answer", None)
+        self._show_answer(self.unset)
+
+    # -- parts
+
+    def _execute(self, code: types.CodeType) -> Any:
+        self.flags |= code.co_flags & _FUTURES
+        if not code.co_flags & 0x80:  # inspect.CO_COROUTINE: no top-level await
+            return eval(code, self.names)
+        import asyncio
+
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        task = self.loop.create_task(eval(code, self.names))
+        try:
+            return self.loop.run_until_complete(task)
+        finally:
+            if not task.done():  # interrupted: let it clean up, but not for long
+                task.cancel()
+                self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
+
+    def _stand_in(self, name: str, about: Dict[str, Any]) -> Callable[..., Any]:
+        def tool(*args: Any, **kwargs: Any) -> Any:
+            return self.link.call(name, args, kwargs, self.output.cell_here())
+
+        tool.__name__ = tool.__qualname__ = name
+        tool.__doc__ = about.get("doc")
+        tool.__text_signature__ = about.get("signature")  # type: ignore[attr-defined]
+        tool.__module__ = "__main__"
+        return tool
+
+    def _describe(self, error: BaseException) -> Dict[str, Any]:
+        return {"message": one_line(error), "text": self._cut("".join(explain(error, self._is_user)))}
+
+    def _is_user(self, file: str) -> bool:
+        return file.startswith(("<cell ", "<setup>", "<expression>")) or file.startswith(self.folder + os.sep)
+
+    def _cut(self, text: str) -> List[Any]:
+        """Head, number of characters dropped, tail: enough for the host to clip, never a giant frame."""
+        text = text.encode("utf-8", "backslashreplace").decode()
+        if len(text) <= 2 * self.cap:
+            return [text, 0, ""]
+        return [text[: self.cap], len(text) - 2 * self.cap, text[-self.cap :]]
+
+    def _show_answer(self, value: Any) -> None:
+        builtins.final_answer = value  # type: ignore[attr-defined]
+
+    def _hide_old_answer(self, job: Dict[str, Any]) -> Any:
+        """Move an earlier cell's answer out of the namespace; returns what an untouched name would hold."""
+        if "final_answer" in self.names:
+            self._show_answer(self.names.pop("final_answer"))
+        shown = builtins.final_answer  # type: ignore[attr-defined]
+        if job["t"] == "exec" and _deletes_answer(job["code"]):
+            self.names["final_answer"] = shown  # else `del` would not find it
+            self._show_answer(self.unset)
+            return shown
+        return self.unset
+
+    def _tidy(self) -> None:
+        for name, value in self.reserved.items():
+            if self.names.get(name) is not value:
+                self.names[name] = value
+        self.names["__builtins__"] = builtins
+        sys.modules["__main__"] = self.module
+        if signal.getsignal(signal.SIGINT) != self.interrupts._on_signal:
+            signal.signal(signal.SIGINT, self.interrupts._on_signal)
+
+    def _no_debugger(self, *_args: Any, **_kwargs: Any) -> None:
+        raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
+
+
+def _deletes_answer(code: str) -> bool:
+    if "del" not in code or "final_answer" not in code:
+        return False
+    try:
+        tree = ast.parse(code)
+    except Exception:
+        return False
+    return any(isinstance(n, ast.Name) and n.id == "final_answer" and isinstance(n.ctx, ast.Del) for n in ast.walk(tree))
+
+
+def _future_flags() -> int:
+    import __future__
+
+    flags = 0
+    for name in __future__.all_feature_names:
+        flags |= getattr(__future__, name).compiler_flag
+    return flags
+
+
+_FUTURES = _future_flags()
+
+
+def load(job: Dict[str, Any]) -> Any:
+    """The value of a `set` job: in the frame, or in a file that the host wrote."""
+    form = job["form"]
+    if form == "frame":
+        return decode(job["value"])
+    if form == "pickle":  # host to worker only; nothing that a worker wrote is ever unpickled
+        import pickle
+
+        with open(job["path"], "rb") as f:
+            return pickle.load(f)
+    with open(job["path"], "rb") as f:
+        if form == "bytes":
+            return f.read()
+        import mmap
+
+        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
+            return str(m, "utf-8", "surrogatepass")  # type: ignore[arg-type]
+
+
+# -------------------------------------------------------------------------------------------- supervisor
+
+
+class Capture:
+    """What came through one cell's pipe: head and tail bytes, and the number of characters between them."""
+
+    def __init__(self, fd: int, cap: int) -> None:
+        self.fd, self.keep = fd, 2 * cap  # half of the cap, at up to four bytes a character
+        self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
+        self.live = True
+
+    def feed(self, data: bytes) -> None:
+        room = self.keep - len(self.head)
+        self.head += data[:room]
+        self.tail += data[room:] if room > 0 else data
+        if len(self.tail) > 4 * self.keep + (1 << 16):
+            self._trim()
+
+    def _trim(self) -> None:
+        extra = len(self.tail) - self.keep
+        if extra > 0:
+            self.dropped += len(bytes(self.tail[:extra]).translate(None, _CONTINUATION))
+            del self.tail[:extra]
+
+    def frame(self) -> Dict[str, Any]:
+        self._trim()
+        return {"t": "out", "head": self.head.decode("latin-1"), "dropped": self.dropped, "tail": self.tail.decode("latin-1")}
+
+
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
+
+
+class Outbox:
+    """Bytes on their way to a descriptor that may be slow; the supervisor itself never blocks."""
+
+    def __init__(self, fd: int, poll: Any) -> None:
+        self.fd, self.poll, self.waiting = fd, poll, bytearray()
+        os.set_blocking(fd, False)
+
+    def send(self, data: bytes) -> None:
+        if not self.waiting:
+            try:
+                data = data[os.write(self.fd, data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                return  # the other side is gone; its end is noticed elsewhere
+        if data:
+            self.waiting += data
+            self.watch()
+
+    def watch(self) -> None:
+        self.poll.modify(self.fd, self.base | select.POLLOUT)
+
+    def flush(self) -> None:
+        try:
+            del self.waiting[: os.write(self.fd, self.waiting)]
+        except BlockingIOError:
+            return
+        except OSError:
+            self.waiting.clear()
+        if not self.waiting:
+            self.poll.modify(self.fd, self.base)
+
+    base = 0
+
+
+class Supervisor:
+    """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
+
+    def __init__(self, cap: int) -> None:
+        self.cap = cap
+        self.parent = os.getppid()
+        # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
+        self.input, output = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        self.poll = select.poll()
+        self.readers: Dict[int, Callable[[], Any]] = {}
+        self.host = self._outbox(output, 0)
+        self.prctl = _prctl()
+        if self.prctl:
+            self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: daemons that cells leave become ours to kill
+        wake_r, wake_w = os.pipe()
+        os.set_blocking(wake_w, False)
+        self.own = [self.input, output, wake_r, wake_w]
+        signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.die())
+        signal.signal(signal.SIGHUP, lambda *_: self.die())
+        self._read_on(self.input, self.from_host)
+        self._read_on(wake_r, lambda: self.reap(wake_r))
+        self.from_host_partial = bytearray()
+        self.captures: Dict[int, Capture] = {}
+        self.current: Optional[Capture] = None
+        self.generation = 0
+        self.spawn()
+
+    def run(self) -> None:
+        while True:
+            for fd, event in self.poll.poll(2000):
+                if event & select.POLLOUT:
+                    (self.host if fd == self.host.fd else self.child).flush()
+                if fd in self.readers and event & ~select.POLLOUT:
+                    self.readers[fd]()
+                elif fd == self.host.fd and event & (select.POLLERR | select.POLLHUP):
+                    self.die()
+            if os.getppid() != self.parent:
+                self.die()  # somebody else may hold the host's end of our stdin open
+
+    # -- the child
+
+    def spawn(self) -> None:
+        self.generation += 1
+        ours, theirs = socket.socketpair()
+        supervisor = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for fd in [*self.own, *self.captures, ours.fileno()]:
+                    os.close(fd)
+                self._become_repl(theirs, supervisor)
+            finally:
+                os._exit(70)
+        theirs.close()
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass  # it did so itself, or is gone
+        self.pid, self.sock = pid, ours
+        self.from_child_partial = bytearray()
+        self.child = self._outbox(ours.fileno(), select.POLLIN)
+        self.readers[ours.fileno()] = self.from_child
+
+    def _become_repl(self, sock: socket.socket, supervisor: int) -> None:
+        os.setpgid(0, 0)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        _be_modest()
+        if self.prctl:
+            self.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+        else:
+            threading.Thread(target=_watch_parent, args=(supervisor,), daemon=True).start()
+        if os.getppid() != supervisor:
+            os._exit(0)
+        link = Link(sock, self.generation, Interrupts())
+        repl = Repl(link, self.cap)
+        link.send({"t": "hello", "g": self.generation, "pid": os.getpid(), "python": sys.version.split()[0]})
+        repl.serve()
+
+    def reap(self, wake_r: int) -> None:
+        os.read(wake_r, 4096)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid:
+                self.replace(status)
+
+    def replace(self, status: int) -> None:
+        """The REPL ended: clear up after it, tell the host, start a fresh one."""
+        while self.from_child():
+            pass  # what it still said
+        self._forget(self.sock.fileno())
+        self.kill_tree()
+        self.sock.close()
+        self._end_capture()
+        killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        self.tell({"t": "died", "g": self.generation, "signal": killed_by, "code": code})
+        self.spawn()
+
+    def kill(self, number: int) -> None:
+        try:
+            if number == signal.SIGKILL:
+                os.killpg(self.pid, number)
+            else:
+                os.kill(self.pid, number)
+        except OSError:
+            pass
+
+    def kill_tree(self) -> None:
+        """The REPL's process group, then whatever was re-parented to us because it left that group."""
+        self.kill(signal.SIGKILL)
+        for _ in range(100):
+            left = _children()
+            if not left:
+                return
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, os.WNOHANG)
+                except OSError:
+                    pass
+            time.sleep(0.001)
+
+    def die(self) -> None:
+        self.kill_tree()
+        os._exit(0)
+
+    # -- traffic
+
+    def from_host(self) -> None:
+        data = os.read(self.input, 1 << 16)
+        if not data:
+            self.die()
+        for line in _lines(self.from_host_partial, data):
+            if line == b"!int\n":
+                self.kill(signal.SIGINT)
+            elif line == b"!kill\n":
+                self.kill(signal.SIGKILL)
+            elif line == b"!quit\n":
+                self.die()
+            else:
+                self.child.send(line)
+
+    def from_child(self) -> bool:
+        try:
+            data, extra, _, _ = self.sock.recvmsg(1 << 16, socket.CMSG_SPACE(64))
+        except OSError:
+            return False
+        for level, kind, payload in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                for fd in array.array("i", payload[: len(payload) // 4 * 4]):
+                    self._start_capture(fd)
+        if not data:  # it ended, or closed its side, which is as bad
+            self._forget(self.sock.fileno())
+            self.kill(signal.SIGKILL)
+            return False
+        for line in _lines(self.from_child_partial, data):
+            if line.startswith(b'{"t":"pipe"'):
+                continue  # came with the descriptor, that is all
+            if line.startswith(b'{"t":"done"'):
+                self._end_capture()
+            self.host.send(line)
+        return True
+
+    def tell(self, frame: Dict[str, Any]) -> None:
+        self.host.send(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
+
+    # -- what cells print
+
+    def _start_capture(self, fd: int) -> None:
+        for old in list(self.captures.values()):
+            self._drain(old)  # usually at its end; if a process holds it, it is read and dropped until then
+        os.set_blocking(fd, False)
+        self.current = self.captures[fd] = Capture(fd, self.cap)
+        self._read_on(fd, lambda: self._drain(self.captures[fd]))
+
+    def _drain(self, capture: Capture) -> None:
+        for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
+            try:
+                data = os.read(capture.fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                self._forget(capture.fd)
+                del self.captures[capture.fd]
+                os.close(capture.fd)
+                return
+            if capture.live:
+                capture.feed(data)
+
+    def _end_capture(self) -> None:
+        capture, self.current = self.current, None
+        if capture is None:
+            return
+        if capture.fd in self.captures:
+            self._drain(capture)
+        capture.live = False
+        if capture.head:
+            self.tell(capture.frame())
+
+    def _read_on(self, fd: int, reader: Callable[[], Any]) -> None:
+        self.readers[fd] = reader
+        self.poll.register(fd, select.POLLIN)
+
+    def _forget(self, fd: int) -> None:
+        if self.readers.pop(fd, None):
+            self.poll.unregister(fd)
+
+    def _outbox(self, fd: int, base: int) -> Outbox:
+        self.poll.register(fd, base)
+        box = Outbox(fd, self.poll)
+        box.base = base
+        return box
+
+
+def _lines(partial: bytearray, data: bytes) -> List[bytes]:
+    """Whole lines out of what has been read; the rest stays in `partial`."""
+    end = data.rfind(b"\n") + 1
+    if not end:
+        partial += data
+        return []
+    whole = bytes(partial) + data[:end]
+    partial[:] = data[end:]
+    return whole.splitlines(True)
+
+
+def _prctl() -> Any:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None).prctl
+    except Exception:
+        return None
+
+
+def _be_modest() -> None:
+    """No core files; and when memory runs out, the kernel should take the REPL, not the host or the model."""
+    import resource
+
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+        with open("/proc/self/oom_score_adj", "w") as f:
+            f.write("500")
+    except (OSError, ValueError):
+        pass  # not Linux, or not allowed
+
+
+def _children() -> List[int]:
+    me = os.getpid()
+    try:
+        with open(f"/proc/{me}/task/{me}/children") as f:
+            return [int(p) for p in f.read().split()]
+    except OSError:
+        return []  # not Linux: the process group was all that could be reached
+
+
+def _watch_parent(supervisor: int) -> None:
+    """Where the kernel has no parent-death signal: end with the supervisor, even in the middle of a loop."""
+    while os.getppid() == supervisor:
+        time.sleep(0.5)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    _options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    sys.path += _options.get("path", [])
+    del sys.argv[1:]
+    Supervisor(int(_options.get("cap", 65536))).run()

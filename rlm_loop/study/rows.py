@@ -1,0 +1,151 @@
+"""One cell as one flat row: what was run, what it came to, and what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from rlm_loop.actions import CallTool, Malformed, RunCode
+from rlm_loop.outcome import Outcome
+from rlm_loop.study.grid import Cell
+from rlm_loop.tasks.base import Score
+
+Row = dict[str, Any]
+
+#: Failures of the reply or of the rules, not of a tool or a cell.
+_NOT_PERFORMED = ("malformed", "cut_off", "skipped", "rejected", "budget", "denied")
+_CLIP = 500
+
+
+def make_row(
+    study: str,
+    cell: Cell,
+    *,
+    started: str,
+    seconds: float,
+    outcome: Outcome | None = None,
+    score: Score | None = None,
+    error: str | None = None,
+) -> Row:
+    """The row of a cell.
+
+    `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
+    Scoring is in neither.  Token figures are sums over all model calls; `None` means not known.  `error` is set
+    for a crash: the figures then cover what was done until it.
+    """
+    return {
+        "study": study,
+        "arm": cell.arm,
+        "model": cell.model,
+        "suite": cell.suite,
+        "task": cell.task.id,
+        "level": cell.task.level,
+        "seed": cell.seed,
+        "resolved": bool(score.resolved) if score is not None else False,
+        "value": _finite(score.value) if score is not None else 0.0,
+        "score_reason": clipped(score.reason, 300) if score is not None else "",
+        **(_account(outcome) if outcome is not None else _nothing(seconds)),
+        "trace": cell.trace,
+        "error": error,
+        "started": started,
+    }
+
+
+def _account(outcome: Outcome) -> Row:
+    usage, ledger = outcome.usage, outcome.ledger
+    known = usage.input_tokens is not None and usage.cached_tokens is not None
+    done = [(a, o) for t in outcome.turns for a, o in zip(t.actions, t.observations, strict=True)]
+    performed = [
+        (a, o)
+        for a, o in done
+        if isinstance(a, (RunCode, CallTool)) and (o.failure is None or o.failure.kind not in _NOT_PERFORMED)
+    ]
+    in_repl = [isinstance(a, RunCode) or o.cause == "repl_output" for a, o in performed]
+    failed = [not o.ok for _, o in performed]
+    return {
+        "stop": str(outcome.stop),
+        "answered": outcome.answered,
+        "reason": clipped(outcome.reason, 300),
+        "answer": clipped(repr(outcome.answer)),
+        "steps": outcome.steps,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "new_tokens": (usage.input_tokens or 0) - (usage.cached_tokens or 0) if known else None,
+        "scaffold_tokens": ledger.scaffold_tokens,
+        "by_cause": ledger.by_cause(),
+        "cumulative_prompt_tokens": _cumulative(outcome),
+        "seconds": round(outcome.seconds, 3),
+        "working_seconds": round(outcome.working_seconds, 3),
+        "model_seconds": round(sum(c.seconds for c in ledger.calls), 3),
+        "tool_seconds": [round(o.seconds, 3) for _, o in performed],
+        "calls": usage.calls,
+        "cost": usage.cost,
+        "malformed_turns": sum(any(isinstance(a, Malformed) for a in t.actions) for t in outcome.turns),
+        "actions": len(performed),
+        "tool_failures": sum(f and not r for f, r in zip(failed, in_repl, strict=True)),
+        "cell_errors": sum(f and r for f, r in zip(failed, in_repl, strict=True)),
+        "lenient_calls": sum(isinstance(a, CallTool) and a.lenient for a, _ in done),
+    }
+
+
+def _nothing(seconds: float) -> Row:
+    """The figures of a crash that left no outcome: not known, except the time."""
+    unknown = dict.fromkeys(
+        ("input_tokens", "output_tokens", "cached_tokens", "new_tokens", "scaffold_tokens", "calls", "cost")
+    )
+    return {
+        "stop": "failed",
+        "answered": False,
+        "reason": "",
+        "answer": "None",
+        "steps": 0,
+        **unknown,
+        "by_cause": {},
+        "cumulative_prompt_tokens": [],
+        "seconds": round(seconds, 3),
+        "working_seconds": round(seconds, 3),
+        "model_seconds": 0.0,
+        "tool_seconds": [],
+        "malformed_turns": 0,
+        "actions": 0,
+        "tool_failures": 0,
+        "cell_errors": 0,
+        "lenient_calls": 0,
+    }
+
+
+def _cumulative(outcome: Outcome) -> list[int]:
+    """Prompt tokens sent up to and including each turn, sub-calls included; empty where they are not known."""
+    by_turn: dict[int, int] = {}
+    for call in outcome.ledger.calls:
+        if call.usage.input_tokens is None:
+            return []
+        by_turn[call.turn] = by_turn.get(call.turn, 0) + call.usage.input_tokens
+    return list(accumulate(by_turn[turn] for turn in sorted(by_turn)))
+
+
+def crash_line(error: BaseException) -> str:
+    """The type of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return clipped(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, 300)
+
+
+def finished(row: Mapping[str, Any]) -> bool:
+    """The cell ran to its end; a crash is not finished and is tried again by the next run."""
+    return row.get("error") is None
+
+
+def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:
+    """The cell that a row belongs to (`Cell.key`)."""
+    return (row["arm"], row["model"], row["suite"], row["task"], row["seed"])
+
+
+def clipped(text: str, most: int = _CLIP) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _finite(value: float) -> float:
+    return float(value) if math.isfinite(value) else 0.0

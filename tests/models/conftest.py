@@ -1,0 +1,114 @@
+"""A chat-completions server of a few lines on the loopback, and the small local model where it is here."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from rlm_loop.models import LocalModel
+from rlm_loop.models.base import ModelNotFound
+from rlm_loop.models.weights import path
+
+Answer = tuple[int, Any, dict[str, str]]
+
+
+def completion(text: str | None = "hi", **more: Any) -> dict[str, Any]:
+    """The body of a response."""
+    usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}}
+    message = {"role": "assistant", "content": text, **more.pop("message", {})}
+    choice = {"index": 0, "finish_reason": more.pop("finish_reason", "stop"), "message": message}
+    return {"id": "x1", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage, **more}
+
+
+@dataclass
+class ChatServer:
+    """Answers each POST with the next of `answers` (the last one again and again), and keeps what it was sent."""
+
+    answers: list[Answer] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    connections: set[Any] = field(default_factory=set)
+    models: Any = None
+    address: str = ""
+
+    def say(self, *answers: Any, status: int = 200, **headers: str) -> None:
+        self.answers += [(status, answer, {k.replace("_", "-"): v for k, v in headers.items()}) for answer in answers]
+
+
+@pytest.fixture
+def chat_server() -> Iterator[ChatServer]:
+    state = ChatServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _send(self, status: int, body: Any, headers: dict[str, str]) -> None:
+            data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self.send_response(status)
+            for key, value in headers.items():
+                self.send_header(key, value)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            state.requests.append({"path": self.path, **json.loads(body)})
+            state.headers.append({k.lower(): v for k, v in self.headers.items()})
+            state.connections.add(self.client_address)
+            answer = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            if answer[1] == "hang up":
+                self.close_connection = True
+                return
+            self._send(*answer)
+
+        def do_GET(self) -> None:
+            self._send(200 if state.models else 404, state.models or {}, {})
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    state.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield state
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="session")
+def small() -> LocalModel:
+    """SmolLM2-135M, from the user's cache."""
+    return _local("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def coder() -> LocalModel:
+    """The default model, whose template takes native tools, from the user's cache."""
+    return _local("local")
+
+
+def _local(name: str) -> LocalModel:
+    pytest.importorskip("xllamacpp", reason='the local model is not installed: pip install "rlm-loop[local]"')
+    try:
+        path(name)
+    except ModelNotFound as error:
+        pytest.skip(str(error))
+    return LocalModel(name, context_size=2048)
+
+
+@pytest.fixture
+def waits() -> tuple[list[float], Callable[[float], None]]:
+    """A list, and a `sleep` that only writes into it."""
+    seen: list[float] = []
+    return seen, seen.append

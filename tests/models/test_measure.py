@@ -1,0 +1,199 @@
+"""Where tokens come from, with chat templates written here: one character is one token, so counts can be read off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
+from rlm_loop.models.measure import align, measure
+
+Render = Callable[[Mapping[str, Any]], str]
+
+
+def chatml(body: Mapping[str, Any], content: Callable[[str], str] = lambda text: text) -> str:
+    out = ""
+    for number, message in enumerate(body["messages"]):
+        out += f"<{message['role']}>{content(message['content'])}"
+        if number == 0 and body.get("tools"):
+            out += "".join(f"[{json.dumps(tool)}]" for tool in body["tools"])
+        for call in message.get("tool_calls", ()):
+            out += f"(call {call['function']['name']} {call['function']['arguments']})"
+        out += "</>"
+    return out + "<assistant>"
+
+
+def shouting(body: Mapping[str, Any]) -> str:
+    return chatml(body, str.upper)
+
+
+TEMPLATES: dict[str, Render] = {
+    "plain": chatml,
+    "trimming": lambda body: chatml(body, str.strip),
+    "as JSON": lambda body: chatml(body, lambda text: json.dumps(text)[1:-1]),
+    "as JSON, not ASCII": lambda body: chatml(body, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
+    "rewriting": shouting,
+    "with a default system text": lambda body: "<system>You are user.</>" + chatml(body),
+    "without system messages": lambda body: chatml({"messages": [m for m in body["messages"] if m["role"] != "system"]}),
+}
+
+
+def characters(text: str) -> list[bytes]:
+    return [character.encode() for character in text]
+
+
+def rows(prompt: Prompt, render: Render = chatml) -> list[tuple[str, int, int, int]]:
+    parts = measure(prompt, prompt.to_dict(), render, characters, "</>")
+    return [(p.cause, p.origin_turn, p.message, p.tokens) for p in parts]
+
+
+def test_each_token_is_charged_to_the_text_it_begins_in() -> None:
+    prompt = Prompt((say("system", "SYS", "system"), Message("user", (Span("ask", "task"), Span("!!", "scaffold:x")))))
+    assert rows(prompt) == [
+        ("template", 0, 0, len("<system>")),
+        ("system", 0, 0, 3),
+        ("template", 0, 0, len("</>")),
+        ("template", 0, 1, len("<user>")),
+        ("task", 0, 1, 3),
+        ("scaffold:x", 0, 1, 2),
+        ("template", 0, 1, len("</>")),
+        ("template", 0, 2, len("<assistant>")),
+    ]
+
+
+def test_a_text_that_reads_like_the_template_is_not_mistaken() -> None:
+    prompt = Prompt((say("user", "user", "task"), say("assistant", "</><user>", "assistant", turn=1)))
+    assert [row for row in rows(prompt) if row[0] != "template"] == [("task", 0, 0, 4), ("assistant", 1, 1, 9)]
+
+
+def test_a_default_system_text_comes_before_the_first_message() -> None:
+    first = rows(Prompt.ask("x"), TEMPLATES["with a default system text"])[0]
+    assert first == ("template", 0, -1, len("<system>You are user.</>"))
+
+
+def test_tool_schemas_and_calls() -> None:
+    tool = {"name": "f"}
+    prompt = Prompt(
+        (
+            say("system", "S", "system"),
+            Message("assistant", (), (ToolCall("1", "f", "{}"), ToolCall("2", "g", "")), turn=2),
+            Message("tool", (Span("42", "tool_result"),), tool_call_id="1", turn=2),
+            Message("tool", (), tool_call_id="2", turn=2),
+        ),
+        tools=(tool,),
+    )
+    assert rows(prompt) == [
+        ("template", 0, 0, len("<system>")),
+        ("system", 0, 0, 1),
+        ("tool_schema", 0, -1, len('[{"name": "f"}]')),
+        ("template", 0, 0, 3),
+        ("template", 2, 1, len("<assistant>")),
+        ("assistant", 2, 1, len("(call f {})(call g )")),
+        ("template", 2, 2, len("</><tool>")),
+        ("tool_result", 2, 2, 2),
+        ("template", 2, 2, 3),
+        ("template", 0, 4, len("<tool></><assistant>")),
+    ] or rows(prompt)[-2:] == [("template", 2, 2, 3), ("template", 0, 4, len("<tool></><assistant>"))]
+
+
+def test_a_text_and_calls_in_one_message() -> None:
+    prompt = Prompt(
+        (say("user", "u", "task"), Message("assistant", (Span("t", "assistant"),), (ToolCall("1", "f", "{}"),), turn=1))
+    )
+    assert rows(prompt)[3:] == [
+        ("template", 1, 1, len("<assistant>")),
+        ("assistant", 1, 1, 1),
+        ("assistant", 1, 1, len("(call f {})")),
+        ("template", 1, 1, 3),
+        ("template", 0, 2, len("<assistant>")),
+    ]
+
+
+def test_trimmed_texts_keep_their_causes() -> None:
+    prompt = Prompt((Message("user", (Span("  a", "task"), Span(" b \n", "scaffold:x"), Span("\n", "scaffold:y"))),))
+    found = [row for row in rows(prompt, TEMPLATES["trimming"]) if row[0] != "template"]
+    assert found == [("task", 0, 0, 1), ("scaffold:x", 0, 0, 2)]
+
+
+@pytest.mark.parametrize("template", ["as JSON", "as JSON, not ASCII"])
+def test_texts_written_as_json_keep_their_causes(template: str) -> None:
+    prompt = Prompt((Message("user", (Span('"é"', "task"), Span("\n", "repl_output"))),))
+    causes = [row[0] for row in rows(prompt, TEMPLATES[template])]
+    assert causes == ["template", "task", "repl_output", "template", "template"]
+
+
+SPANS = st.lists(
+    st.tuples(
+        st.one_of(st.text(max_size=12), st.sampled_from(["user", "<user>", " ", "\n", "</>", "Z0x0Z"])),
+        st.sampled_from(["task", "system", "scaffold:x"]),
+    ),
+    max_size=3,
+)
+MESSAGES = st.lists(
+    st.builds(
+        lambda role, spans, called, turn: Message(
+            role,
+            tuple(Span(t.encode("utf-8", "replace").decode(), c) for t, c in spans),
+            (ToolCall("1", "f", '{"a": 1}'),) if called and role == "assistant" else (),
+            turn=turn,
+        ),
+        st.sampled_from(["system", "user", "assistant", "tool"]),
+        SPANS,
+        st.booleans(),
+        st.integers(0, 3),
+    ),
+    max_size=5,
+)
+
+
+@given(MESSAGES, st.integers(0, 2), st.sampled_from(sorted(TEMPLATES)))
+def test_the_parts_always_sum_and_the_reading_order_holds(messages: list[Message], tools: int, template: str) -> None:
+    prompt = Prompt(tuple(messages), tools=({"name": "f"},) * tools)
+    render = TEMPLATES[template]
+    found = rows(prompt, render)
+    assert sum(row[3] for row in found) == len(render(prompt.to_dict()))
+    order = [row[2] for row in found if row[0] != "tool_schema"]
+    assert order == sorted(order)
+    assert all(row[3] > 0 for row in found)
+
+
+@given(MESSAGES)
+def test_with_a_plain_template_every_text_is_charged_whole(messages: list[Message]) -> None:
+    prompt = Prompt(tuple(messages))
+    charged: dict[tuple[str, int], int] = {}
+    for cause, _turn, index, tokens in rows(prompt):
+        if cause not in ("template", "assistant"):
+            charged[cause, index] = charged.get((cause, index), 0) + tokens
+    expected: dict[tuple[str, int], int] = {}
+    for index, message in enumerate(messages):
+        for span in message.spans:
+            if span.text:
+                expected[span.cause, index] = expected.get((span.cause, index), 0) + len(span.text)
+    assert charged == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "starts"),
+    [
+        ("ab c", [b"ab", b" c"], [0, 2]),
+        ("é", [b"\xc3", b"\xa9"], [0, 1]),
+        ("ab", [b"<s>", b"a", b"b"], [0, 0, 1]),  # a beginning-of-text token that the text does not show
+        ("ab", [b" ab"], [0]),  # the space that SentencePiece puts in front
+        ("ab", [b"a"], None),
+        ("ab", [b"a", b"x"], None),
+        ("", [], []),
+    ],
+)
+def test_align(text: str, pieces: list[bytes], starts: list[int] | None) -> None:
+    assert align(text.encode(), pieces) == starts
+
+
+def test_a_tokenizer_that_does_not_spell_its_text_still_sums() -> None:
+    prompt = Prompt.ask("some words")
+    parts = measure(prompt, prompt.to_dict(), chatml, lambda _: [b"?"] * 9, "</>")
+    assert sum(p.tokens for p in parts) == 9

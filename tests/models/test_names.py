@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rlm_loop.models import LiteLLMModel, LocalModel, OpenAICompatibleModel, ScriptedModel, get_model
+from rlm_loop.models.base import Model, ModelNotFound
+from rlm_loop.models.names import ollama_address
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "becomes"),
+    [
+        ("local", LocalModel, "local:qwen2.5-coder-1.5b"),
+        ("local:local", LocalModel, "local:qwen2.5-coder-1.5b"),
+        ("local:qwen2.5-coder-0.5b", LocalModel, "local:qwen2.5-coder-0.5b"),
+        ("SmolLM2-135M", LocalModel, "local:smollm2-135m"),
+        ("local:/some/where/file.gguf", LocalModel, "local:file.gguf"),
+        ("ollama/qwen3-coder:30b", OpenAICompatibleModel, "ollama/qwen3-coder:30b"),
+        ("openai-compatible:a/b:c@http://h:1/v1", OpenAICompatibleModel, "openai-compatible:a/b:c@http://h:1/v1"),
+        ("openai-compatible:m@https://me:secret@h/v1", OpenAICompatibleModel, "openai-compatible:m@https://h/v1"),
+        ("openai/gpt-5-nano", LiteLLMModel, "openai/gpt-5-nano"),
+        ("gpt-5-nano", LiteLLMModel, "gpt-5-nano"),
+    ],
+)
+def test_names(name: str, kind: type, becomes: str) -> None:
+    model = get_model(name)
+    assert type(model) is kind
+    assert model.name == becomes
+    assert isinstance(model, Model)
+
+
+def test_options_reach_the_model() -> None:
+    model = get_model("local", seed=7, temperature=0.5)
+    assert isinstance(model, LocalModel)
+    assert (model.seed, model.temperature) == (7, 0.5)
+
+
+def test_a_model_is_returned_as_it_is() -> None:
+    model = ScriptedModel([])
+    assert get_model(model) is model
+    with pytest.raises(TypeError, match="seed"):
+        get_model(model, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("locl", "near: local"),
+        ("local:smolm2-135m", "near: smollm2-135m"),
+        ("qwen2.5-coder", "near: qwen2.5-coder-"),
+        ("nonsense", "use local, "),
+        ("", "use local, "),
+        ("local:", "names no model"),
+        ("openai-compatible:m", "has no address"),
+        ("openai-compatible:@http://h/v1", "has no address"),
+        ("openai/", "use local, "),
+    ],
+)
+def test_wrong_names(name: str, says: str) -> None:
+    with pytest.raises(ModelNotFound, match=says) as caught:
+        get_model(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://localhost:11434/v1"),
+        ("box", "http://box:11434/v1"),
+        ("box:99", "http://box:99/v1"),
+        ("http://box:99/", "http://box:99/v1"),
+        ("https://box", "https://box/v1"),
+        ("0.0.0.0", "http://localhost:11434/v1"),
+        ("0.0.0.0:99", "http://localhost:99/v1"),
+    ],
+)
+def test_where_ollama_is(host: str, address: str) -> None:
+    assert ollama_address(host) == address
+
+
+def test_importing_models_loads_no_client_and_no_engine() -> None:
+    code = (
+        "import sys; from rlm_loop.models import get_model, ScriptedModel, LocalModel, LiteLLMModel;"
+        "get_model('local'); get_model('openai/x'); get_model('ollama/x');"
+        "print([m for m in ('httpx', 'xllamacpp', 'litellm', 'platformdirs', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from conftest import ChatServer, completion  # pyright: ignore
+
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, say
+from rlm_loop.models import OpenAICompatibleModel
+from rlm_loop.models.base import (
+    AuthenticationFailed,
+    ModelError,
+    ModelNotFound,
+    ModelUnreachable,
+    RateLimited,
+    RequestRejected,
+)
+from rlm_loop.models.retry import Retry
+
+ASK = Prompt.ask("hello")
+
+
+def model(server: ChatServer, **options: Any) -> OpenAICompatibleModel:
+    return OpenAICompatibleModel("m", server.address, **{"retry": Retry(attempts=1), **options})
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def test_a_call(chat_server: ChatServer) -> None:
+    chat_server.say(completion("hi"))
+    prompt = Prompt(
+        (say("system", "s", "system"), say("user", "u", "task")),
+        tools=({"type": "function", "function": {"name": "f"}},),
+        stop=("END",),
+        reply_schema={"type": "object"},
+    )
+    asked = model(chat_server, temperature=0.5, seed=3, options={"top_p": 0.9})
+    reply = asked.complete(prompt, max_tokens=11)
+    asked.close()
+    assert reply == Reply("hi", usage=Usage(7, 2, 5), seconds=reply.seconds)
+    assert chat_server.requests == [
+        {
+            "path": "/v1/chat/completions",
+            "model": "m",
+            **prompt.to_dict(),
+            "top_p": 0.9,
+            "max_tokens": 11,
+            "temperature": 0.5,
+            "seed": 3,
+        }
+    ]
+    assert "authorization" not in chat_server.headers[0]
+
+
+def test_what_is_none_is_not_sent(chat_server: ChatServer) -> None:
+    chat_server.say(completion())
+    with_defaults = model(chat_server, temperature=None, seed=None)
+    with_defaults.complete(ASK)
+    with_defaults.close()
+    assert chat_server.requests[0].keys() == {"path", "model", "messages"}
+
+
+def test_tool_calls_and_null_content(chat_server: ChatServer) -> None:
+    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    chat_server.say(completion(None, message={"tool_calls": calls}, finish_reason="tool_calls"))
+    asked = model(chat_server)
+    reply = asked.complete(ASK)
+    asked.close()
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (ToolCall("a", "f", "{}"),), "tool_calls")
+
+
+def test_one_connection_serves_all_calls(chat_server: ChatServer) -> None:
+    chat_server.say(completion())
+    asked = model(chat_server)
+    for _ in range(5):
+        asked.complete(ASK)
+    asked.close()
+    assert len(chat_server.connections) == 1
+
+
+def test_calls_from_threads(chat_server: ChatServer) -> None:
+    chat_server.say(completion("same"))
+    asked = model(chat_server)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: asked.complete(ASK).text, range(24)))
+    asked.close()
+    assert replies == ["same"] * 24
+
+
+def test_the_key(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat_server.say(completion())
+    monkeypatch.setenv("LAB_KEY", "from-the-environment")
+    for options in ({"key_variable": "LAB_KEY"}, {"key_variable": "LAB_KEY", "api_key": "given"}):
+        asked = model(chat_server, **options)
+        asked.complete(ASK)
+        asked.close()
+    assert [h["authorization"] for h in chat_server.headers] == ["Bearer from-the-environment", "Bearer given"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "says"),
+    [
+        (401, {"error": {"message": "who are you"}}, AuthenticationFailed, "set OPENAI_API_KEY .*who are you"),
+        (403, {"error": "no"}, AuthenticationFailed, "OPENAI_API_KEY"),
+        (404, {"error": {"message": "no model m"}}, ModelNotFound, "check the model's name"),
+        (400, {"error": {"message": "too\nlong"}}, RequestRejected, "status 400: too long"),
+        (422, {"detail": "bad field"}, RequestRejected, "bad field"),
+        (429, {"error": {"message": "slow"}}, RateLimited, "limits the rate"),
+        (500, "<html>oops</html>", ModelError, "status 500"),
+        (200, "<html>a page</html>", ModelError, "no completion"),
+        (200, {"error": {"message": "overloaded"}}, ModelError, "overloaded"),
+    ],
+)
+def test_errors_say_whose_fault_it_is(
+    chat_server: ChatServer, status: int, body: Any, kind: type[ModelError], says: str
+) -> None:
+    chat_server.say(body, status=status)
+    asked = model(chat_server)
+    with pytest.raises(kind, match=says) as caught:
+        asked.complete(ASK)
+    asked.close()
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refused_key_is_told_from_a_missing_one(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    chat_server.say({}, status=401)
+    asked = model(chat_server)
+    with pytest.raises(AuthenticationFailed, match="refused the key in the environment variable OPENAI_API_KEY") as caught:
+        asked.complete(ASK)
+    asked.close()
+    assert "sk-wrong" not in str(caught.value)
+
+
+def test_a_wrong_model_lists_what_there_is(chat_server: ChatServer) -> None:
+    chat_server.say({"error": "no"}, status=404)
+    chat_server.models = {"data": [{"id": "beta"}, {"id": "alpha"}]}
+    asked = model(chat_server)
+    with pytest.raises(ModelNotFound, match="it has alpha, beta"):
+        asked.complete(ASK)
+    asked.close()
+
+
+@pytest.mark.parametrize("trouble", [(429, {}), (500, {}), (503, "x"), (200, "not json"), (200, "hang up")])
+def test_passing_trouble_is_waited_out_and_counted(chat_server: ChatServer, waits: Any, trouble: tuple[int, Any]) -> None:
+    seen, sleep = waits
+    chat_server.say(trouble[1], trouble[1], status=trouble[0])
+    chat_server.say(completion("at last"))
+    asked = model(chat_server, retry=Retry(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0))
+    reply = asked.complete(ASK)
+    asked.close()
+    assert reply.text == "at last"
+    assert seen == [1.0, 2.0]
+    assert reply.waited == 3.0
+    assert reply.seconds >= reply.waited
+
+
+def test_retry_after_is_kept_to(chat_server: ChatServer, waits: Any) -> None:
+    seen, sleep = waits
+    chat_server.say({}, status=429, Retry_After="17")
+    chat_server.say(completion())
+    asked = model(chat_server, retry=Retry(sleep=sleep))
+    assert asked.complete(ASK).waited >= 17
+    asked.close()
+    assert seen == [17.0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(400, {}), (401, {}), (404, {}), (429, {"error": {"code": "insufficient_quota"}})]
+)
+def test_what_waiting_does_not_help_is_not_tried_again(chat_server: ChatServer, waits: Any, status: int, body: Any) -> None:
+    seen, sleep = waits
+    chat_server.say(body, status=status)
+    asked = model(chat_server, retry=Retry(sleep=sleep))
+    with pytest.raises(ModelError):
+        asked.complete(ASK)
+    asked.close()
+    assert seen == []
+
+
+def test_an_address_where_nobody_is() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        asked = OpenAICompatibleModel("m", address, retry=Retry(attempts=2, sleep=lambda _: None))
+        with pytest.raises(ModelUnreachable, match=f"{address} cannot be reached"):
+            asked.complete(ASK)
+        asked.close()
+
+
+def test_what_is_no_address() -> None:
+    asked = OpenAICompatibleModel("m", "localhost:11434/v1")
+    with pytest.raises(ModelUnreachable, match="begins with http"):
+        asked.complete(ASK)
+    asked.close()
+
+
+def test_a_password_in_the_address_is_shown_nowhere() -> None:
+    asked = OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1", retry=Retry(attempts=1))
+    with pytest.raises(ModelUnreachable) as caught:
+        asked.complete(ASK)
+    asked.close()
+    assert "secret" not in f"{caught.value}{asked.name}{asked!r}"
+
+
+def test_a_price_gives_a_cost(chat_server: ChatServer) -> None:
+    chat_server.say(completion())
+    asked = model(chat_server, price=(1.0, 10.0))
+    assert asked.complete(ASK).usage == Usage(7, 2, 5, cost=27.0)
+    asked.close()
+
+
+def test_text_that_is_no_unicode_is_refused_before_it_is_sent(chat_server: ChatServer) -> None:
+    chat_server.say(completion())
+    asked = model(chat_server)
+    with pytest.raises(RequestRejected, match="surrogate"):
+        asked.complete(Prompt.ask("\ud800"))
+    asked.close()
+    assert chat_server.requests == []

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.messages import Prompt, Reply, Usage, say
+from rlm_loop.models import RecordedModel
+from rlm_loop.models.base import Diverged
+from rlm_loop.trace import Trace
+
+FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
+SECOND = FIRST + [say("assistant", "4?", "assistant", turn=1), say("user", "Sure?", "task", turn=1)]
+REPLIES = [Reply("4?", usage=Usage(9, 2, 0)), Reply("Yes: 4.", finish_reason="length", extra={"id": "7"})]
+
+
+def model() -> RecordedModel:
+    return RecordedModel(zip([FIRST.digest(), SECOND.digest()], [FIRST, SECOND], REPLIES))
+
+
+def test_the_same_requests_get_the_same_replies() -> None:
+    recorded = model()
+    assert recorded.left == 2
+    assert [recorded.complete(p) for p in (FIRST, SECOND)] == REPLIES
+    assert recorded.left == 0
+
+
+def test_a_span_boundary_is_no_difference() -> None:
+    """What is sent decides, not how it is accounted for."""
+    assert model().complete(Prompt((say("system", "Be brief.", "task"), *FIRST.messages[1:]))) == REPLIES[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))), r"call 1 .*message 1 \(user\).*character 16"),
+        (Prompt((FIRST.messages[0], say("system", "How much is 2 + 2?", "task"))), "message 1.*role"),
+        (Prompt(FIRST.messages[:1]), "it has 1 messages, recorded are 2"),
+        (SECOND, "it has 4 messages, recorded are 2"),
+        (Prompt(FIRST.messages, stop=("x",)), "its stop changed"),
+        (Prompt(FIRST.messages, tools=({"a": 1},)), "its tools changed"),
+    ],
+)
+def test_the_first_difference_is_named(asked: Prompt, says: str) -> None:
+    with pytest.raises(Diverged, match=says):
+        model().complete(asked)
+
+
+def test_the_number_of_the_call_is_named() -> None:
+    recorded = model()
+    recorded.complete(FIRST)
+    with pytest.raises(Diverged, match="call 2 "):
+        recorded.complete(FIRST)
+    recorded.complete(SECOND)  # a refused request uses nothing up
+    with pytest.raises(Diverged, match="call 3 .* ends after 2 calls"):
+        recorded.complete(SECOND)
+
+
+def test_digests_alone_are_enough() -> None:
+    recorded = RecordedModel([(FIRST.digest(), REPLIES[0])])
+    with pytest.raises(Diverged, match="only its digest"):
+        recorded.complete(SECOND)
+    assert recorded.complete(FIRST) == REPLIES[0]
+
+
+def test_from_a_trace(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    with Trace(file) as trace:
+        trace.start()
+        for prompt, reply in zip((FIRST, SECOND), REPLIES):
+            request = trace.request(prompt, model="some/model", turn=1)
+            trace.record("reply", request=request, reply=reply)
+    recorded = RecordedModel.from_trace(file)
+    assert recorded.name == "some/model"
+    replies = [recorded.complete(p) for p in (FIRST, SECOND)]
+    assert replies == REPLIES
+    assert replies[1].extra == {"id": "7"}

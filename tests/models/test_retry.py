@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rlm_loop.models.base import ModelError, RateLimited
+from rlm_loop.models.retry import Retry, retry_after
+
+
+def failing(*errors: ModelError) -> Callable[[], str]:
+    left = list(errors)
+
+    def attempt() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return attempt
+
+
+def transient(after: float | None = None) -> ModelError:
+    error = ModelError("busy", retryable=True)
+    error.retry_after = after
+    return error
+
+
+def test_waits_double_and_are_counted(waits: tuple[list[float], Callable[[float], None]]) -> None:
+    seen, sleep = waits
+    retry = Retry(first=1.0, longest=3.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
+    assert retry.call(failing(*[transient() for _ in range(4)])) == ("done", 9.0)
+    assert seen == [1.0, 2.0, 3.0, 3.0]
+
+
+def test_failed_attempts_count_as_waiting() -> None:
+    ticks = iter([0.0, 5.0, 5.0])
+    retry = Retry(first=1.0, sleep=lambda _: None, clock=lambda: next(ticks), chance=lambda: 0.0)
+    assert retry.call(failing(transient())) == ("done", 6.0)
+
+
+def test_chance_only_shortens_and_never_a_retry_after(waits: tuple[list[float], Callable[[float], None]]) -> None:
+    seen, sleep = waits
+    retry = Retry(first=4.0, sleep=sleep, chance=lambda: 1.0)
+    retry.call(failing(transient(), transient(7.0)))
+    assert seen == [3.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    ("errors", "attempts"),
+    [
+        ([ModelError("final")], 1),
+        ([transient() for _ in range(9)], 3),
+        ([transient(1000.0)], 1),  # longer than anyone waits: say so at once
+    ],
+)
+def test_when_to_give_up(errors: list[ModelError], attempts: int) -> None:
+    tried: list[int] = []
+    attempt = failing(*errors)
+
+    def counted() -> str:
+        tried.append(1)
+        return attempt()
+
+    with pytest.raises(ModelError):
+        Retry(attempts=3, sleep=lambda _: None).call(counted)
+    assert len(tried) == attempts
+
+
+def test_the_last_error_says_what_was_waited() -> None:
+    with pytest.raises(RateLimited) as caught:
+        Retry(attempts=2, first=1.0, sleep=lambda _: None, clock=lambda: 0.0, chance=lambda: 0.0).call(
+            failing(RateLimited("slow down", retryable=True), RateLimited("slow down", retryable=True))
+        )
+    assert caught.value.waited == 1.0
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("3", 3.0),
+        ("0.5", 0.5),
+        ("-1", 0.0),
+        ("soon", None),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 90.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+    ],
+)
+def test_the_retry_after_header(header: str | None, seconds: float | None) -> None:
+    assert retry_after(header, now=10.0) == seconds

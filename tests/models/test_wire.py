@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rlm_loop.messages import Reply, ToolCall, Usage
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.wire import priced, to_reply, to_usage
+
+
+def body(message: dict[str, Any], finish: str | None = "stop", **more: Any) -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": finish}], **more}
+
+
+CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "expected"),
+    [
+        ({"content": "hi"}, "stop", Reply("hi")),
+        ({"content": None}, "stop", Reply("")),
+        ({}, "length", Reply("", finish_reason="length")),
+        ({"content": "x"}, None, Reply("x")),
+        ({"content": "x"}, "max_tokens", Reply("x", finish_reason="length")),
+        ({"content": "x"}, "something new", Reply("x")),
+        ({"content": "x"}, "content_filter", Reply("x", finish_reason="content_filter")),
+        ({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}]}, "stop", Reply("ab")),
+        ({"tool_calls": [CALL]}, "tool_calls", Reply("", (ToolCall("a", "add", '{"a": 1}'),), "tool_calls")),
+        ({"tool_calls": [CALL]}, None, Reply("", (ToolCall("a", "add", '{"a": 1}'),), "tool_calls")),
+        # cut off is cut off, also with calls: such a reply is never executed
+        ({"tool_calls": [CALL]}, "length", Reply("", (ToolCall("a", "add", '{"a": 1}'),), "length")),
+        ({"tool_calls": [{"function": {"name": "f"}}]}, "tool_calls", Reply("", (ToolCall(None, "f", ""),), "tool_calls")),
+        (
+            {"tool_calls": [{"id": "", "function": {"name": "f", "arguments": {"ä": [1]}}}]},
+            "tool_calls",
+            Reply("", (ToolCall(None, "f", '{"ä": [1]}'),), "tool_calls"),
+        ),
+        ({"function_call": {"name": "f", "arguments": "{}"}}, "function_call", Reply("", (ToolCall(None, "f", "{}"),), "tool_calls")),
+    ],
+)
+def test_what_a_body_says(message: dict[str, Any], finish: str | None, expected: Reply) -> None:
+    reply = to_reply(body(message, finish))
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == (expected.text, expected.tool_calls, expected.finish_reason)
+    assert reply.usage == Usage(None, None)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (None, Usage(None, None, None)),
+        ({}, Usage(None, None, None)),
+        ({"prompt_tokens": 9, "completion_tokens": 0}, Usage(9, 0, None)),
+        ({"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": None}, Usage(9, 1, None)),
+        ({"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}, Usage(9, 1, 0)),
+        ({"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 4}, Usage(9, 1, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": 1, "cost": 0.5}, Usage(9, 1, None, cost=0.5)),
+    ],
+)
+def test_what_is_not_stated_is_none(stated: Any, expected: Usage) -> None:
+    assert to_usage(stated) == expected
+
+
+def test_what_has_no_place_is_kept() -> None:
+    sent = body({"content": "", "reasoning_content": "hm", "refusal": "no"}, id="7", timings={"prompt_n": 3})
+    extra = to_reply(sent).extra
+    assert extra["message"] == {"reasoning_content": "hm", "refusal": "no"}
+    assert extra["id"] == "7"
+    assert extra["timings"] == {"prompt_n": 3}
+
+
+@pytest.mark.parametrize("sent", [{}, {"choices": []}, {"error": {"message": "overloaded"}}, None, "text", [1]])
+def test_what_is_no_completion_is_an_error(sent: Any) -> None:
+    with pytest.raises(ModelError) as caught:
+        to_reply(sent, model="m")
+    assert caught.value.retryable
+    assert "\n" not in str(caught.value)
+
+
+def test_a_price_fills_in_a_cost_that_was_not_stated() -> None:
+    assert priced(Reply(usage=Usage(10, 2)), (1.0, 3.0)).usage == Usage(10, 2, cost=16.0)
+    assert priced(Reply(usage=Usage(10, 2, cost=1.0)), (1.0, 3.0)).usage == Usage(10, 2, cost=1.0)
+    assert priced(Reply(usage=Usage(None, 2)), (1.0, 3.0)).usage == Usage(None, 2)

@@ -1,0 +1,223 @@
+"""Statistics, comparison, export, verification and loading."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from study_arms import Arm, suite, unreachable
+
+from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, verify_traces
+from rlm_loop.study.archive import read_trace
+from rlm_loop.study.grid import slug, without_folder
+from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
+from rlm_loop.tasks.base import Task
+from rlm_loop.trace import TraceError
+
+
+def recorded(folder: Path) -> Results:
+    def gone(task: Task) -> None:
+        if task.id == "b-2":
+            raise unreachable()
+
+    arms = {
+        "one": Arm("one", 1, wrong=("a-1", "a-2")),
+        "two": Arm("two", 2, wrong=("a-2",)),
+        "four": Arm("four", 4, wrong=("a-3", "b-1"), before=gone),
+    }
+    Study("mine", arms, [suite("a", 3), suite("b", 2)]).run(folder, False)
+    return load_study(folder)
+
+
+# The first three: R. G. Newcombe, Statistics in Medicine 17 (1998), table I, method 3.
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 1, 0.2065, 1.0), (0, 0, 0.0, 1.0)],
+)
+def test_wilson(k: int, n: int, low: float, high: float) -> None:
+    assert wilson(k, n) == pytest.approx((low, high), abs=1e-4)
+
+
+@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_holds_the_rate_and_mirrors(kn: tuple[int, int]) -> None:
+    k, n = kn
+    low, high = wilson(k, n)
+    assert 0 <= low <= k / n + 1e-12
+    assert k / n - 1e-12 <= high <= 1
+    assert wilson(n - k, n) == pytest.approx((1 - high, 1 - low))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1))
+def test_percentiles_lie_within(values: list[float]) -> None:
+    assert percentile(values, 0) == min(values)
+    assert percentile(values, 100) == max(values)
+    assert min(values) <= (percentile(values, 95) or 0.0) <= max(values)
+
+
+def test_what_is_not_known_is_not_zero() -> None:
+    assert mean([1, None]) is None
+    assert percentile([1, None], 95) is None
+    assert total([1, None]) is None
+    assert ratio(1, None) is ratio(None, 1) is ratio(1, 0) is mean([]) is None
+    assert percentile([10, 20, 30], 50) == 20
+    assert percentile([0, 10], 95) == pytest.approx(9.5)
+
+
+def test_only_tasks_that_every_arm_finished_are_compared(tmp_path: Path) -> None:
+    results = recorded(tmp_path)
+    assert (len(results), len(results.crashed), results.left_out, len(results.compared)) == (15, 1, 1, 12)
+    found = {s.arm: s for s in results.summary()}
+    assert {a: (s.n, s.resolved, s.only_here, s.only_baseline) for a, s in found.items()} == {
+        "one": (4, 2, 0, 0), "two": (4, 3, 1, 0), "four": (4, 2, 2, 2),
+    }
+    assert {s.arm: (s.only_here, s.only_baseline) for s in results.summary("two")}["four"] == (1, 2)
+    two, four = found["two"], found["four"]
+    assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (9, 2, 11, 2, 3.0)
+    rows = [r for r in results.compared if r["arm"] == "four"]
+    share = sum(r["scaffold_tokens"] for r in rows) / sum(r["input_tokens"] for r in rows)
+    assert 0 < share == pytest.approx(four.scaffold_share)
+    assert (two.malformed, four.malformed) == (0.5, 0.75)
+    assert four.tokens_p95_ratio == pytest.approx((3 + 6 + 9 + 12 + 4) / 4)
+    assert four.cost_p95_ratio == pytest.approx(4)
+    assert four.failed_actions is None  # nothing was performed, so there is no rate
+
+
+def test_frames(tmp_path: Path) -> None:
+    results = recorded(tmp_path)
+    frame = results.frame()
+    assert len(frame) == 15
+    assert {"arm", "model", "task", "seed", "resolved", "input_tokens", "cumulative_prompt_tokens"} <= set(frame.columns)
+    assert results.by_arm().loc["two", "resolved"] == 3
+    assert results.by_arm("two").loc["two", "tokens_p95_ratio"] == 1
+    by_suite = results.by_suite()
+    assert by_suite.loc[("b", "one"), "n"] == 1
+    assert by_suite["n"].groupby(level="arm").sum().to_dict() == {"one": 4, "two": 4, "four": 4}
+    assert "recorded run of 15 cells" in results._repr_html_()
+    with pytest.raises(StudyError, match="there is no arm 'five'; there are one, two, four"):
+        results.by_arm("five")
+
+
+def test_provenance(tmp_path: Path) -> None:
+    source = recorded(tmp_path).provenance
+    assert (source["study"], source["model"], source["seeds"], source["cells"]) == ("mine", "echo", [0], 15)
+    assert source["recorded"] is True
+    assert source["machine"][0]["cpus"] > 0
+    assert source["date"][:2] == "20"
+    assert len(source["command"]) == 1
+
+
+def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) -> None:
+    results = recorded(tmp_path / "run")
+    files = export(tmp_path / "run", tmp_path / "one")
+    again = export(tmp_path / "run", tmp_path / "two")
+    assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "traces.tar.gz"]
+    assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
+    copy = load_study(tmp_path / "one")
+    assert list(copy.rows) == list(results.rows)
+    assert copy.lock == results.lock
+    assert copy.trace(copy.rows[0]) == results.trace(results.rows[0])
+    assert verify_traces(tmp_path / "one") == []
+    with pytest.raises(TraceError, match="holds no trace"):
+        read_trace(tmp_path / "one", "traces/nothing.jsonl")
+    for target in (tmp_path / "run" / "study.json" / "x", tmp_path / "run" / "results.jsonl"):
+        with pytest.raises(StudyError, match="choose another folder"):
+            export(tmp_path / "run", target)
+    with pytest.raises(StudyError, match="run one there first"):
+        export(tmp_path / "nothing", tmp_path / "three")
+
+
+def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    assert verify_traces(tmp_path) == []
+    trace = tmp_path / "traces" / "two" / "a--a-1--0.jsonl"
+    events = [json.loads(line) for line in trace.read_text().splitlines()]
+    reply = next(e for e in events if e["event"] == "reply")
+    reply["rows"][0]["tokens"] += 1
+    (tmp_path / "traces" / "one" / "a--a-1--0.jsonl").unlink()
+    trace.write_text("\n".join(json.dumps(e) for e in events if e["event"] != "run_end") + "\n")
+    rows = (tmp_path / "results.jsonl").read_text().splitlines()
+    edited = [json.loads(r) for r in rows]
+    for row in edited[1:]:
+        if (row["arm"], row["task"]) == ("four", "b-1"):
+            row.update(calls=3, input_tokens=7, steps=2)
+    (tmp_path / "results.jsonl").write_text("\n".join(json.dumps(r) for r in edited) + "\n")
+    problems = "\n".join(verify_traces(tmp_path))
+    assert "one/a--a-1--0.jsonl: cannot read the trace" in problems
+    assert "two/a--a-1--0.jsonl: the run has no end" in problems
+    assert "two/a--a-1--0.jsonl: call 1: the ledger rows sum to 4, the model reported 3" in problems
+    assert "four/b--b-1--0.jsonl: calls: the row says 3, the trace 4" in problems
+    assert "four/b--b-1--0.jsonl: 4 turns have replies, the row says 2" in problems
+    assert "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 30" in problems
+    assert len(verify_traces(tmp_path)) == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("study.json", b"{", "damaged"),
+        ("study.json", b'{"schema": 99, "name": "x"}', "upgrade rlm-loop"),
+        ("study.json", b"\xff\xfe", "cannot read"),
+        ("results.jsonl", b'{"schema": 99}\n', "upgrade"),
+        ("results.jsonl.gz", b"not compressed", "cannot read"),
+        ("results.jsonl.gz", gzip.compress(b"x" * 500)[:20], "cannot read"),
+    ],
+)
+def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / "study.json").write_text('{"schema": 1, "name": "x"}')
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(StudyError, match=message) as refused:
+        load_study(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_without_a_study(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"no study\.json"):
+        load_study(tmp_path)
+
+
+FILE = """
+from pathlib import Path
+from rlm_loop.study import Study
+from rlm_loop.tasks.base import Suite
+def study(model="local", half="held"):
+    return Study(f"{model}-{half}", {}, Suite("empty", ()))
+"""
+
+
+def test_an_experiment_is_loaded_by_path(tmp_path: Path) -> None:
+    (tmp_path / "study.py").write_text(FILE)
+    assert load_study_file(tmp_path).name == "local-held"
+    assert load_study_file(tmp_path / "study.py", half="development").name == "local-development"
+    with pytest.raises(StudyError, match="no option depth; it has model, half"):
+        load_study_file(tmp_path, depth=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "there is no experiment"), ("x = 1", "no function study"), ("import nothing_like_it", "cannot be imported"),
+     ("def study(): return 3", "returned int"), ("def study(:", "cannot be imported")],
+)
+def test_a_file_that_is_no_experiment(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / "study.py").write_text(text)
+    with pytest.raises(StudyError, match=message) as refused:
+        load_study_file(tmp_path / "study.py")
+    assert "\n" not in str(refused.value)
+
+
+@given(st.text(min_size=1))
+def test_a_slug_is_a_file_name(name: str) -> None:
+    assert "/" not in slug(name)
+    assert slug(name)[0] != "."
+    assert slug("computation/held") == "computation-held"
+
+
+def test_names_lose_folders_but_not_addresses() -> None:
+    assert without_folder("local:/home/x/m.gguf") == "local:m.gguf"
+    assert without_folder("/home/x/m.gguf") == "m.gguf"
+    for kept in ("ollama/qwen3-coder:30b", "http://host:80/v1", "local", "a sentence: /not a path"):
+        assert without_folder(kept) == kept

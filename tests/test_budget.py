@@ -1,0 +1,149 @@
+import math
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.budget import Account, Budget, BudgetSpent, UnknownPrice
+from rlm_loop.messages import Usage
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("field", ["steps", "seconds", "working_seconds", "tokens", "output_tokens", "cost", "calls"])
+@pytest.mark.parametrize("value", [-1, -0.5, math.nan])
+def test_negative_and_nan_limits_are_refused_when_made(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"Budget.{field}"):
+        Budget(**{field: value})
+
+
+@pytest.mark.parametrize("value", ["12", True, [1]])
+def test_a_limit_is_a_number(value: object) -> None:
+    with pytest.raises(TypeError, match=r"Budget\.steps"):
+        Budget(steps=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind"),
+    [
+        ({"tokens": 0}, "tokens"),
+        ({"output_tokens": 0}, "tokens"),
+        ({"calls": 0}, "calls"),
+        ({"seconds": 0}, "seconds"),
+        ({"cost": 0}, "cost"),
+    ],
+)
+def test_zero_means_none_at_all(limit: dict[str, float], kind: str) -> None:
+    account = Account(Budget(**limit), price=(0.1, 0.1))  # type: ignore[arg-type]
+    with pytest.raises(BudgetSpent) as spent:
+        account.reserve(1, 10)
+    assert spent.value.kind == kind
+
+
+def test_none_means_unlimited() -> None:
+    account = Account(Budget(steps=None))
+    held = account.reserve(10**9, None)
+    assert held.max_tokens is None
+    account.settle(held, Usage(10**9, 10**9, 0))
+    assert account.exceeded() is None
+    assert not account.over()
+
+
+def test_max_tokens_is_clamped_to_what_is_left() -> None:
+    account = Account(Budget(tokens=100, output_tokens=30))
+    assert account.reserve(50, 500).max_tokens == 30
+    account = Account(Budget(tokens=100))
+    assert account.reserve(90, 500).max_tokens == 10
+    with pytest.raises(BudgetSpent):
+        account.reserve(1, 500)
+
+
+def test_a_failed_call_gives_its_reservation_back() -> None:
+    account = Account(Budget(tokens=100))
+    held = account.reserve(50, 50)
+    account.settle(held, None)
+    assert account.reserve(50, 50).max_tokens == 50
+
+
+def test_unknown_usage_is_settled_by_the_reservation() -> None:
+    account = Account(Budget(tokens=100))
+    account.settle(account.reserve(20, 30), Usage(None, None))
+    assert account.spent.input_tokens == 20
+    assert account.spent.output_tokens == 30
+
+
+def test_working_seconds_exclude_waiting() -> None:
+    clock = Clock()
+    account = Account(Budget(working_seconds=5), clock=clock)
+    held = account.reserve(1, 1)
+    clock.now += 9
+    account.settle(held, Usage(1, 1), waited=6)
+    assert (account.seconds, account.working_seconds) == (9, 3)
+    assert account.exceeded() is None
+    assert account.seconds_left() == 2
+    clock.now += 2
+    assert account.exceeded() == ("seconds", "the limit of 5 working seconds is reached")
+
+
+def test_the_clock_starts_with_the_account() -> None:
+    clock = Clock()
+    clock.now += 1000
+    assert Account(Budget(seconds=1), clock=clock).seconds == 0
+
+
+def test_a_cost_limit_without_a_price_is_an_error_at_the_start() -> None:
+    with pytest.raises(UnknownPrice, match="price"):
+        Account(Budget(cost=1.0))
+    Account(Budget(cost=1.0), price=(1e-6, 1e-6))
+
+
+def test_cost_is_reserved_too() -> None:
+    account = Account(Budget(cost=1.0), price=(0.01, 0.1))
+    held = account.reserve(10, 100)
+    assert held.max_tokens == 9  # (1.00 - 0.10) / 0.10
+    account.settle(held, Usage(10, 9, 0))
+    with pytest.raises(BudgetSpent) as spent:
+        account.reserve(1, 1)
+    assert spent.value.kind == "cost"
+
+
+@given(st.integers(0, 3000), st.lists(st.tuples(st.integers(0, 200), st.integers(1, 200)), max_size=30))
+def test_output_never_overshoots(limit: int, calls: list[tuple[int, int]]) -> None:
+    account = Account(Budget(tokens=limit))
+    for size, wish in calls:
+        try:
+            held = account.reserve(size, wish)
+        except BudgetSpent:
+            continue
+        assert held.max_tokens is not None
+        account.settle(held, Usage(size, held.max_tokens, 0))
+    assert (account.spent.total_tokens or 0) <= limit
+
+
+def test_threads_cannot_race_past_a_limit() -> None:
+    account = Account(Budget(output_tokens=500, calls=40))
+    barrier = threading.Barrier(8)
+
+    def spend() -> None:
+        barrier.wait()
+        for _ in range(20):
+            try:
+                held = account.reserve(3, 20)
+            except BudgetSpent:
+                return
+            account.settle(held, Usage(3, held.max_tokens, 0))
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert (account.spent.output_tokens or 0) <= 500
+    assert account.spent.calls <= 40

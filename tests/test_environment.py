@@ -1,0 +1,184 @@
+"""What happens to actions, whatever dialect they came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
+from rlm_loop.answers import AnswerCheck
+from rlm_loop.environment import PENDING, Environment
+from rlm_loop.repl import PythonREPL
+
+
+@pytest.fixture
+def repl() -> Iterator[PythonREPL]:
+    with PythonREPL(timeout=20) as session:
+        yield session
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def fails() -> str:
+    """Always fail."""
+    raise KeyError("k")
+
+
+def place(repl: PythonREPL, hands: str = "code", **more: Any) -> Environment:
+    return Environment([add, fails], hands=hands, repl=lambda: repl, **more)
+
+
+@pytest.mark.parametrize("answer", ["None", "0", "''", "False", "[]", "float('nan')", "{1: (2, 3)}", "10**40"])
+def test_any_value_is_a_legal_answer(repl: PythonREPL, answer: str) -> None:
+    (seen,) = place(repl).perform([RunCode(f"final_answer = {answer}")])
+    assert seen.answer is not None
+    expected = eval(answer)
+    assert seen.answer.value == expected or math.isnan(expected)
+
+
+def test_blocks_after_an_error_or_an_answer_are_skipped(repl: PythonREPL) -> None:
+    seen = place(repl).perform([RunCode("x = 1"), RunCode("1/0"), RunCode("x = 2")])
+    assert [o.failure.kind if o.failure else None for o in seen] == [None, "runtime", "skipped"]
+    seen = place(repl).perform([RunCode("print(x)"), RunCode("final_answer = x"), RunCode("x = 3")])
+    assert [o.failure.kind if o.failure else None for o in seen] == [None, None, "skipped"]
+    assert seen[0].text.strip() == "1"
+    assert repl.get("x") == 1
+
+
+def test_an_answer_of_a_failing_cell_is_pending_until_confirmed(repl: PythonREPL) -> None:
+    env = place(repl)
+    (seen,) = env.perform([RunCode("final_answer = 5\n1/0")])
+    assert seen.answer is None
+    assert seen.pending is not None
+    assert seen.pending.value == 5
+    assert "ZeroDivisionError" in seen.text
+    assert PENDING in seen.text
+    (seen,) = env.perform([RunCode("final_answer = 5")])
+    assert seen.answer is not None
+
+
+def test_tools_are_functions_in_cells_and_their_errors_are_named(repl: PythonREPL) -> None:
+    env = place(repl)
+    (seen,) = env.perform([RunCode("print(add(1, b=2))")])
+    assert seen.text.strip() == "3"
+    for code, words in [("fails()", "KeyError"), ("add(1)", "missing"), ("add(1, 'x')", "'b'")]:
+        (seen,) = env.perform([RunCode(code)])
+        assert seen.failure is not None, code
+        assert words in seen.text, code
+
+
+def test_calls_run_in_order_the_final_one_last_and_each_has_a_result(repl: PythonREPL) -> None:
+    env = place(repl, "calls")
+    calls = [
+        CallTool("final_answer", '{"answer": 1}'),
+        CallTool("add", '{"a": 1, "b": 2}'),
+        CallTool("fails", ""),
+        CallTool("python", '{"code": "print(6 * 7)"}'),
+        CallTool("final_answer", '{"answer": 2}'),
+    ]
+    seen = env.perform(calls)
+    assert seen[0].answer is not None
+    assert seen[0].answer.value == 1  # the first of two finals counts
+    assert seen[1].text == "3"
+    assert seen[2].failure is not None
+    assert "KeyError" in seen[2].failure.message
+    assert seen[3].text.strip() == "42"
+    assert seen[4].failure is not None
+    assert seen[4].failure.kind == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind"),
+    [
+        ("ad", '{"a": 1, "b": 2}', "unknown_tool"),
+        ("add", '{"a": 1', "invalid_arguments"),
+        ("add", "[1, 2]", "invalid_arguments"),
+        ("add", '{"a": 1}', "invalid_arguments"),
+        ("add", '{"a": 1, "b": 2, "c": 3}', "invalid_arguments"),
+        ("add", '{"a": "1", "b": 2}', "invalid_arguments"),
+        ("final_answer", "{}", "invalid_arguments"),
+        ("final_answer", '{"result": 1}', "invalid_arguments"),
+        ("fails", "", "runtime"),
+    ],
+)
+def test_a_bad_call_is_told_in_one_line_and_is_no_answer(repl: PythonREPL, name: str, arguments: str, kind: str) -> None:
+    (seen,) = place(repl, "calls").perform([CallTool(name, arguments)])
+    assert seen.failure is not None
+    assert seen.failure.kind == kind
+    assert seen.answer is None
+    assert seen.text
+    assert "\n" not in seen.text
+
+
+def test_text_answers_and_require_code(repl: PythonREPL) -> None:
+    (seen,) = place(repl).perform([Answer("4")])
+    assert seen.answer is not None
+    env = place(repl, require_code=True)
+    (first,) = env.perform([Answer("4")])
+    assert first.failure is not None
+    assert first.failure.kind == "rejected"
+    (second,) = env.perform([Answer("4")])  # it asks once, and never again
+    assert second.answer is not None
+    env = place(repl, require_code=True)
+    env.perform([RunCode("1")])
+    assert env.perform([Answer("4")])[0].answer is not None
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "accepted", "words"),
+    [
+        (AnswerCheck(int), "'12'", 12, ""),
+        (AnswerCheck(int), "'twelve'", None, "integer"),
+        (AnswerCheck(list[int]), "(1, 2)", [1, 2], ""),
+        (AnswerCheck(None, lambda v: v > 3), "4", 4, ""),
+        (AnswerCheck(None, lambda v: v > 3), "2", None, "did not pass"),
+        (AnswerCheck(None, lambda v: "too small" if v < 3 else None), "2", None, "too small"),
+        (AnswerCheck(None, lambda v: v["x"]), "2", None, "TypeError"),
+    ],
+)
+def test_typed_and_verified_answers(repl: PythonREPL, check: AnswerCheck, value: str, accepted: Any, words: str) -> None:
+    (seen,) = place(repl, check=check).perform([RunCode(f"final_answer = {value}")])
+    if accepted is None:
+        assert seen.answer is None
+        assert seen.failure is not None
+        assert seen.failure.kind == "rejected"
+        assert words in seen.text
+    else:
+        assert seen.answer is not None
+        assert seen.answer.value == accepted
+
+
+def test_malformed_is_told_as_it_is(repl: PythonREPL) -> None:
+    (seen,) = place(repl).perform([Malformed("why", "cut_off")])
+    assert (seen.text, seen.failure.kind if seen.failure else "") == ("why", "cut_off")
+
+
+def test_clashing_tool_names_are_refused_all_of_them() -> None:
+    def context() -> str:
+        """Take a reserved name."""
+        return ""
+
+    with pytest.raises(ValueError, match="add, context"):
+        Environment([add, add, context])
+
+
+def test_the_context_is_a_variable(repl: PythonREPL) -> None:
+    env = place(repl, context="abc\r\n\x00")
+    (seen,) = env.perform([RunCode("print(len(context), ascii(context))")])
+    assert seen.text.strip() == r"5 'abc\r\n\x00'"  # fmt: skip
+
+
+def test_nothing_is_started_before_it_is_needed() -> None:
+    def explode() -> PythonREPL:
+        raise AssertionError("a REPL was opened")
+
+    env = Environment([add], hands="calls", repl=explode)
+    assert env.perform([CallTool("add", '{"a": 1, "b": 1}')])[0].text == "2"
+    env.close()
+    env.close()

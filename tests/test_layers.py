@@ -1,0 +1,191 @@
+"""A module imports only from its own layer or a lower one, lazy imports included, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import rlm_loop
+
+PACKAGE = Path(rlm_loop.__file__).parent
+
+#: Layer of every module or sub-package; a sub-package's modules share its layer.
+LAYERS = {
+    0: "messages actions",
+    1: "outcome ledger budget verdict trace show past_run",
+    2: "models repl tools tool_function tool_schema workspace code_tools processes answers",
+    3: "dialects environment context",
+    4: "tasks",
+    5: "loop agents recursion",
+    6: "study",
+    7: "report jupyter",
+    8: "cli commands",
+}
+LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names.split()}
+FACADE = max(LAYERS) + 1  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
+
+
+@dataclass(frozen=True)
+class Import:
+    source: str
+    target: str
+    line: int
+    typing_only: bool
+
+
+def modules() -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def layer(module: str) -> int:
+    parts = module.split(".")
+    if len(parts) == 1:
+        return FACADE
+    assert parts[1] in LAYER_OF, f"{module} has no layer yet: add it to LAYERS (and to the architecture page)"
+    return LAYER_OF[parts[1]]
+
+
+def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterator[Import]:
+    """Every import of this package in a module, wherever it stands, as the module that is really meant."""
+    typing_only: set[ast.AST] = set()
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            typing_only.update(inner for statement in node.body for inner in ast.walk(statement))
+    for node in ast.walk(tree):
+        targets: list[str] = []
+        if isinstance(node, ast.Import):
+            targets = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = source.split(".") if package else source.split(".")[:-1]
+            prefix = base[: len(base) - node.level + 1] if node.level else []
+            home = ".".join([*prefix, *([node.module] if node.module else [])])
+            targets = [
+                f"{home}.{alias.name}" if f"{home}.{alias.name}" in known else home
+                for alias in node.names
+                if alias.name != "__version__"  # a constant of the facade, not one of its re-exports
+            ]
+        for target in targets:
+            if target.split(".")[0] == "rlm_loop":
+                yield Import(source, target, node.lineno, node in typing_only)
+
+
+def all_imports() -> list[Import]:
+    known = modules()
+    return [
+        found
+        for name, path in known.items()
+        for found in imports_of(name, path.read_text(encoding="utf-8"), set(known), path.name == "__init__.py")
+    ]
+
+
+def upward(imports: list[Import]) -> list[str]:
+    return [
+        f"{i.source}:{i.line} imports {i.target} (layer {layer(i.source)} -> {layer(i.target)})"
+        for i in imports
+        if layer(i.target) > layer(i.source)
+    ]
+
+
+def circle(imports: list[Import]) -> list[str] | None:
+    """A circle of run-time imports, if there is one.  Imports for type checkers only make none."""
+    edges: dict[str, set[str]] = {}
+    for i in imports:
+        if not i.typing_only and i.source != i.target:
+            edges.setdefault(i.source, set()).add(i.target)
+    done: set[str] = set()
+
+    def visit(module: str, path: list[str]) -> list[str] | None:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return None
+        for target in sorted(edges.get(module, ())):
+            if found := visit(target, [*path, module]):
+                return found
+        done.add(module)
+        return None
+
+    return next((found for module in sorted(edges) if (found := visit(module, []))), None)
+
+
+def test_every_module_has_a_layer() -> None:
+    for name in modules():
+        layer(name)
+
+
+def test_imports_go_downward_only() -> None:
+    assert upward(all_imports()) == []
+
+
+def test_there_are_no_circles() -> None:
+    assert circle(all_imports()) is None
+
+
+def test_no_package_is_called_core_utils_or_common() -> None:
+    for name in modules():
+        assert not {"core", "utils", "common"} & set(name.split("."))
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "wrong"),
+    [
+        ("rlm_loop.ledger", "from rlm_loop.messages import Usage", 0),
+        ("rlm_loop.ledger", "def f():\n    from rlm_loop.loop import run", 1),
+        ("rlm_loop.ledger", "import rlm_loop.cli", 1),
+        ("rlm_loop.ledger", "from rlm_loop import agents", 1),
+        ("rlm_loop.ledger", "from rlm_loop import Budget", 1),
+        ("rlm_loop.ledger", "from rlm_loop import __version__", 0),
+        ("rlm_loop.models.local", "from ..study import grid", 1),
+        ("rlm_loop.models.local", "from .base import Model", 0),
+        ("rlm_loop.models.local", "if TYPE_CHECKING:\n    from rlm_loop.agents import ToolLoopAgent", 1),
+    ],
+)
+def test_the_check_sees_what_it_should(source: str, text: str, wrong: int) -> None:
+    known = {*modules(), "rlm_loop.agents", "rlm_loop.loop", "rlm_loop.study.grid"}
+    assert len(upward(list(imports_of(source, text, known, package=False)))) == wrong
+
+
+def test_a_circle_is_found() -> None:
+    there, back = Import("rlm_loop.a", "rlm_loop.b", 1, False), Import("rlm_loop.b", "rlm_loop.a", 1, False)
+    assert circle([there, back]) == ["rlm_loop.a", "rlm_loop.b", "rlm_loop.a"]
+    assert circle([there, Import("rlm_loop.b", "rlm_loop.a", 1, True)]) is None
+
+
+HEAVY = "pandas matplotlib numpy litellm xllamacpp pydantic httpx typer rich tqdm"
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import rlm_loop", f"{HEAVY} asyncio socket ssl http urllib.request sqlite3 multiprocessing subprocess"),
+        ("from rlm_loop import *", HEAVY),
+    ],
+)
+def test_importing_loads_nothing_heavy(statement: str, unwanted: str) -> None:
+    code = f"import sys; before = set(sys.modules)\n{statement}\nprint(*set(sys.modules) - before)"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "rlm_loop" in done.stdout.split()
+    assert set(done.stdout.split()) & set(unwanted.split()) == set()
+
+
+def test_public_names() -> None:
+    for name in rlm_loop.__all__:
+        assert name in dir(rlm_loop)
+        assert getattr(rlm_loop, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Budgett'"):
+        _ = rlm_loop.Budgett  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ImportError):
+        exec("from rlm_loop import nothing_of_the_kind")

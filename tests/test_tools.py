@@ -1,0 +1,406 @@
+"""Tools and the gateway: semantics 30, 31, 35 and 44."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import subprocess
+import sys
+import threading
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.tools import Tool, ToolError, ToolGateway, as_tool, tool
+
+
+@tool
+def read_lines(path: str, start: int = 1, mode: Literal["a", "b"] = "a", copy: list[int] | None = None) -> str:
+    """Read a range
+    of lines.
+
+    What follows is for people.
+    """
+    return f"{path}|{start}|{mode}|{copy}"
+
+
+@tool
+def ratio(value: float, pair: tuple[int, ...] = (), title: str = "") -> Any:
+    """Give the arguments back."""
+    return {"value": value, "pair": pair, "title": title}
+
+
+@tool
+def fail(how: str = "value") -> str:
+    """Fail in some way."""
+    if how == "exit":
+        raise SystemExit(3)
+    if how == "own":
+        raise ToolError("denied", "line 3 is not yours")
+    if how == "mute":
+        raise Mute
+    raise ValueError("no\nway")
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_tool_describes_itself() -> None:
+    assert read_lines.name == "read_lines"
+    assert read_lines.description == "Read a range of lines."
+    assert read_lines.signature == (
+        "read_lines(path: str, start: int = 1, mode: Literal['a', 'b'] = 'a', copy: list[int] | None = None)"
+        " -> str: Read a range of lines."
+    )
+    assert ratio.schema == {
+        "type": "function",
+        "function": {
+            "name": "ratio",
+            "description": "Give the arguments back.",
+            "parameters": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["value"],
+                "properties": {
+                    "value": {"type": "number"},
+                    "pair": {"type": "array", "items": {"type": "integer"}, "default": []},
+                    "title": {"type": "string", "default": ""},
+                },
+            },
+        },
+    }
+    assert read_lines("x", start=4) == "x|4|a|None"
+
+
+def test_a_tool_without_parameters_has_an_object_schema() -> None:
+    @tool(name="now", description="The time.")
+    def f() -> int:
+        return 3
+
+    assert f.parameters["type"] == "object"
+    assert f.parameters["properties"] == {}
+    assert f.signature == "now() -> int: The time."
+
+
+def test_annotated_parameters_carry_their_description() -> None:
+    from pydantic import Field
+
+    def f(n: Annotated[int, Field(description="how many", ge=0, examples=[[1]])]) -> int:
+        """Count."""
+        return n
+
+    made = tool(_resolved(f, n=Annotated[int, Field(description="how many", ge=0, examples=[[1]])]))
+    assert made.parameters["properties"]["n"]["description"] == "how many"
+    assert made.signature == "f(n: int) -> int: Count."
+    assert ToolGateway([made]).call("f", '{"n": -1}').error == "invalid_arguments"
+
+
+def _resolved(function: Any, **annotations: Any) -> Any:
+    function.__annotations__.update(annotations)
+    return function
+
+
+def _no_doc(x: int) -> int:
+    return x
+
+
+def _star(*numbers: int) -> int:
+    """Add."""
+    return sum(numbers)
+
+
+def _kwargs(**options: int) -> int:
+    """Add."""
+    return len(options)
+
+
+def _positional(x: int, /) -> int:
+    """Add."""
+    return x
+
+
+def _unknown_type(x: Nowhere) -> int:  # type: ignore[name-defined]  # noqa: F821
+    """Add."""
+    return 1
+
+
+def _two_words(x: int) -> int:
+    """Add."""
+    return x
+
+
+_two_words.__name__ = "two words"
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (_no_doc, "give the function a docstring"),
+        (_star, r"\*numbers"),
+        (_kwargs, r"\*\*options"),
+        (_positional, "positional-only"),
+        (_unknown_type, "Nowhere"),
+        (_two_words, "cannot name a tool"),
+        (lambda x: x, "cannot name a tool"),
+        (3, "documented function"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused_when_made(bad: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says) as caught:
+        as_tool(bad)
+    assert "\n" not in str(caught.value)
+
+
+def test_methods_partials_and_simple_objects_become_tools() -> None:
+    class Box:
+        def add(self, n: int) -> int:
+            """Add to the box."""
+            return n + 1
+
+    class Shout:
+        name = "shout"
+        description = "Make it loud."
+
+        def run(self, input_data: str) -> str:
+            return input_data.upper()
+
+    part = functools.partial(read_lines.function, mode="b")
+    gate = ToolGateway([Box().add, Shout(), part, read_lines.__class__("again", "Again.", _two_words)])
+    assert [t.name for t in gate.tools] == ["add", "shout", "read_lines", "again"]
+    assert gate.call("add", '{"n": 1}').data == 2
+    assert gate.call("shout", '{"input_data": "a"}').text == "A"
+    assert gate.call("read_lines", {"path": "p"}).text == "p|1|b|None"
+    assert as_tool(read_lines) is read_lines
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "says"),
+    [
+        ("read_line", "{}", "unknown_tool", "no tool 'read_line'; did you mean 'read_lines'? tools: read_lines, ratio"),
+        ("zzz", "{}", "unknown_tool", "no tool 'zzz'; tools: read_lines, ratio, fail"),
+        ("read_lines", "", "invalid_arguments", "missing 'path'"),
+        ("read_lines", "  \n", "invalid_arguments", "missing 'path'"),
+        ("read_lines", "{path: 1}", "invalid_arguments", "not JSON"),
+        ("read_lines", '{"path": "a"', "invalid_arguments", "not JSON"),
+        ("read_lines", "[" * 100_000, "invalid_arguments", "not JSON"),
+        ("read_lines", '{"path": "a", "start": ' + "9" * 5000 + "}", "invalid_arguments", "not JSON"),
+        ("read_lines", '["a"]', "invalid_arguments", "must be a JSON object"),
+        ("read_lines", "null", "invalid_arguments", "must be a JSON object"),
+        ("read_lines", '{"path": "a", "line": 2}', "invalid_arguments", "unexpected 'line'"),
+        ("read_lines", '{"path": 7}', "invalid_arguments", "'path': Input should be a valid string, not 7"),
+        ("read_lines", '{"path": "a", "start": "1"}', "invalid_arguments", "valid integer, not '1'"),
+        ("read_lines", '{"path": "a", "start": true}', "invalid_arguments", "valid integer, not True"),
+        ("read_lines", '{"path": "a", "mode": "c"}', "invalid_arguments", "'a' or 'b'"),
+        ("ratio", '{"value": 1, "pair": [1, "2"]}', "invalid_arguments", "'pair.1'"),
+        ("fail", "", "runtime", "ValueError: no\nway"),
+        ("fail", '{"how": "own"}', "denied", "line 3 is not yours"),
+        ("fail", '{"how": "mute"}', "runtime", "Mute"),
+    ],
+)
+def test_failures_are_data(name: str, arguments: str, kind: str, says: str) -> None:
+    result = ToolGateway([read_lines, ratio, fail]).call(name, arguments)
+    assert (result.ok, result.error, result.data) == (False, kind, None)
+    assert says in result.message
+    assert result.text == result.message
+    if kind != "runtime":
+        assert "\n" not in result.message
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("read_lines", '{"path": "a"}', "a|1|a|None"),
+        ("read_lines", '{"path": "a\nb"}', "a\nb|1|a|None"),  # a real line break inside a JSON string
+        ("read_lines", {"path": "a", "copy": [1]}, "a|1|a|[1]"),
+        ("ratio", '{"value": 3}', '{"value": 3.0, "pair": [], "title": ""}'),
+        ("ratio", '{"value": NaN, "pair": [1, 2]}', '{"value": NaN, "pair": [1, 2], "title": ""}'),
+    ],
+)
+def test_good_calls(name: str, arguments: Any, text: str) -> None:
+    result = ToolGateway([read_lines, ratio]).call(name, arguments)
+    assert result.ok
+    assert result.error is None
+    assert result.text == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        ("ä", "ä"),
+        (True, "true"),
+        ([1, None], "[1, null]"),
+        ({"é": 1}, '{"é": 1}'),
+        (float("inf"), "Infinity"),
+        (b"x", "b'x'"),
+        ({1, 2}, "{1, 2}"),
+        ("a\ud800b", "a?b"),
+    ],
+)
+def test_text_of_a_value(value: Any, text: str) -> None:
+    @tool
+    def give() -> Any:
+        """Give it."""
+        return value
+
+    result = ToolGateway([give]).call("give")
+    assert result.text == text
+    assert result.data == value
+
+
+def test_long_text_is_clipped_head_and_tail() -> None:
+    @tool
+    def talk() -> str:
+        """Talk."""
+        return "head" + "x" * 5000 + "tail"
+
+    result = ToolGateway([talk], cap=400).call("talk")
+    assert result.truncated
+    assert len(result.text) < 500
+    assert result.text.startswith("head")
+    assert result.text.endswith("tail")
+    assert len(result.data) == 5008
+
+
+def test_a_timeout_is_enforced_from_outside() -> None:
+    release, done = threading.Event(), threading.Event()
+
+    @tool
+    def hang() -> str:
+        """Hang."""
+        release.wait(30)
+        done.set()
+        return "late"
+
+    result = ToolGateway([hang], timeout=0.05).call("hang")
+    assert (result.ok, result.error) == (False, "timeout")
+    assert "0.05 s" in result.message
+    assert result.seconds < 10
+    release.set()
+    assert done.wait(10)
+    assert result.data is None  # a late result is credited to nobody
+
+
+def test_a_tool_may_have_a_limit_of_its_own_and_the_clock_is_an_argument() -> None:
+    @tool(timeout=30)
+    def slow() -> str:
+        """Slow."""
+        return "ok"
+
+    times = iter([10.0, 12.5])
+    result = ToolGateway([slow], timeout=0, clock=lambda: next(times)).call("slow")
+    assert result.ok
+    assert result.seconds == 2.5
+
+
+def test_end_signals_pass_through() -> None:
+    gate = ToolGateway([fail])
+    with pytest.raises(SystemExit):
+        gate.call("fail", '{"how": "exit"}')
+
+
+def test_async_functions_are_awaited() -> None:
+    @tool
+    async def later() -> int:
+        """Later."""
+        return 5
+
+    assert ToolGateway([later]).call("later").data == 5
+
+
+def test_denied_tools_do_not_run_and_are_not_listed() -> None:
+    ran: list[int] = []
+
+    @tool
+    def touch() -> str:
+        """Touch."""
+        ran.append(1)
+        return "touched"
+
+    gate = ToolGateway([touch, ratio], allow=["ratio"])
+    result = gate.call("touch")
+    assert result.error == "denied"
+    assert ran == []
+    assert gate.tools == (ratio,)
+    assert "touch" not in gate.call("nothing").message
+
+
+def test_callers_values_are_not_mutated() -> None:
+    @tool
+    def push(items: list[int]) -> list[int]:
+        """Push."""
+        items.append(9)
+        return items
+
+    tools = [push]
+    arguments = {"items": [1]}
+    gate = ToolGateway(tools)
+    gate.call("push", arguments)
+    tools.clear()
+    assert arguments == {"items": [1]}
+    assert gate.call("push", '{"items": []}').data == [9]
+
+
+def test_clashing_names_are_all_listed() -> None:
+    with pytest.raises(ValueError, match="fail, ratio"):
+        ToolGateway([ratio, fail, read_lines, fail, ratio])
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan")])
+def test_impossible_limits_are_refused(timeout: float) -> None:
+    with pytest.raises(ValueError, match="timeout"):
+        ToolGateway([ratio], timeout=timeout)
+
+
+def test_calls_from_cells_use_the_same_gate() -> None:
+    gate = ToolGateway([read_lines, fail], allow=["read_lines", "fail"])
+    assert gate.call_function("read_lines", ("p", 2), {"mode": "b"}) == "p|2|b|None"
+    for name, args, kwargs, says in (
+        ("read_lines", (), {}, "invalid_arguments: missing a required argument: 'path'; usage: read_lines(path"),
+        ("read_lines", ("p", "x"), {}, "invalid_arguments: 'start'"),
+        ("read_lines", ("p",), {"path": "q"}, "invalid_arguments: multiple values"),
+        ("nope", (), {}, "unknown_tool: no tool 'nope'"),
+        ("fail", (), {}, "runtime: ValueError"),
+    ):
+        with pytest.raises(ToolError) as caught:
+            gate.call_function(name, args, kwargs)
+        assert str(caught.value).startswith(says)
+
+
+def test_one_log_line_a_call(caplog: pytest.LogCaptureFixture) -> None:
+    gate = ToolGateway([ratio, fail])
+    with caplog.at_level(logging.INFO, logger="rlm_loop.tools"):
+        gate.call("ratio", '{"value": 1}')
+        gate.call("fail")
+    assert len(caplog.records) == 2
+    assert "tool=ratio" in caplog.text
+    assert "runtime: ValueError" in caplog.text
+
+
+def test_pydantic_is_loaded_only_when_needed() -> None:
+    code = "import sys, rlm_loop.tools; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@given(st.text())
+def test_any_argument_text_gives_a_result(arguments: str) -> None:
+    result = ToolGateway([ratio], timeout=None).call("ratio", arguments)
+    assert not result.ok
+    assert result.error == "invalid_arguments"
+
+
+@given(st.floats(allow_nan=False), st.lists(st.integers()), st.text(st.characters(codec="utf-8")))
+def test_valid_arguments_arrive_unchanged(value: float, pair: list[int], title: str) -> None:
+    text = json.dumps({"value": value, "pair": pair, "title": title})
+    result = ToolGateway([ratio], timeout=None).call("ratio", text)
+    assert result.data == {"value": value, "pair": tuple(pair), "title": title}
+
+
+def test_equal_by_content() -> None:
+    assert Tool("a", "A.", _two_words) == Tool("a", "A.", _two_words)

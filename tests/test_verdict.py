@@ -1,0 +1,67 @@
+import pytest
+
+from rlm_loop.actions import Action, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.budget import Account, Budget
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.outcome import Turn
+from rlm_loop.verdict import REFUSAL, verdict
+
+
+def turn(index: int, action: Action, seen: Observation, text: str = "") -> Turn:
+    return Turn(index, Reply(text or f"reply {index}"), (action,), (seen,))
+
+
+def failed(kind: str = "runtime") -> Observation:
+    return Observation("bad", Failure(kind, "bad"), "error")  # type: ignore[arg-type]
+
+
+CALL = CallTool("f", "{}")
+
+
+@pytest.mark.parametrize(
+    ("turns", "stop"),
+    [
+        ([], None),
+        ([turn(1, CALL, failed())] * 1, None),
+        ([turn(n, CALL, failed()) for n in (1, 2, 3)], "tool_failures"),
+        ([turn(1, CALL, failed()), turn(2, CALL, Observation("ok")), turn(3, CALL, failed())], None),
+        # a cell that raises is ordinary work: it neither counts nor resets
+        ([turn(n, RunCode("x"), failed()) for n in (1, 2, 3, 4)], None),
+        ([turn(n, Malformed("x"), failed("malformed")) for n in (1, 2)], None),
+        ([turn(n, Malformed("x"), failed("malformed")) for n in (1, 2, 3)], "malformed"),
+        ([turn(n, Malformed("x", notes=(REFUSAL,)), failed("malformed")) for n in (1, 2)], "blocked"),
+        ([turn(n, RunCode("x"), Observation("1"), "same") for n in (1, 2)], "repeated"),
+        # the same check() with another result is progress
+        ([turn(n, RunCode("x"), Observation(str(n)), "same") for n in (1, 2)], None),
+        ([turn(n, RunCode("x"), Observation("1"), "ab"[n % 2]) for n in (1, 2, 3, 4)], "repeated"),
+        ([turn(n, RunCode("x"), Observation("1"), "ab"[n % 2]) for n in (1, 2, 3)], None),
+        ([turn(n, RunCode("x"), failed("rejected")) for n in (1, 2)], None),
+        ([turn(1, RunCode("x"), Observation(answer=Given(None)))], "answered"),
+    ],
+)
+def test_verdicts(turns: list[Turn], stop: str | None) -> None:
+    found = verdict(turns, Account(Budget(steps=None)))
+    assert (found and found[0]) == stop
+    if stop not in (None, "answered"):
+        assert found is not None
+        assert found[1]
+
+
+def test_limits_are_checked_after_an_answer_and_before_anything_else() -> None:
+    account = Account(Budget(steps=1, calls=1))
+    answered = turn(1, RunCode("x"), Observation(answer=Given(1)))
+    account.settle(account.reserve(1, 1), Usage(1, 1))
+    assert verdict([answered], account) == ("answered", "")
+    plain = turn(1, RunCode("x"), Observation("1"))
+    found = verdict([plain], account)
+    assert found is not None
+    assert found[0] == "steps"
+    found = verdict([], account)
+    assert found is not None
+    assert found[0] == "calls"
+
+
+def test_zero_steps_stop_before_the_first_call() -> None:
+    found = verdict([], Account(Budget(steps=0)))
+    assert found is not None
+    assert found[0] == "steps"
