@@ -24,7 +24,7 @@ from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import Environment, ToolLike
 from rlm_loop.ledger import Ledger
 from rlm_loop.loop import call, run
-from rlm_loop.models import get_model
+from rlm_loop.models import catalog, get_model
 from rlm_loop.models.base import Model, Priced
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
@@ -121,7 +121,8 @@ class Agent:
         self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does."""
-        model = get_model(self.model, **({} if self.seed is None else {"seed": self.seed}))
+        seeded = isinstance(self.model, str) and self.seed is not None
+        model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
         price = model.price if isinstance(model, Priced) else None
         account = Account(self.budget, price=price)
         record = trace if isinstance(trace, Trace) else Trace(trace)
@@ -153,7 +154,9 @@ class Agent:
     def _place(self, task: Task, hands: Hands, model: Metered, workspace: Workspace | None) -> Environment:
         asks = (self._llm_query(model),) if hands != "none" else ()
         told = self.max_depth > 0 and (task.context is not None or self.max_depth > 1)
-        opened = workspace or (task.workspace() if task.workspace is not None else None)
+        opened = workspace
+        if opened is None and hands != "none" and task.workspace is not None:
+            opened = task.workspace()
         return Environment(
             (*task.tools, *self.tools, *(asks if told else ())),
             unlisted=() if told else asks,
@@ -250,7 +253,7 @@ AGENTS: Mapping[str, type[Agent]] = {
 def _default_presentation(model: str | Model) -> Presentation:
     """Small local models do not make native tool calls; hosted ones do."""
     name = model if isinstance(model, str) else model.name
-    return "text" if name.split(":")[0] == "local" else "native"
+    return "text" if name.split(":")[0] == "local" or catalog.find(name) is not None else "native"
 
 
 def _unscored(attempt: Attempt) -> Score:

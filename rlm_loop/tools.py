@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import difflib
 import inspect
@@ -131,6 +130,8 @@ class ToolGateway:
             try:
                 value = found.function(**arguments)
                 if inspect.iscoroutine(value):
+                    import asyncio  # costs 30 ms, which only an async tool should
+
                     value = asyncio.run(value)
                 box.append((value, _as_text(value)))
             except BaseException as error:  # carried to the caller, who decides

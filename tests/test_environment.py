@@ -171,7 +171,7 @@ def test_clashing_tool_names_are_refused_all_of_them() -> None:
 def test_the_context_is_a_variable(repl: PythonREPL) -> None:
     env = place(repl, context="abc\r\n\x00")
     (seen,) = env.perform([RunCode("print(len(context), ascii(context))")])
-    assert seen.text.strip() == r"5 'abc\r\n\x00'"  # fmt: skip
+    assert seen.text.strip() == r"6 'abc\r\n\x00'"  # fmt: skip
 
 
 def test_nothing_is_started_before_it_is_needed() -> None:

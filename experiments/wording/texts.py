@@ -27,6 +27,15 @@ CODE = {
         "block, using only the standard library unless told otherwise; you get its output. Print intermediate results "
         "and check them. If there is an error, fix it. When the result is right, set final_answer in a ```python block."
     ),
+    "c6-seed-print-check": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. "
+        "First print the result and check it. Then set the variable final_answer in another code block."
+    ),
+    "c7-seed-no-prose": (
+        "Solve the task by writing Python in a ```python block, without explanations. It runs in a persistent REPL and "
+        "you get its stdout. Compute and print, do not guess. When you know the answer, set the variable final_answer in "
+        "a code block."
+    ),
 }
 
 CALLS = {

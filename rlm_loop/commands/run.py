@@ -93,14 +93,14 @@ def run(
         _stop(live)
         _show(stopped.outcome, json_=json_, quiet=quiet)
         if not json_:
-            notes().print(_where(stopped.outcome.trace), markup=False)
+            notes().print(_where(stopped.outcome.trace), markup=False, soft_wrap=True)
         return INTERRUPTED
     except Exception as error:
         _stop(live)
         if json_:
             typer.echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
-        elif getattr(error, "outcome", None) is not None:
-            notes().print(_where(getattr(error, "trace", None)), markup=False)
+        elif trace is not None and getattr(error, "outcome", None) is not None:
+            notes().print(_where(trace), markup=False, soft_wrap=True)
         raise
     _stop(live)
     _show(outcome, json_=json_, quiet=quiet)
@@ -123,7 +123,7 @@ def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
         typer.echo(as_json(summary(outcome)))
         return
     if not quiet or not outcome.answered:
-        notes().print(closing_line(outcome), markup=False)
+        notes().print(closing_line(outcome), markup=False, soft_wrap=True)
     if outcome.answer is not None or outcome.answered:
         if not outcome.answered:
             notes().print("the best answer so far:")

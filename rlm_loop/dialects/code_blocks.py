@@ -50,9 +50,7 @@ class CodeBlocks:
             return Malformed("The code block is not closed and does not compile.", notes=block.notes)
         return RunCode(block.code, notes=block.notes)
 
-    def _text(
-        self, reply: Reply, empty: Sequence[Block], skipped: Sequence[Block], notes: tuple[str, ...]
-    ) -> Action:
+    def _text(self, reply: Reply, empty: Sequence[Block], skipped: Sequence[Block], notes: tuple[str, ...]) -> Action:
         if reply.tool_calls:
             return Malformed("There are no tool calls here; write a ```python block.", notes=notes)
         if empty:

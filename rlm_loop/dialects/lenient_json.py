@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ _STRING = r'"""(?:\\.|(?!""").)*+"""|"(?:\\.|[^"\\])*+"' + r"|'''(?:\\.|(?!''').
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]|^[ \t]*```|</|<\|", re.DOTALL | re.MULTILINE)
 _COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _DOUBLED = re.compile(rf"({_STRING})|([{{}}])\2", re.DOTALL)
+
+_OVER = re.compile(r"[\s`]*+\Z")
 
 
 @dataclass(frozen=True)
@@ -37,43 +39,56 @@ class Decoded:
 
 def decode_strict(text: str, start: int) -> Decoded:
     """Decode the JSON value at `start` by the letter."""
-    try:
-        value, end = _STRICT.raw_decode(text, start)
-    except json.JSONDecodeError as error:
-        return Decoded(None, start + 1, error.pos - start + 50, problem="unreadable")
-    except (ValueError, RecursionError):  # a number beyond Python's limit, or nesting beyond it
-        return Decoded(None, start + 1, 100_000, problem="unreadable")
-    return Decoded(value, end, 0)
+    size = 4_096  # a window that grows, since an error in a long text costs counting its lines
+    cost = 50
+    while True:
+        window = text[start : start + size]
+        cost += len(window) // 16
+        try:
+            value, end = _STRICT.raw_decode(window)
+        except json.JSONDecodeError as error:
+            cost += error.pos
+            if len(window) < size or (error.pos < size - 64 and not error.msg.startswith("Unterminated")):
+                return Decoded(None, start + 1, cost, problem="unreadable")
+        except (ValueError, RecursionError):  # a number or a nesting beyond Python's limit
+            return Decoded(None, start + 1, cost + 100_000, problem="unreadable")
+        else:
+            return Decoded(value, start + end, cost)
+        size *= 16
 
 
 def decode_repaired(text: str, start: int) -> Decoded:
     """Decode the object or list at `start` with the repairs that have one possible meaning."""
     end, depth = _balanced(text, start)
+    cost = 8_000 + 8 * (end - start)
     piece = text[start:end]
     notes: tuple[str, ...] = ()
     if depth:
         # One closing brace short, and complete up to there: there is one place where it can stand.
         piece = piece.rstrip()
         if depth > 1 or not piece.endswith("}"):
-            problem = "unfinished" if not text[end:].strip(" \t\r\n`") else "unreadable"
-            return Decoded(None, end, 2 * (end - start), problem=problem)
+            return Decoded(None, end, cost, problem="unfinished" if _OVER.match(text, end) else "unreadable")
         end, piece, notes = start + len(piece), piece + "}", ("missing closing brace",)
     for variant, why in _variants(piece):
-        try:
-            return Decoded(_LOOSE.decode(variant), end, 8 * len(piece), (*notes, why or "line breaks inside a string"))
-        except (ValueError, RecursionError):
-            pass
-        without = _COMMA.sub(lambda m: m[1] or "", variant)
-        try:
-            found = tuple(n for n in (why, "trailing comma" if without != variant else "") if n)
-            return Decoded(_LOOSE.decode(without), end, 8 * len(piece), (*notes, *found))
-        except (ValueError, RecursionError):
-            pass
-        try:
-            return Decoded(read_literal(variant), end, 8 * len(piece), (*notes, *filter(None, [why]), "Python literal"))
-        except ValueError:
-            pass
-    return Decoded(None, end, 16 * len(piece), problem="unreadable")
+        for reader, what in _READERS:
+            try:
+                value = reader(variant)
+            except (ValueError, RecursionError):
+                continue
+            return Decoded(value, end, cost, tuple(note for note in (*notes, why, what) if note))
+    return Decoded(None, end, 2 * cost, problem="unreadable")
+
+
+def _without_commas(text: str) -> Any:
+    return _LOOSE.decode(_COMMA.sub(lambda match: match[1] or "", text))
+
+
+_READERS: tuple[tuple[Callable[[str], Any], str], ...] = (
+    (_STRICT.decode, ""),
+    (_LOOSE.decode, "line breaks inside a string"),
+    (_without_commas, "trailing comma"),
+    (read_literal, "Python literal"),
+)
 
 
 def _variants(piece: str) -> Iterator[tuple[str, str]]:

@@ -79,7 +79,7 @@ class _JsonNames(ast.NodeTransformer):
 
     _VALUES: Mapping[str, object] = {"true": True, "false": False, "null": None}
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 (the name is ast's)
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(self._VALUES[node.id]) if node.id in self._VALUES else node
 
 

@@ -21,9 +21,11 @@ ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "to
 _WRAPPER_KEYS = ("function", "function_call", "tool_call", "action")
 
 _START = re.compile(r"""\[(?=\s*+\{)|\{(?=\s*+(?:\{\s*+)?["'])""")
+_KEY = r"""["'](?:%s)["']\s*+:\s*+"""
 _NAMED = re.compile(  # how a call begins, to tell a broken call from other broken JSON
-    rf"""[\[{{\s]*+(?:["']type["']\s*+:\s*+["']function["']\s*+,\s*+)?(?:["'](?:{"|".join(_WRAPPER_KEYS)})["']\s*+:\s*+{{\s*+)?"""
-    rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+["']([^"'\n]{{1,200}})["']"""
+    r"""[\[{\s]{1,40}+(?:["']type["']\s*+:\s*+["']function["']\s*+,\s*+)?"""
+    + rf"(?:{_KEY % '|'.join(_WRAPPER_KEYS)}{{\s*+)?{_KEY % '|'.join(NAME_KEYS)}"
+    + r"""["']([^"'\n]{1,200})["']"""
 )
 _BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:`+\w*[ \t]*)?\Z|(?:<[|/]?\w+[|]?>|\[TOOL_CALLS\])[ \t]*\Z")
 _AFTER = re.compile(r"[ \t]*(?:\r?\n|\Z|`|<)")
@@ -55,8 +57,12 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
     start = thinking.end() if thinking else 0
     calls: list[TextCall] = []
     notes: list[str] = []
-    blocks = [(block, *_place(text, block)) for block in read_fences(text).blocks]
-    code = [(begin, end) for block, begin, end in blocks if block.language and block.code.lstrip()[:1] not in ("{", "[", "<")]
+    blocks = _placed(text, read_fences(text).blocks)
+    code = [
+        (begin, end)
+        for block, begin, end in blocks
+        if block.language and block.code.lstrip()[:1] not in ("{", "[", "<")
+    ]
     cut = len(text) + 1
     for begin, found in _objects(text, start, names, code, notes):
         if begin > cut:
@@ -75,7 +81,7 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
     if not calls and not notes:
         for block, begin, end in blocks:
             _python_call(block.code, names, begin, end, calls, notes)
-        if not blocks and len(text) < 100_000 and _CALL.fullmatch(text):
+        if not blocks and _CALL.fullmatch(text):
             _python_call(text.strip(), names, 0, len(text), calls, notes)
     return calls, tuple(dict.fromkeys((*notes, *(note for call in calls for note in call.notes))))
 
@@ -84,7 +90,7 @@ def _objects(
     text: str, start: int, names: Collection[str], code: Sequence[tuple[int, int]], notes: list[str]
 ) -> Iterator[tuple[int, Decoded]]:
     """The outermost objects and lists outside of code, with their places; known calls that cannot be read are noted."""
-    budget = 100_000 + 16 * len(text)
+    budget = 400_000 + 16 * len(text)
     places = list(code)
     while match := _START.search(text, start):
         begin = match.start()
@@ -112,8 +118,11 @@ def _objects(
             return
 
 
-def _place(text: str, block: Block) -> tuple[int, int]:
-    raise NotImplementedError
+def _placed(text: str, blocks: Sequence[Block]) -> list[tuple[Block, int, int]]:
+    """Each block with the places where its opening fence begins and its code ends."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text)), len(text)]
+    last = len(starts) - 1
+    return [(b, starts[b.line - 1], starts[min(b.line + b.code.count("\n") + 1, last)]) for b in blocks]
 
 
 def _candidates(value: Any) -> Sequence[Any]:
@@ -130,10 +139,10 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
         return None
     call = cast("dict[Any, Any]", value)
     for key in _WRAPPER_KEYS:
-        if isinstance(call.get(key), dict) and _name(call[key], names) is not None:
+        if isinstance(call.get(key), dict) and called_name(call[key], names) is not None:
             call = call[key]
             break
-    name = _name(call, names)
+    name = called_name(call, names)
     if name is None or (name not in names and not alone):
         return None
     given = [key for key in ARGUMENT_KEYS if key in call]
@@ -141,7 +150,11 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
         what = "given more than once" if given else "missing"
         return f"arguments of {name} are {what}" if name in names and alone else None
     arguments = call[given[0]]
-    if isinstance(arguments, dict) and arguments.get("type") == "object" and isinstance(arguments.get("properties"), dict):
+    if (
+        isinstance(arguments, dict)
+        and arguments.get("type") == "object"
+        and isinstance(arguments.get("properties"), dict)
+    ):
         return f"the schema of {name} is not a call"
     notes: tuple[str, ...] = () if name in names else ("unknown tool",)
     if isinstance(arguments, str) and arguments.strip():
@@ -152,11 +165,11 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
         notes = (*notes, "empty arguments")
     if not isinstance(arguments, dict):
         return f"arguments of {name} must be a JSON object" if name in names else None
-    written = _written(cast("dict[Any, Any]", arguments))
-    return f"arguments of {name} cannot be written as JSON" if written is None else (name, written, notes)
+    text = written(cast("dict[Any, Any]", arguments))
+    return f"arguments of {name} cannot be written as JSON" if text is None else (name, text, notes)
 
 
-def _name(call: dict[Any, Any], names: Collection[str]) -> str | None:
+def called_name(call: dict[Any, Any], names: Collection[str]) -> str | None:
     """The tool that a call names; where several keys could be the name, a known tool wins."""
     said = [call[key] for key in NAME_KEYS if isinstance(call.get(key), str) and call[key]]
     return next((name for name in said if name in names), said[0] if said else None)
@@ -169,7 +182,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _written(arguments: dict[Any, Any]) -> str | None:
+def written(arguments: dict[Any, Any]) -> str | None:
     if not all(isinstance(key, str) for key in arguments):
         return None
     try:
@@ -182,12 +195,12 @@ def _written(arguments: dict[Any, Any]) -> str | None:
 def _python_call(
     code: str, names: Collection[str], begin: int, end: int, calls: list[TextCall], notes: list[str]
 ) -> None:
-    read = read_call(code)
+    read = read_call(code) if len(code) < 100_000 else None
     if read is None or read[0] not in names:
         return
     name, arguments, unnamed = read
-    written = None if unnamed else _written(arguments)
-    if written is None:
+    text = None if unnamed else written(arguments)
+    if text is None:
         notes.append(f"arguments of {name} must be given by name, as JSON values")
     else:
-        calls.append(TextCall(name, written, ("python call",), begin, end))
+        calls.append(TextCall(name, text, ("python call",), begin, end))

@@ -14,6 +14,7 @@ import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,7 +51,7 @@ class LlamaServer:
         # Spinning OpenMP threads starve each other beside any busy process; read when the library is loaded.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
-            import xllamacpp
+            xllamacpp: Any = import_module("xllamacpp")  # compiled: it has no types to check against
         except ImportError as error:
             raise ModelError('local models need xllamacpp: pip install "rlm-loop[local]"', path.name) from error
         import httpx
@@ -76,6 +77,7 @@ class LlamaServer:
                 "try a smaller context_size, or fetch the file again",
                 path.name,
             ) from error
+        self.path = path
         self.model = path.name
         # trust_env=False: a proxy from the environment must not come between a process and itself.
         self._http = httpx.Client(

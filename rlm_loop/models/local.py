@@ -99,6 +99,7 @@ class LocalModel:
         }
         start = time.perf_counter()
         answer = server.chat(body)
+        answer["model"] = self.name  # llama.cpp states the path of the file here, which belongs in no trace
         reply = wire.to_reply(answer, model=self.name, seconds=time.perf_counter() - start, cost=0.0)
         last = prompt.messages[-1] if prompt.messages else None
         if last is not None and last.role == "assistant":  # llama.cpp goes on with it, and sends its text along

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os.path
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,9 +75,7 @@ def _count(found: Sequence[Region], starts: Sequence[int]) -> list[Part]:
     return parts
 
 
-def regions(
-    prompt: Prompt, body: Mapping[str, Any], rendered: str, render: Render, trailer: str
-) -> list[Region]:
+def regions(prompt: Prompt, body: Mapping[str, Any], rendered: str, render: Render, trailer: str) -> list[Region]:
     """The rendered text cut into regions, in order and without gaps."""
     messages = prompt.messages
     nonce = hashlib.sha256(rendered.encode()).hexdigest()[:12]
@@ -89,27 +86,28 @@ def regions(
     order = list(marks)
     texts = _walk(rendered, gaps, [messages[i] for i in order])
     if texts is None:
-        return [Region(rendered, "template", 0, -1)] if not messages else _searched(rendered, prompt)
+        return _searched(rendered, prompt)
     schema = _inserted_by_tools(body, marks, skeleton, render) if prompt.tools else (0, 0)
-    plain = _gaps_without_calls(body, marks, messages, render)
+    uncalled = _gaps_without_calls(body, marks, messages, render, f"Z{nonce}vZ")
     found: list[Region] = []
     at = 0
     for number, gap in enumerate(gaps):
         before = order[number - 1] if number else -1
         after = order[number] if number < len(order) else len(messages)
-        cut = (min(max(schema[0] - at, 0), len(gap)), min(max(schema[1] - at, 0), len(gap)))
+        cut = [min(max(edge - at, 0), len(gap)) for edge in schema]
+        rest, plain = gap, uncalled[number]
         if cut[0] < cut[1]:
             found += _gap(gap[: cut[0]], before, before, messages, "")
             found.append(Region(gap[cut[0] : cut[1]], "tool_schema", 0, -1))
-            found += _gap(gap[cut[1] :], before, after, messages, trailer)
-        elif plain and len(plain) == len(gaps) and plain[number] != gap:
-            left, right = _difference(gap, plain[number])
-            caller = next((i for i in range(after - 1, before - 1, -1) if i >= 0 and messages[i].tool_calls), after)
-            found += _gap(gap[:left], before, caller, messages, trailer)
-            found.append(Region(gap[left:right], "assistant", messages[caller].turn, caller))
-            found += _gap(gap[right:], caller, after, messages, trailer)
+            rest, plain = gap[cut[1] :], plain[cut[1] :]
+        callers = [i for i in range(max(before, 0), min(after, len(messages))) if messages[i].tool_calls]
+        if callers and rest != plain:
+            left, right = _difference(rest, plain)
+            found += _gap(rest[:left], before, callers[-1], messages, trailer)
+            found.append(Region(rest[left:right], "assistant", messages[callers[-1]].turn, callers[-1]))
+            found += _gap(rest[right:], callers[-1], after, messages, trailer)
         else:
-            found += _gap(gap, before, after, messages, trailer)
+            found += _gap(rest, before, after, messages, trailer)
         at += len(gap)
         if number < len(order):
             message = messages[order[number]]
@@ -190,12 +188,14 @@ def _inserted_by_tools(
 
 
 def _gaps_without_calls(
-    body: Mapping[str, Any], marks: Mapping[int, str], messages: Sequence[Message], render: Render
-) -> list[str] | None:
-    """The gaps as they would be if no earlier message had called a tool."""
+    body: Mapping[str, Any], marks: Mapping[int, str], messages: Sequence[Message], render: Render, void: str
+) -> list[str]:
+    """The gaps as they would be if no earlier message had called a tool.
+
+    Messages without text get the text `void`, because some templates leave out a message that is quite empty.
+    """
     if not any(message.tool_calls for message in messages):
-        return None
-    void = "Z" + next(iter(marks.values()), "Zvoid")
+        return [""] * (len(marks) + 1)
     bare = _marked(body, {**{i: void for i, m in enumerate(messages) if not m.text}, **marks})
     bare["messages"] = [{k: v for k, v in m.items() if k != "tool_calls"} for m in bare["messages"]]
     return [gap.replace(void, "") for gap in _split(render(bare), list(marks.values()))]
@@ -203,9 +203,13 @@ def _gaps_without_calls(
 
 def _difference(longer: str, shorter: str) -> tuple[int, int]:
     """Start and end of what the longer text has between the beginning and the end that both share."""
-    start = len(os.path.commonprefix([longer, shorter]))
-    tail = len(os.path.commonprefix([longer[start:][::-1], shorter[start:][::-1]]))
-    return start, len(longer) - tail
+    start = _shared(longer, shorter)
+    return start, len(longer) - _shared(longer[start:][::-1], shorter[start:][::-1])
+
+
+def _shared(left: str, right: str) -> int:
+    """How many characters two texts have in common at their start."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def _gap(text: str, before: int, after: int, messages: Sequence[Message], trailer: str) -> Iterator[Region]:

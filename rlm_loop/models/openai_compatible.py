@@ -95,9 +95,7 @@ class OpenAICompatibleModel:
                 body.setdefault(key, value)
         start = time.perf_counter()
         answer, waited = self._retry.call(lambda: self._attempt(body))
-        reply = wire.to_reply(
-            answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited
-        )
+        reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
         return reply if self._price is None else wire.priced(reply, self._price)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import cast
 
 from rlm_loop.ledger import Part
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
@@ -73,10 +74,10 @@ class ScriptedModel:
                 f"{self._name} was given {len(self._replies)} replies and asked for one more: give it more", self._name
             )
         given = self._replies[number]
-        if callable(given) and not isinstance(given, type):
+        if not isinstance(given, str | Reply | BaseException | type):
             given = given(prompt)
-        if isinstance(given, BaseException) or isinstance(given, type):
-            raise given
+        if not isinstance(given, str | Reply):
+            raise cast("BaseException", given)
         reply = Reply(given) if isinstance(given, str) else given
         if max_tokens is not None and text_tokens(reply.text) + _call_tokens(reply.tool_calls) > max_tokens:
             text = reply.text[: max_tokens * _CHARACTERS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fnmatch
 import hashlib
 import importlib.util
@@ -33,7 +34,7 @@ def pip_download(requirement: str, folder: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         if "No space left" in done.stderr:
-            raise OSError(28, "No space left on device", str(folder))
+            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
         lines = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line] or [done.stderr.strip()[-200:]]
         raise FetchFailed(f"pip could not download {requirement}: {lines[0]}")
     return in_folder(folder)(requirement, folder)
@@ -104,15 +105,13 @@ def hub_download(source: HubFile, sha256: str, folder: Path) -> Path:
 
     try:
         there = get_hf_file_metadata(hf_hub_url(source.repo, source.filename), timeout=5).etag
-        if there != sha256:
-            raise FetchFailed(f"the hub's {source.filename} has another checksum")
-        return Path(hf_hub_download(source.repo, source.filename, local_dir=folder))
-    except (FetchFailed, OSError) as error:
-        if isinstance(error, OSError) and error.errno == 28:
-            raise
-        raise FetchFailed(f"the hub did not answer: {_first_line(error)}") from error
+        if there == sha256:
+            return Path(hf_hub_download(source.repo, source.filename, local_dir=folder))
     except Exception as error:  # the hub client has many errors of its own; each only means: try the next source
-        raise FetchFailed(f"the hub did not answer: {_first_line(error)}") from error
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        raise FetchFailed(f"the hub did not answer ({_first_line(error)})") from error
+    raise FetchFailed(f"the hub's {source.filename} has another checksum")
 
 
 def _first_line(error: BaseException) -> str:

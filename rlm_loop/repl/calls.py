@@ -1,4 +1,4 @@
-"""Host tools that a running cell calls: each call in a thread of its own, so they may overlap and come back in any order."""
+"""Host tools that a running cell calls: each in a thread of its own, so they overlap and end in any order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlm_loop.repl.worker import decode, portable
 
 _LONGEST_REPR = 1_000_000
 
-inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("sessions whose tool is running", default=frozenset())
+inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside", default=frozenset())
 """Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
 
 
@@ -20,7 +20,11 @@ class CellCalls:
     """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
 
     def __init__(
-        self, worker: WorkerProcess, generation: int, tools: Mapping[str, Callable[..., Any]], clock: Callable[[], float]
+        self,
+        worker: WorkerProcess,
+        generation: int,
+        tools: Mapping[str, Callable[..., Any]],
+        clock: Callable[[], float],
     ) -> None:
         self._worker, self._generation, self._tools, self._clock = worker, generation, dict(tools), clock
         self._lock = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ class Driver:
     ) -> None:
         self._start, self._clock, self._grace = start, clock, grace
         self._ids = itertools.count(1)
+        self._backlog: deque[dict[str, Any]] = deque()
         self.worker: WorkerProcess | None = None
         self.generation = 0
         self.fresh = True
@@ -77,7 +79,12 @@ class Driver:
         cause = ""
         try:
             while (frame := worker.receive(0)) is not None:
-                cause = self._take(frame) or cause
+                died = self._take(frame)
+                if died:
+                    cause = died
+                    self._backlog.clear()
+                else:
+                    self._backlog.append(frame)  # jobs sent ahead may be done by now
         except WorkerGone:
             self.drop()
             return "its supervisor was killed"
@@ -105,7 +112,9 @@ class Driver:
         out = Piece()
         since, next_interrupt, killed = began, 0.0, False
 
-        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = "") -> Ended:
+        def ended(
+            how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = ""
+        ) -> Ended:
             calls.close()
             return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - calls.waited()), cause)
 
@@ -132,7 +141,10 @@ class Driver:
                     pause = limit - spent
                 else:
                     pause = _SLICE if calls.busy else timeout - own
-                frame = worker.receive(min(max(pause, 0.001), _SLICE))
+                if self._backlog:
+                    frame = self._backlog.popleft()
+                else:
+                    frame = worker.receive(min(max(pause, 0.001), _SLICE))
                 if frame is None:
                     continue
                 kind = frame["t"]
@@ -156,6 +168,7 @@ class Driver:
     def drop(self) -> None:
         """Give the worker up, and all that runs in it; the next job starts a new one."""
         worker, self.worker, self.fresh = self.worker, None, True
+        self._backlog.clear()
         if worker is not None:
             worker.close(patience=0.0)
 

@@ -17,9 +17,30 @@ WORKER = Path(__file__).with_name("worker.py")
 # What a scientific Python needs to find its libraries, its locale and its thread count; nothing else is passed,
 # so no key or token of the host can be read or printed by a cell.
 _PASSED = frozenset(
-    """PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR TERM SHELL VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME
-    LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH MPLCONFIGDIR MPLBACKEND
-    XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME""".split()
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TERM",
+        "SHELL",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "DYLD_FALLBACK_LIBRARY_PATH",
+        "MPLCONFIGDIR",
+        "MPLBACKEND",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+    ]
 )
 _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
 

@@ -33,7 +33,6 @@ def cell_result(
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
         message = restarted(ended, limit, lost)
-        text = _below(text, Piece(message))
     if earlier[0]:
         lost = tuple(dict.fromkeys(earlier[1] + lost))
         note = f"[before this cell the REPL was restarted ({earlier[0]}); {_gone(earlier[1])}]\n"

@@ -198,7 +198,9 @@ class PythonREPL:
         """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
 
         def run(input_data: str) -> str:
-            return self.run(input_data).output
+            result = self.run(input_data)
+            stopped = result.error not in (None, "runtime")
+            return "\n".join(filter(None, [result.output, result.message if stopped else ""]))
 
         return ReplTool(run)
 
@@ -379,7 +381,8 @@ def _write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
 
 def _check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
     """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
-    bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__") or n == "final_answer"]
+    bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__")]
+    bad += [n for n in names if n == "final_answer"]
     if bad:
         raise ValueError(f"not usable as names in the REPL: {', '.join(map(repr, bad))}")
     clash = [n for n in names if taken is not None and (n in taken or n in _BUILTINS)]

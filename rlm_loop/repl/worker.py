@@ -38,7 +38,11 @@ import threading
 import time
 import traceback
 import types
-from typing import Any, Callable, Dict, List, Optional, Tuple
+
+TYPE_CHECKING = False  # importing `typing` would cost a tenth of the start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 # ------------------------------------------------------------------------------------------------ codec
 
@@ -97,7 +101,8 @@ def _plain(value: Any, kind: type) -> Any:
             if type(item).__module__ == "builtins":
                 return item
         raise NotExact(kind.__name__)
-    for base in (str, int, float, complex, list, tuple, dict, set, frozenset, bytes, bytearray):
+    bases: tuple[Any, ...] = (str, int, float, complex, list, tuple, dict, set, frozenset, bytes, bytearray)
+    for base in bases:
         if isinstance(value, base):
             return str.__str__(value) if base is str else base(value)
     if isinstance(value, datetime.datetime):
@@ -138,8 +143,7 @@ def _iso(value: Any, _: Any) -> str:
     return value.isoformat()
 
 
-_Pack = Callable[[Any, Callable[[Any], Any]], Any]
-_TAGGED: Tuple[Tuple[type, str, _Pack, Callable[[Any], Any]], ...] = (
+_TAGGED: tuple[tuple[type, str, Callable[[Any, Callable[[Any], Any]], Any], Callable[[Any], Any]], ...] = (
     (tuple, "tuple", _items, lambda v: tuple(decode(x) for x in v)),
     (set, "set", _items, lambda v: {decode(x) for x in v}),
     (frozenset, "frozenset", _items, lambda v: frozenset(decode(x) for x in v)),
@@ -164,7 +168,7 @@ _TAGGED: Tuple[Tuple[type, str, _Pack, Callable[[Any], Any]], ...] = (
     ),
     (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
 )
-_UNPACK: Dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
+_UNPACK: dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
 
 
 def safe_repr(value: Any, limit: int) -> str:
@@ -173,11 +177,13 @@ def safe_repr(value: Any, limit: int) -> str:
         text = repr(value)
     except Exception as e:
         text = f"<{type(value).__name__} object whose repr raised {type(e).__name__}>"
+    if len(text) <= limit:
+        return text
     half = limit // 2
-    return text if len(text) <= limit else f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
+    return f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
 
 
-def portable(value: Any, limit: int) -> Dict[str, Any]:
+def portable(value: Any, limit: int) -> dict[str, Any]:
     """`{"value": ...}` where the value crosses exactly, else `{"repr": ...}`."""
     try:
         return {"value": encode(value)}
@@ -186,6 +192,14 @@ def portable(value: Any, limit: int) -> Dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------- interrupts
+
+
+def _no_trace(*_: Any) -> None:
+    """Tracing must be on for the `f_trace` of single frames to count."""
+
+
+def _ignore(*_: Any) -> None:
+    """A signal handler: the signal's byte in the wake-up pipe is enough."""
 
 
 class Interrupts:
@@ -197,14 +211,14 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.main = threading.get_ident()
-        self.cell: Optional[int] = None
+        self.cell: int | None = None
         self.held = 0
         self.pending = False
         self.count = 0
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_r, False)
         os.set_blocking(self.wake_w, False)
-        signal.signal(signal.SIGINT, self._on_signal)
+        signal.signal(signal.SIGINT, self.on_signal)
 
     def __enter__(self) -> None:
         if threading.get_ident() == self.main:
@@ -229,7 +243,7 @@ class Interrupts:
         except OSError:
             pass  # full: it will wake anyway
 
-    def _on_signal(self, _signum: int, frame: Optional[types.FrameType]) -> None:
+    def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
         if self.cell is None:
             return
         self.count += 1
@@ -240,13 +254,13 @@ class Interrupts:
         if self.count > 1:
             # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line of
             # the frames around, one further out each time.
-            frames: List[types.FrameType] = []
+            frames: list[types.FrameType] = []
             while frame is not None and frame.f_code.co_filename != __file__:
                 frames.append(frame)
                 frame = frame.f_back
             for f in frames[(self.count - 2) % (len(frames) or 1) :]:
                 f.f_trace = self._raise_on_line
-            sys.settrace(lambda *_: None)
+            sys.settrace(_no_trace)
         raise KeyboardInterrupt
 
     def _raise_on_line(self, _frame: Any, event: str, _arg: Any) -> Any:
@@ -277,15 +291,15 @@ class Link:
     def __init__(self, sock: socket.socket, generation: int, interrupts: Interrupts) -> None:
         self.sock, self.generation, self.interrupts = sock, generation, interrupts
         self.pid = os.getpid()
-        self.jobs: collections.deque[Dict[str, Any]] = collections.deque()
-        self._waiting: Dict[int, Dict[str, Any]] = {}
+        self.jobs: collections.deque[dict[str, Any]] = collections.deque()
+        self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         self._news = threading.Condition(threading.Lock())
         self._writing = threading.Lock()
         self._reading = False
-        self._partial: List[bytes] = []
+        self._partial: list[bytes] = []
 
-    def send(self, frame: Dict[str, Any], fd: Optional[int] = None) -> None:
+    def send(self, frame: dict[str, Any], fd: int | None = None) -> None:
         data = json.dumps(frame, separators=(",", ":")).encode() + b"\n"
         with self.interrupts, self._writing:
             if fd is None:
@@ -293,26 +307,28 @@ class Link:
             else:
                 self.sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
 
-    def next_job(self) -> Dict[str, Any]:
+    def next_job(self) -> dict[str, Any]:
         while True:
             self._wait(lambda: bool(self.jobs))
             with self._news:
                 if self.jobs:
                     return self.jobs.popleft()
 
-    def call(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], cell: Optional[int]) -> Any:
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], cell: int | None) -> Any:
         if os.getpid() != self.pid:
             raise RuntimeError(f"{name}() works in the REPL's own process only, not in a forked child; use threads")
         if cell is None or cell != self.interrupts.cell:
             raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
-        packed = [_crossing(a) for a in args], {k: _crossing(v) for k, v in kwargs.items()}
+        frame: dict[str, Any] = {"t": "call", "g": self.generation, "cell": cell, "name": name}
+        frame["args"] = [_crossing(a) for a in args]
+        frame["kwargs"] = {k: _crossing(v) for k, v in kwargs.items()}
         with self.interrupts:
-            slot: Dict[str, Any] = {}
+            slot: dict[str, Any] = {}
             number = next(self._ids)
             with self._news:
                 self._waiting[number] = slot
             try:
-                self.send({"t": "call", "g": self.generation, "id": number, "cell": cell, "name": name, "args": packed[0], "kwargs": packed[1]})
+                self.send({**frame, "id": number})
                 self._wait(lambda: bool(slot))
             finally:
                 with self._news:
@@ -403,7 +419,9 @@ class Output:
     def __init__(self, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
         self.old_idents: set[int] = set()
-        self.stdout = self.stderr = self.stdin = None  # type: Any
+        self.stdout: Any = None
+        self.stderr: Any = None
+        self.stdin: Any = None
         self._start_thread = threading.Thread.start
         output = self
 
@@ -413,7 +431,7 @@ class Output:
 
         threading.Thread.start = start  # type: ignore[method-assign]
 
-    def cell_here(self) -> Optional[int]:
+    def cell_here(self) -> int | None:
         """The cell that the running thread belongs to."""
         if threading.get_ident() == self.interrupts.main:
             return self.interrupts.cell
@@ -438,9 +456,7 @@ class Output:
             os.close(writer)
         if self.stdout is None or self.stdout.closed or self.stderr.closed:
             raw = _CellWriter(self)
-            self.stdout, self.stderr = (
-                io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True) for _ in "oe"
-            )
+            self.stdout, self.stderr = _text(raw), _text(raw)
         if self.stdin is None or self.stdin.closed:
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
         self.reset()
@@ -478,6 +494,10 @@ class Output:
         pools.ThreadPoolExecutor.submit = follow
 
 
+def _text(raw: io.BufferedWriter) -> io.TextIOWrapper:
+    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
+
+
 class _CellWriter(io.BufferedWriter):
     def __init__(self, output: Output) -> None:
         super().__init__(io.FileIO(1, "wb", closefd=False))
@@ -492,9 +512,9 @@ class _CellWriter(io.BufferedWriter):
 # ------------------------------------------------------------------------------------------------ errors
 
 
-def explain(error: BaseException, is_user: Callable[[str], bool], seen: Tuple[int, ...] = ()) -> List[str]:
+def explain(error: BaseException, is_user: Callable[[str], bool], seen: tuple[int, ...] = ()) -> list[str]:
     """The traceback of the user's frames only, as lines.  Causes that never touched the user's code are left out."""
-    lines: List[str] = []
+    lines: list[str] = []
     seen = (*seen, id(error))
     earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if earlier is not None and id(earlier) not in seen and _user_stack(earlier, is_user):
@@ -521,7 +541,7 @@ def _user_stack(error: BaseException, is_user: Callable[[str], bool]) -> traceba
 
 def one_line(error: BaseException) -> str:
     try:
-        text = str(error)
+        text = "" if isinstance(error, SystemExit) and error.code is None else str(error)
     except Exception:
         text = ""
     first = text.strip().split("\n", 1)[0][:400]
@@ -538,11 +558,13 @@ class AnswerGiven(SystemExit):
 class FinalAnswer:
     """What `final_answer` is while no answer is set: call it, or assign to the name."""
 
-    def __init__(self, namespace: Dict[str, Any]) -> None:
+    def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace
+        self.earlier: Any = self
+        """An earlier cell's answer: `final_answer(final_answer)` confirms it."""
 
     def __call__(self, answer: Any) -> None:
-        self._namespace["final_answer"] = answer
+        self._namespace["final_answer"] = self.earlier if answer is self else answer
         raise AnswerGiven("the answer was given")
 
     def __repr__(self) -> str:
@@ -556,7 +578,7 @@ class Repl:
         self.link, self.cap = link, cap
         self.interrupts = link.interrupts
         self.module = types.ModuleType("__main__")
-        self.names: Dict[str, Any] = self.module.__dict__
+        self.names: dict[str, Any] = self.module.__dict__
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
@@ -564,30 +586,31 @@ class Repl:
         self.unset = FinalAnswer(self.names)
         # The unset marker, or an answer of an earlier cell, is found through builtins; so an assignment by this
         # cell is simply the name being in the namespace, whatever its value.
-        self._show_answer(self.unset)
-        self.tools: Dict[str, Any] = {}
-        self.reserved: Dict[str, Any] = {}
-        self.known: List[str] = []
+        _show_answer(self.unset)
+        self.tools: dict[str, Any] = {}
+        self.reserved: dict[str, Any] = {}
+        self.known: list[str] = []
         self.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
         self.folder = os.getcwd()
         sys.breakpointhook = self._no_debugger
+        threading.excepthook = self._thread_failed
 
     def serve(self) -> None:
         while True:
             job = self.link.next_job()
-            frame: Dict[str, Any] = {"t": "done", "g": self.link.generation, "id": job["id"]}
+            frame: dict[str, Any] = {"t": "done", "g": self.link.generation, "id": job["id"]}
             frame.update(self.perform(job))
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
             self.link.send(frame)
 
-    def perform(self, job: Dict[str, Any]) -> Dict[str, Any]:
+    def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
             return {}
         work = getattr(self, "_job_" + job["t"])
         captured = job["t"] in ("exec", "eval")
-        report: Dict[str, Any] = {}
+        report: dict[str, Any] = {}
         before: Any = self.unset
         try:
             if captured:
@@ -622,11 +645,11 @@ class Repl:
 
     # -- jobs
 
-    def _job_exec(self, job: Dict[str, Any], report: Dict[str, Any]) -> None:
+    def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = compile(code, file, "exec", self.flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        last: Optional[ast.expr] = None
+        last: ast.expr | None = None
         if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
             last = tree.body.pop().value
         self._execute(compile(tree, file, "exec", self.flags, dont_inherit=True))
@@ -635,17 +658,18 @@ class Repl:
             if value is not None:
                 report["echo"] = self._cut(repr(value))
 
-    def _job_eval(self, job: Dict[str, Any], report: Dict[str, Any]) -> None:
-        report.update(portable(self._execute(compile(job["code"], "<expression>", "eval", dont_inherit=True)), self.cap))
+    def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        code = compile(job["code"], "<expression>", "eval", dont_inherit=True)
+        report.update(portable(self._execute(code), self.cap))
 
-    def _job_set(self, job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+    def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         value = load(job)
         self.names[job["name"]] = value
         self.reserved.pop(job["name"], None)
         if job.get("reserved"):
             self.reserved[job["name"]] = value
 
-    def _job_tools(self, job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+    def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in set(self.tools) - set(job["tools"]):
             self.names.pop(name, None)
             self.reserved.pop(name, None)
@@ -653,9 +677,10 @@ class Repl:
         self.names.update(self.tools)
         self.reserved.update(self.tools)
 
-    def _job_new_run(self, _job: Dict[str, Any], _report: Dict[str, Any]) -> None:
+    def _job_new_run(self, _job: dict[str, Any], _report: dict[str, Any]) -> None:
         self.names.pop("final_answer", None)
-        self._show_answer(self.unset)
+        self.unset.earlier = self.unset
+        _show_answer(self.unset)
 
     # -- parts
 
@@ -675,7 +700,7 @@ class Repl:
                 task.cancel()
                 self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
 
-    def _stand_in(self, name: str, about: Dict[str, Any]) -> Callable[..., Any]:
+    def _stand_in(self, name: str, about: dict[str, Any]) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:
             return self.link.call(name, args, kwargs, self.output.cell_here())
 
@@ -685,32 +710,32 @@ class Repl:
         tool.__module__ = "__main__"
         return tool
 
-    def _describe(self, error: BaseException) -> Dict[str, Any]:
+    def _describe(self, error: BaseException) -> dict[str, Any]:
         return {"message": one_line(error), "text": self._cut("".join(explain(error, self._is_user)))}
 
     def _is_user(self, file: str) -> bool:
         return file.startswith(("<cell ", "<setup>", "<expression>")) or file.startswith(self.folder + os.sep)
 
-    def _cut(self, text: str) -> List[Any]:
+    def _cut(self, text: str) -> list[Any]:
         """Head, number of characters dropped, tail: enough for the host to clip, never a giant frame."""
         text = text.encode("utf-8", "backslashreplace").decode()
         if len(text) <= 2 * self.cap:
             return [text, 0, ""]
         return [text[: self.cap], len(text) - 2 * self.cap, text[-self.cap :]]
 
-    def _show_answer(self, value: Any) -> None:
-        builtins.final_answer = value  # type: ignore[attr-defined]
-
-    def _hide_old_answer(self, job: Dict[str, Any]) -> Any:
+    def _hide_old_answer(self, job: dict[str, Any]) -> Any:
         """Move an earlier cell's answer out of the namespace; returns what an untouched name would hold."""
         if "final_answer" in self.names:
-            self._show_answer(self.names.pop("final_answer"))
-        shown = builtins.final_answer  # type: ignore[attr-defined]
-        if job["t"] == "exec" and _deletes_answer(job["code"]):
-            self.names["final_answer"] = shown  # else `del` would not find it
-            self._show_answer(self.unset)
-            return shown
-        return self.unset
+            self.unset.earlier = self.names.pop("final_answer")
+        calls, deletes = _uses_of_answer(job["code"]) if job["t"] == "exec" else (False, False)
+        shown = self.unset if calls else self.unset.earlier  # a value could be read, but not called
+        if not deletes:
+            _show_answer(shown)
+            return self.unset
+        self.names["final_answer"] = shown  # else `del` would not find it
+        self.unset.earlier = self.unset
+        _show_answer(self.unset)
+        return shown
 
     def _tidy(self) -> None:
         for name, value in self.reserved.items():
@@ -718,21 +743,36 @@ class Repl:
                 self.names[name] = value
         self.names["__builtins__"] = builtins
         sys.modules["__main__"] = self.module
-        if signal.getsignal(signal.SIGINT) != self.interrupts._on_signal:
-            signal.signal(signal.SIGINT, self.interrupts._on_signal)
+        if signal.getsignal(signal.SIGINT) != self.interrupts.on_signal:
+            signal.signal(signal.SIGINT, self.interrupts.on_signal)
+
+    def _thread_failed(self, args: Any) -> None:
+        if not issubclass(args.exc_type, (SystemExit, HostEnded)):
+            name = args.thread.name if args.thread is not None else "?"
+            sys.stderr.write(f"Exception in {name}:\n" + "".join(explain(args.exc_value, self._is_user)))
 
     def _no_debugger(self, *_args: Any, **_kwargs: Any) -> None:
         raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
 
 
-def _deletes_answer(code: str) -> bool:
-    if "del" not in code or "final_answer" not in code:
-        return False
+def _show_answer(value: Any) -> None:
+    builtins.final_answer = value  # type: ignore[attr-defined]
+
+
+def _uses_of_answer(code: str) -> tuple[bool, bool]:
+    """Whether a cell calls `final_answer`, and whether it deletes the name."""
+    if "final_answer" not in code:
+        return False, False
     try:
-        tree = ast.parse(code)
+        nodes = list(ast.walk(ast.parse(code)))
     except Exception:
-        return False
-    return any(isinstance(n, ast.Name) and n.id == "final_answer" and isinstance(n.ctx, ast.Del) for n in ast.walk(tree))
+        return False, False
+    calls = any(isinstance(n, ast.Call) and _is_answer(n.func) for n in nodes)
+    return calls, any(_is_answer(n) and isinstance(n.ctx, ast.Del) for n in nodes)  # type: ignore[attr-defined]
+
+
+def _is_answer(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "final_answer"
 
 
 def _future_flags() -> int:
@@ -747,7 +787,7 @@ def _future_flags() -> int:
 _FUTURES = _future_flags()
 
 
-def load(job: Dict[str, Any]) -> Any:
+def load(job: dict[str, Any]) -> Any:
     """The value of a `set` job: in the frame, or in a file that the host wrote."""
     form = job["form"]
     if form == "frame":
@@ -787,15 +827,33 @@ class Capture:
     def _trim(self) -> None:
         extra = len(self.tail) - self.keep
         if extra > 0:
+            while extra < len(self.tail) and self.tail[extra] in _CONTINUATION:
+                extra += 1  # cut between characters, so that the count is exact
             self.dropped += len(bytes(self.tail[:extra]).translate(None, _CONTINUATION))
             del self.tail[:extra]
 
-    def frame(self) -> Dict[str, Any]:
+    def frame(self) -> dict[str, Any]:
         self._trim()
-        return {"t": "out", "head": self.head.decode("latin-1"), "dropped": self.dropped, "tail": self.tail.decode("latin-1")}
+        cut = _unfinished(self.head) if self.dropped else 0
+        if cut:
+            del self.head[-cut:]
+            self.dropped += 1
+        head, tail = self.head.decode("latin-1"), self.tail.decode("latin-1")  # JSON has no bytes
+        return {"t": "out", "head": head, "dropped": self.dropped, "tail": tail}
 
 
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
+
+
+def _unfinished(data: bytearray) -> int:
+    """How many bytes at the end begin a character of UTF-8 without finishing it."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            return back if back < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+        if byte < 0x80:
+            return 0
+    return 0
 
 
 class Outbox:
@@ -846,7 +904,7 @@ class Supervisor:
         os.close(nothing)
         os.dup2(2, 1)
         self.poll = select.poll()
-        self.readers: Dict[int, Callable[[], Any]] = {}
+        self.readers: dict[int, Callable[[], Any]] = {}
         self.host = self._outbox(output, 0)
         self.prctl = _prctl()
         if self.prctl:
@@ -856,14 +914,14 @@ class Supervisor:
         self.own = [self.input, output, wake_r, wake_w]
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self.die())
-        signal.signal(signal.SIGHUP, lambda *_: self.die())
+        signal.signal(signal.SIGCHLD, _ignore)
+        signal.signal(signal.SIGTERM, self.die)
+        signal.signal(signal.SIGHUP, self.die)
         self._read_on(self.input, self.from_host)
         self._read_on(wake_r, lambda: self.reap(wake_r))
         self.from_host_partial = bytearray()
-        self.captures: Dict[int, Capture] = {}
-        self.current: Optional[Capture] = None
+        self.captures: dict[int, Capture] = {}
+        self.current: Capture | None = None
         self.generation = 0
         self.spawn()
 
@@ -969,7 +1027,7 @@ class Supervisor:
                     pass
             time.sleep(0.001)
 
-    def die(self) -> None:
+    def die(self, *_: Any) -> None:
         self.kill_tree()
         os._exit(0)
 
@@ -1010,7 +1068,7 @@ class Supervisor:
             self.host.send(line)
         return True
 
-    def tell(self, frame: Dict[str, Any]) -> None:
+    def tell(self, frame: dict[str, Any]) -> None:
         self.host.send(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
 
     # -- what cells print
@@ -1061,7 +1119,7 @@ class Supervisor:
         return box
 
 
-def _lines(partial: bytearray, data: bytes) -> List[bytes]:
+def _lines(partial: bytearray, data: bytes) -> list[bytes]:
     """Whole lines out of what has been read; the rest stays in `partial`."""
     end = data.rfind(b"\n") + 1
     if not end:
@@ -1095,7 +1153,7 @@ def _be_modest() -> None:
         pass  # not Linux, or not allowed
 
 
-def _children() -> List[int]:
+def _children() -> list[int]:
     me = os.getpid()
     try:
         with open(f"/proc/{me}/task/{me}/children") as f:

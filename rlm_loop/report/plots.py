@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.curves import Curve, prompt_curves
+from rlm_loop.report.labels import Tag, write
 from rlm_loop.study import ArmSummary, Results, StudyError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours, which stay apart in the common forms of colour blindness; yellow is left out for contrast.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _GREY = "#555555"
 _RC: Mapping[str, Any] = {
@@ -47,10 +48,13 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
     with matplotlib.rc_context(dict(_RC)):
         made = Figure(figsize=(9.0, 3.9), layout="constrained")
         FigureCanvasAgg(made)
-        left, right = made.subplots(1, 2)
-        _rates(left, found, styles)
-        _growth(right, curves, styles)
-        made.supxlabel(_caption(results, found[0].n, chosen), fontsize=7, color=_GREY, x=0.01, ha="left")
+        left, right = made.subplots(1, 2, gridspec_kw={"wspace": 0.06})
+        named = [(left, _rates(left, found, styles)), (right, _growth(right, curves, styles))]
+        made.supxlabel(_caption(results, found[0].n), fontsize=7, color=_GREY, x=0.01, ha="left")
+        made.draw_without_rendering()  # settles the layout
+        made.set_layout_engine("none")
+        for axes, tags in named:
+            write(made, axes, tags)
     return made
 
 
@@ -68,98 +72,83 @@ def save_figure(results: Results, folder: str | Path, name: str = "figure", *, m
     return paths
 
 
-def _rates(axes: Any, found: Sequence[ArmSummary], styles: Mapping[str, tuple[str, str]]) -> None:
+def _rates(axes: Any, found: Sequence[ArmSummary], styles: Mapping[str, tuple[str, str]]) -> list[Tag]:
     known = [s for s in found if s.total_tokens and s.rate is not None]
+    tags: list[Tag] = []
     for s in known:
         colour, marker = styles[s.arm]
-        rate = s.rate or 0.0
-        error = [[(rate - s.low) * 100], [(s.high - rate) * 100]]
+        x, y, low, high = s.total_tokens or 1.0, (s.rate or 0.0) * 100, s.low * 100, s.high * 100
         axes.errorbar(
-            s.total_tokens, rate * 100, yerr=error, fmt=marker, color=colour, markersize=7, capsize=3, linewidth=1.1,
-            ecolor=colour, markeredgecolor="white", zorder=3,
+            x,
+            y,
+            yerr=[[y - low], [high - y]],
+            fmt=marker,
+            color=colour,
+            markersize=7,
+            capsize=3,
+            linewidth=1.1,
+            markeredgecolor="white",
+            zorder=3,
+            clip_on=False,
         )
+        tags.append(Tag(f"{s.arm}  {s.resolved}/{s.n}", colour, x, y, low, high, ((x, low), (x, high))))
+    tokens = [t.x for t in tags] or [1.0]
+    low, high = min(tokens) / 1.6, max(tokens) * 2.4  # room for the names beside the points
     axes.set_xscale("log")
-    tokens = [s.total_tokens or 1.0 for s in known] or [1.0]
-    low, high = min(tokens) / 1.5, max(tokens) * 2.6  # room for the labels right of the points
     axes.set_xlim(low, high)
     axes.set_xticks([t for t in _ROUND if low <= t <= high], minor=False)
     axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter(_thousands)
     axes.set_ylim(0, 100)
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_major_formatter("{x:.0f} %")
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-    axes.set_xlabel("mean tokens a task, in + out (log scale)")
-    axes.set_title("a   Tasks resolved, and their price", loc="left", fontsize=10, fontweight="bold")
-    spots = spread([(s.rate or 0.0) * 100 for s in known], 5.5, 0, 100)
-    for s, y in zip(known, spots, strict=True):
-        text = f"{s.arm}  {s.resolved}/{s.n}"
-        axes.annotate(
-            text, (s.total_tokens, y), xytext=(8, 0), textcoords="offset points", va="center",
-            color=styles[s.arm][0], fontsize=8.5,
-        )
+    _finish(axes, "a   Tasks resolved, and their price", "mean tokens a task, in + out (log scale)")
+    return tags
 
 
-def _growth(axes: Any, curves: Sequence[Curve], styles: Mapping[str, tuple[str, str]]) -> None:
-    top = max((c.tokens[-1] for c in curves if c.tokens), default=1.0)
-    longest = max((len(c.tokens) for c in curves), default=1)
-    drawn = [c for c in curves if c.tokens]
-    for curve in drawn:
+def _growth(axes: Any, curves: Sequence[Curve], styles: Mapping[str, tuple[str, str]]) -> list[Tag]:
+    tags: list[Tag] = []
+    for curve in curves:
+        if not curve.tokens:
+            continue
         colour, marker = styles[curve.arm]
-        turns = range(1, len(curve.tokens) + 1)
+        path = tuple((float(turn), tokens) for turn, tokens in enumerate(curve.tokens, 1))
         axes.plot(
-            turns, curve.tokens, marker=marker, color=colour, markersize=4.5, linewidth=1.6,
-            markeredgecolor="white", markeredgewidth=0.5, zorder=3,
+            *zip(*path, strict=True),
+            marker=marker,
+            color=colour,
+            markersize=5,
+            linewidth=1.6,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            zorder=3,
         )
-    for curve, y in zip(drawn, spread([c.tokens[-1] for c in drawn], top * 0.058, 0, top * 1.05), strict=True):
-        axes.annotate(
-            curve.arm, (len(curve.tokens), y), xytext=(7, 0), textcoords="offset points", va="center",
-            color=styles[curve.arm][0], fontsize=8.5,
-        )
-    axes.set_xlim(0.8, longest + max(1.0, longest * 0.32))
-    axes.set_ylim(0, top * 1.1)
-    axes.set_xticks(range(1, longest + 1))
-    axes.yaxis.set_major_formatter(_thousands)
+        x, y = path[-1]
+        tags.append(Tag(curve.arm, colour, x, y, y, y, path))
+    longest = max((t.x for t in tags), default=1.0)
+    axes.set_xlim(0.8, longest + max(0.8, longest * 0.25))
+    axes.set_ylim(0, 1.1 * max((t.y for t in tags), default=1.0))
+    axes.set_xticks(range(1, int(longest) + 1))
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    _finish(axes, "b   Prompt tokens sent so far, by turn", "turn")
+    return tags
+
+
+def _finish(axes: Any, title: str, below: str) -> None:
     axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-    axes.set_xlabel("turn")
-    axes.set_title("b   Prompt tokens sent so far, by turn", loc="left", fontsize=10, fontweight="bold")
+    axes.set_axisbelow(True)
+    axes.set_xlabel(below)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
 
 
-_ROUND = [step * 10**power for power in range(7) for step in (1, 2, 5)]
+_ROUND = [step * 10**power for power in range(8) for step in (1, 2, 5)]
 
 
-def _thousands(value: float, _: object = None) -> str:
-    return f"{value:,.0f}" if value < 10_000 else f"{value / 1000:,.0f}k"
-
-
-def spread(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """The values moved apart so that labels at them are at least `gap` from each other, within low to high."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    placed = [min(max(values[i], low + gap / 2), high - gap / 2) for i in order]
-    for _ in range(200):
-        moved = False
-        for k in range(len(placed) - 1):
-            short = gap - (placed[k + 1] - placed[k])
-            if short > 1e-9:
-                placed[k] -= short / 2
-                placed[k + 1] += short / 2
-                moved = True
-        if placed and placed[0] < low:
-            placed = [p + low - placed[0] for p in placed]
-        if placed and placed[-1] > high:
-            placed = [p + high - placed[-1] for p in placed]
-        if not moved:
-            break
-    spots = [0.0] * len(values)
-    for i, spot in zip(order, placed, strict=True):
-        spots[i] = spot
-    return spots
-
-
-def _caption(results: Results, n: int, model: str) -> str:
+def _caption(results: Results, n: int) -> str:
     kind = "recorded run; " if results.recorded else ""
-    date = results.provenance["date"]
+    source = results.provenance
+    date = f", {source['date']}" if source["date"] else ""
     return (
-        f"{kind}{model}, {n} tasks an arm{f', {date}' if date else ''}. a: bars are 95 % Wilson intervals. "
+        f"{kind}{source['model']}, {n} tasks an arm{date}. a: bars are 95 % Wilson intervals. "
         "b: mean over the tasks still running at a turn;\na line ends where fewer than a third of the arm's tasks "
         "still run. Prompt tokens include those re-sent or cached."
     )

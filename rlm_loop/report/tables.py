@@ -21,15 +21,35 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
     """One row an arm: what it resolved, what that cost, and how it differs from the baseline on the same tasks."""
     found = results.summary(baseline)
     columns = [
-        "arm", "n", "resolved", "rate [95 % CI]", "tokens in", "out", "new", "scaffold", "steps (p95)",
-        "seconds (p95)", "failed actions", "malformed", "vs baseline",
+        "arm",
+        "n",
+        "resolved",
+        "rate [95 % CI]",
+        "tokens in",
+        "out",
+        "new",
+        "scaffold",
+        "steps (p95)",
+        "seconds (p95)",
+        "failed actions",
+        "malformed",
+        "vs baseline",
     ]
     rows = [
         [
-            s.arm, str(s.n), str(s.resolved), interval(s), count(s.input_tokens), count(s.output_tokens),
-            count(s.new_tokens), f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})",
-            pair(s.steps, s.steps_p95), pair(s.seconds, s.seconds_p95), percent(s.failed_actions),
-            percent(s.malformed), versus(s),
+            s.arm,
+            str(s.n),
+            str(s.resolved),
+            interval(s),
+            count(s.input_tokens),
+            count(s.output_tokens),
+            count(s.new_tokens),
+            f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})",
+            pair(s.steps, s.steps_p95),
+            pair(s.seconds, s.seconds_p95),
+            percent(s.failed_actions),
+            percent(s.malformed),
+            versus(s),
         ]
         for s in found
     ]
@@ -42,8 +62,15 @@ def suite_table(results: Results, baseline: str | None = None) -> Table:
     columns = ["suite", "arm", "n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
     rows = [
         [
-            s.suite, s.arm, str(s.n), str(s.resolved), interval(s), count(s.input_tokens), count(s.output_tokens),
-            decimal(s.steps), decimal(s.seconds),
+            s.suite,
+            s.arm,
+            str(s.n),
+            str(s.resolved),
+            interval(s),
+            count(s.input_tokens),
+            count(s.output_tokens),
+            decimal(s.steps),
+            decimal(s.seconds),
         ]
         for s in found
     ]

@@ -62,7 +62,8 @@ def arms_for(arms: Mapping[str, Agent] | ArmFactory, model: Any, seed: int) -> d
     """The arms for one model and seed.
 
     A mapping's agents get the model (unless it is `None`) and the seed where they have such a field and, for
-    the seed, none of their own; an agent without these fields is simply run again for each seed.
+    the seed, none of their own; an agent without these fields, or with a model object, is simply run again for
+    each seed.
     """
     if not isinstance(arms, Mapping):
         return dict(arms(model, seed))
@@ -70,14 +71,15 @@ def arms_for(arms: Mapping[str, Agent] | ArmFactory, model: Any, seed: int) -> d
 
 
 def _seeded(agent: Agent, model: Any, seed: int) -> Agent:
-    record: Any = agent
-    if not is_dataclass(record) or isinstance(record, type):
+    if not is_dataclass(agent):
         return agent
+    record: Any = agent
     known = {f.name for f in fields(record) if f.init}
     change: dict[str, Any] = {}
     if model is not None and "model" in known:
         change["model"] = model
-    if "seed" in known and getattr(agent, "seed", None) is None:
+    by_name = isinstance(change.get("model", getattr(agent, "model", "")), str)  # a model object has its own seed
+    if "seed" in known and by_name and getattr(agent, "seed", None) is None:
         change["seed"] = seed
     return replace(record, **change) if change else agent
 

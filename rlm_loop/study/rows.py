@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_loop.actions import CallTool, Malformed, RunCode
 from rlm_loop.outcome import Outcome
-from rlm_loop.study.grid import Cell
+from rlm_loop.study.grid import Cell, without_folder
 from rlm_loop.tasks.base import Score
 
 Row = dict[str, Any]
@@ -32,13 +32,15 @@ def make_row(
     """The row of a cell.
 
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
-    Scoring is in neither.  Token figures are sums over all model calls; `None` means not known.  `error` is set
-    for a crash: the figures then cover what was done until it.
+    Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
+    Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
+    then cover what was done until it.
     """
     return {
         "study": study,
         "arm": cell.arm,
         "model": cell.model,
+        "model_name": without_folder(outcome.model if outcome is not None else "") or cell.model,
         "suite": cell.suite,
         "task": cell.task.id,
         "level": cell.task.level,

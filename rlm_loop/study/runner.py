@@ -99,9 +99,7 @@ def run_cell(
         except (Exception, SystemExit) as error:
             fault = error
             error.add_note("while scoring")
-    row = make_row(
-        study, cell, started=started, seconds=spent, outcome=outcome, score=score, error=_line(fault)
-    )
+    row = make_row(study, cell, started=started, seconds=spent, outcome=outcome, score=score, error=_line(fault))
     return row, fault
 
 

@@ -112,9 +112,7 @@ class Study:
                 shown.close()
         return results_of(folder, recorded=False)
 
-    def _identity(
-        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]
-    ) -> dict[str, Any]:
+    def _identity(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
         for (model, _), by_arm in agents.items():
             for arm, agent in by_arm.items():

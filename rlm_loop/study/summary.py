@@ -97,9 +97,7 @@ def _summary(
         cost=_mean(rows, "cost"),
         tokens_p95=p95,
         tokens_p95_ratio=ratio(p95, percentile((total_tokens(r) for r in reference), 95)),
-        cost_p95_ratio=ratio(
-            percentile((r["cost"] for r in rows), 95), percentile((r["cost"] for r in reference), 95)
-        ),
+        cost_p95_ratio=ratio(percentile((r["cost"] for r in rows), 95), percentile((r["cost"] for r in reference), 95)),
         baseline=baseline,
         only_here=len(here - there),
         only_baseline=len(there - here),

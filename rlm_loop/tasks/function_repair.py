@@ -21,10 +21,10 @@ SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 
 QUESTION = (
     "This function has one bug:\n```python\n{source}```\nDefine the corrected {name} in Python. "
-    'check() prints the first failing case, or that all cases pass. When all pass, answer "done".'
+    'Then call check(), which is already defined: it prints the first failing case. When all cases pass, answer "done".'
 )
 
-INLINE = "No Python is at hand here: answer with the corrected function in a ```python block instead."
+INLINE = 'You cannot run code here: instead of "done", answer with the corrected function in a ```python block.'
 
 # Runs in the REPL, too: lists and tuples are alike, and everything is JSON.
 PLAIN = """def plain(value):

@@ -111,7 +111,9 @@ def test_an_address_where_nobody_is() -> None:
     assert caught.value.retryable
 
 
-@pytest.mark.parametrize(("name", "variable"), [("openai/gpt-5-nano", "OPENAI_API_KEY"), ("anthropic/claude-x", "ANTHROPIC_API_KEY")])
+@pytest.mark.parametrize(
+    ("name", "variable"), [("openai/gpt-5-nano", "OPENAI_API_KEY"), ("anthropic/claude-x", "ANTHROPIC_API_KEY")]
+)
 def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(AuthenticationFailed, match=variable):

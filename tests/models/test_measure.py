@@ -28,6 +28,10 @@ def chatml(body: Mapping[str, Any], content: Callable[[str], str] = lambda text:
     return out + "<assistant>"
 
 
+def without_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [message for message in messages if message["role"] != "system"]
+
+
 def shouting(body: Mapping[str, Any]) -> str:
     return chatml(body, str.upper)
 
@@ -39,7 +43,7 @@ TEMPLATES: dict[str, Render] = {
     "as JSON, not ASCII": lambda body: chatml(body, lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
     "rewriting": shouting,
     "with a default system text": lambda body: "<system>You are user.</>" + chatml(body),
-    "without system messages": lambda body: chatml({"messages": [m for m in body["messages"] if m["role"] != "system"]}),
+    "without system messages": lambda body: chatml({"messages": without_system(body["messages"])}),
 }
 
 
@@ -94,11 +98,12 @@ def test_tool_schemas_and_calls() -> None:
         ("template", 0, 0, 3),
         ("template", 2, 1, len("<assistant>")),
         ("assistant", 2, 1, len("(call f {})(call g )")),
-        ("template", 2, 2, len("</><tool>")),
+        ("template", 2, 1, len("</>")),
+        ("template", 2, 2, len("<tool>")),
         ("tool_result", 2, 2, 2),
-        ("template", 2, 2, 3),
+        ("template", 2, 2, len("</>")),
         ("template", 0, 4, len("<tool></><assistant>")),
-    ] or rows(prompt)[-2:] == [("template", 2, 2, 3), ("template", 0, 4, len("<tool></><assistant>"))]
+    ]
 
 
 def test_a_text_and_calls_in_one_message() -> None:

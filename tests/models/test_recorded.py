@@ -10,7 +10,8 @@ from rlm_loop.models.base import Diverged
 from rlm_loop.trace import Trace
 
 FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
-SECOND = FIRST + [say("assistant", "4?", "assistant", turn=1), say("user", "Sure?", "task", turn=1)]
+MORE = (say("assistant", "4?", "assistant", turn=1), say("user", "Sure?", "task", turn=1))
+SECOND = FIRST + MORE
 REPLIES = [Reply("4?", usage=Usage(9, 2, 0)), Reply("Yes: 4.", finish_reason="length", extra={"id": "7"})]
 
 
@@ -33,7 +34,10 @@ def test_a_span_boundary_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        (Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))), r"call 1 .*message 1 \(user\).*character 16"),
+        (
+            Prompt((FIRST.messages[0], say("user", "How much is 2 + 3?", "task"))),
+            r"call 1 .*message 1 \(user\).*character 16",
+        ),
         (Prompt((FIRST.messages[0], say("system", "How much is 2 + 2?", "task"))), "message 1.*role"),
         (Prompt(FIRST.messages[:1]), "it has 1 messages, recorded are 2"),
         (SECOND, "it has 4 messages, recorded are 2"),
@@ -52,7 +56,7 @@ def test_the_number_of_the_call_is_named() -> None:
     with pytest.raises(Diverged, match="call 2 "):
         recorded.complete(FIRST)
     recorded.complete(SECOND)  # a refused request uses nothing up
-    with pytest.raises(Diverged, match="call 3 .* ends after 2 calls"):
+    with pytest.raises(Diverged, match=r"call 3 .* ends after 2 calls"):
         recorded.complete(SECOND)
 
 

@@ -64,7 +64,8 @@ def test_the_counting_rule() -> None:
 def test_cached_tokens_are_those_of_the_common_start() -> None:
     model = ScriptedModel(["a"] * 4)
     first = Prompt((say("user", "12345678", "task"),), tools=({"a": 1},))
-    grown = first + [say("assistant", "a", "assistant", turn=1)]
+    more = [say("assistant", "a", "assistant", turn=1)]
+    grown = first + more
     other = Prompt(grown.messages)
     cached = [model.complete(p).usage.cached_tokens for p in (first, grown, other, ASK)]  # type: ignore[union-attr]
     assert cached == [0, 2 + 4 + 2, 0, 0]

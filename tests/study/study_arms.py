@@ -20,12 +20,12 @@ from rlm_loop.trace import Trace
 
 @dataclass
 class Echo:
-    """A model that says the last word of the question, in so many calls that its agent wants."""
+    """A model that says the last word of the question.  A word of the prompt is ten tokens, half of them cached."""
 
     name: str = "echo"
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        words = sum(len(m.text.split()) for m in prompt.messages)
+        words = 10 * sum(len(m.text.split()) for m in prompt.messages)
         return Reply(prompt.messages[0].text.split()[-1], usage=Usage(words, 1, words // 2, cost=0.001), seconds=0.25)
 
 
@@ -45,8 +45,13 @@ class Arm:
     log: list[tuple[str, str]] = field(default_factory=list, compare=False)
 
     def settings(self) -> dict[str, Any]:
-        return {"agent": "Arm", "turns": self.turns, "prompt": {"system": self.system}, "base_url": self.base_url,
-                "seed": self.seed}
+        return {
+            "agent": "Arm",
+            "turns": self.turns,
+            "prompt": {"system": self.system},
+            "base_url": self.base_url,
+            "seed": self.seed,
+        }
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
         self.log.append((self.name, task.id))

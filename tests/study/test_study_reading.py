@@ -72,16 +72,18 @@ def test_only_tasks_that_every_arm_finished_are_compared(tmp_path: Path) -> None
     assert (len(results), len(results.crashed), results.left_out, len(results.compared)) == (15, 1, 1, 12)
     found = {s.arm: s for s in results.summary()}
     assert {a: (s.n, s.resolved, s.only_here, s.only_baseline) for a, s in found.items()} == {
-        "one": (4, 2, 0, 0), "two": (4, 3, 1, 0), "four": (4, 2, 2, 2),
+        "one": (4, 2, 0, 0),
+        "two": (4, 3, 1, 0),
+        "four": (4, 2, 2, 2),
     }
     assert {s.arm: (s.only_here, s.only_baseline) for s in results.summary("two")}["four"] == (1, 2)
     two, four = found["two"], found["four"]
-    assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (9, 2, 11, 2, 3.0)
+    assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (90, 2, 92, 2, 3.0)
     rows = [r for r in results.compared if r["arm"] == "four"]
     share = sum(r["scaffold_tokens"] for r in rows) / sum(r["input_tokens"] for r in rows)
     assert 0 < share == pytest.approx(four.scaffold_share)
     assert (two.malformed, four.malformed) == (0.5, 0.75)
-    assert four.tokens_p95_ratio == pytest.approx((3 + 6 + 9 + 12 + 4) / 4)
+    assert four.tokens_p95_ratio == pytest.approx((30 + 60 + 90 + 120 + 4) / 31)
     assert four.cost_p95_ratio == pytest.approx(4)
     assert four.failed_actions is None  # nothing was performed, so there is no rate
 
@@ -90,7 +92,7 @@ def test_frames(tmp_path: Path) -> None:
     results = recorded(tmp_path)
     frame = results.frame()
     assert len(frame) == 15
-    assert {"arm", "model", "task", "seed", "resolved", "input_tokens", "cumulative_prompt_tokens"} <= set(frame.columns)
+    assert {"arm", "model", "task", "seed", "resolved", "input_tokens", "by_cause"} <= set(frame.columns)
     assert results.by_arm().loc["two", "resolved"] == 3
     assert results.by_arm("two").loc["two", "tokens_p95_ratio"] == 1
     by_suite = results.by_suite()
@@ -148,10 +150,10 @@ def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     problems = "\n".join(verify_traces(tmp_path))
     assert "one/a--a-1--0.jsonl: cannot read the trace" in problems
     assert "two/a--a-1--0.jsonl: the run has no end" in problems
-    assert "two/a--a-1--0.jsonl: call 1: the ledger rows sum to 4, the model reported 3" in problems
+    assert "two/a--a-1--0.jsonl: call 1: the ledger rows sum to 31, the model reported 30" in problems
     assert "four/b--b-1--0.jsonl: calls: the row says 3, the trace 4" in problems
     assert "four/b--b-1--0.jsonl: 4 turns have replies, the row says 2" in problems
-    assert "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 30" in problems
+    assert "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 300" in problems
     assert len(verify_traces(tmp_path)) == 6
 
 
@@ -198,8 +200,13 @@ def test_an_experiment_is_loaded_by_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(None, "there is no experiment"), ("x = 1", "no function study"), ("import nothing_like_it", "cannot be imported"),
-     ("def study(): return 3", "returned int"), ("def study(:", "cannot be imported")],
+    [
+        (None, "there is no experiment"),
+        ("x = 1", "no function study"),
+        ("import nothing_like_it", "cannot be imported"),
+        ("def study(): return 3", "returned int"),
+        ("def study(:", "cannot be imported"),
+    ],
 )
 def test_a_file_that_is_no_experiment(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:

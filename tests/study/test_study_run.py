@@ -12,6 +12,8 @@ from study_arms import Arm, suite, task, unreachable
 from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.outcome import Stop
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
+from rlm_loop.study.progress import Bar, Forecast, duration
+from rlm_loop.study.rows import make_row
 from rlm_loop.study.store import Store
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 
@@ -32,15 +34,38 @@ def test_every_cell_is_a_row_with_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_row_says_what_a_run_came_to(tmp_path: Path) -> None:
-    row = Study("mine", {"long": Arm(turns=3)}, Suite("s", (task("t", level=4),)), model="some-model").run(tmp_path, False).rows[0]
-    lengths = [3, 6, 9]  # words of the prompt: the question, then the model's word and two of scaffold a turn
+    study = Study("mine", {"long": Arm(turns=3)}, Suite("s", (task("t", level=4),)), model="some-model")
+    row = study.run(tmp_path, False).rows[0]
+    lengths = [30, 60, 90]  # ten times the words: the question, then the model's word and two of scaffold a turn
     expected = {
-        "study": "mine", "arm": "long", "model": "some-model", "suite": "s", "task": "t", "level": 4, "seed": 0,
-        "resolved": True, "value": 1.0, "stop": "answered", "answered": True, "answer": "'answer-t'", "steps": 3,
-        "input_tokens": sum(lengths), "output_tokens": 3, "cached_tokens": 1 + 3 + 4, "new_tokens": 18 - 8,
-        "cumulative_prompt_tokens": [3, 9, 18], "seconds": 4.5, "working_seconds": 1.0, "model_seconds": 0.75,
-        "calls": 3, "cost": pytest.approx(0.003), "malformed_turns": 2, "tool_failures": 0, "lenient_calls": 0,
-        "trace": "traces/long/s--t--0.jsonl", "error": None,
+        "study": "mine",
+        "arm": "long",
+        "model": "some-model",
+        "suite": "s",
+        "task": "t",
+        "level": 4,
+        "seed": 0,
+        "resolved": True,
+        "value": 1.0,
+        "stop": "answered",
+        "answered": True,
+        "answer": "'answer-t'",
+        "steps": 3,
+        "input_tokens": sum(lengths),
+        "output_tokens": 3,
+        "cached_tokens": 90,
+        "new_tokens": 90,
+        "cumulative_prompt_tokens": [30, 90, 180],
+        "seconds": 4.5,
+        "working_seconds": 1.0,
+        "model_seconds": 0.75,
+        "calls": 3,
+        "cost": pytest.approx(0.003),
+        "malformed_turns": 2,
+        "tool_failures": 0,
+        "lenient_calls": 0,
+        "trace": "traces/long/s--t--0.jsonl",
+        "error": None,
     }
     assert {k: row[k] for k in expected} == expected
     assert sum(row["by_cause"].values()) == row["input_tokens"]
@@ -76,7 +101,7 @@ def test_finished_cells_are_skipped_and_crashed_ones_tried_again(tmp_path: Path)
 
 def test_a_crash_keeps_what_was_used_until_then(tmp_path: Path) -> None:
     row = Study("mine", {"bad": Arm(turns=3, after_one_call=unreachable())}, suite("a", 1)).run(tmp_path, False).rows[0]
-    assert (row["input_tokens"], row["steps"], row["resolved"], row["stop"]) == (3, 1, False, "failed")
+    assert (row["input_tokens"], row["steps"], row["resolved"], row["stop"]) == (30, 1, False, "failed")
 
 
 @pytest.mark.parametrize("error", [RuntimeError(), SystemExit(3), RecursionError("deep"), MemoryError()])
@@ -191,7 +216,8 @@ def test_tasks_seeds_and_arms_may_be_added(tmp_path: Path) -> None:
     Study("mine", {"short": short, "long": long}, suite("s", 2), seeds=(0, 7)).run(tmp_path, False)
     assert len(load_study(tmp_path)) == 3 + 2 + 2 * 2
     lock = json.loads((tmp_path / "study.json").read_text())
-    assert (sorted(lock["arms"]), lock["seeds"], list(lock["tasks"]["s"])) == (["long", "short"], [0, 7], ["s-1", "s-2", "s-3"])
+    assert (sorted(lock["arms"]), lock["seeds"]) == (["long", "short"], [0, 7])
+    assert list(lock["tasks"]["s"]) == ["s-1", "s-2", "s-3"]
 
 
 def test_no_task_is_started_after_the_time(tmp_path: Path) -> None:
@@ -245,7 +271,8 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
 
 
 def test_the_lock_file_names_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["/opt/bin/rlm-loop", "study", "run", f"--folder={tmp_path}/x", "/etc/passwd", "rel/x.py"])
+    words = ["/opt/bin/rlm-loop", "study", "run", f"--folder={tmp_path}/x", "/etc/passwd", "rel/x.py"]
+    monkeypatch.setattr("sys.argv", words)
     monkeypatch.chdir(tmp_path)
     Study("mine", {"a": Arm(model="local:/models/m.gguf")}, suite("s", 1)).run(tmp_path / "out", False)
     text = (tmp_path / "out" / "study.json").read_text()
@@ -261,9 +288,40 @@ def test_progress_tells_one_line_a_cell_and_what_is_left(tmp_path: Path, capsys:
     Study("mine", {"a": Arm(wrong=("s-1",))}, suite("s", 3)).run(tmp_path)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
-    assert lines[0].startswith("[1/3] a on s/s-1: not resolved (answered), 2 turns, 11 tokens, 3 s; 0 of 1 resolved")
+    assert lines[0].startswith("[1/3] a on s/s-1: not resolved (answered), 2 turns, 92 tokens, 3 s; 0 of 1 resolved")
     assert lines[0].endswith("about 6 s left")
     assert lines[2].endswith("2 of 3 resolved")
+
+
+def test_progress_as_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    def crash(_: Task) -> None:
+        raise unreachable()
+
+    cells = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).cells()
+    bar = Bar(Forecast(cells, []), 2, "mine")
+    bar.begin(cells[0])
+    bar.end(make_row("mine", cells[0], started="", seconds=1.0, error="ModelError: gone"))
+    bar.end(make_row("mine", cells[1], started="", seconds=1.0, score=Score(True)))
+    bar.close()
+    shown = capsys.readouterr().err
+    assert "a on s/s-1: crashed, ModelError: gone" in shown
+    assert "2/2" in shown
+    assert "1 of 2 resolved" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (99, "99 s"), (100, "2 min"), (3570, "1 h 00 min"), (7500, "2 h 05 min")]
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_the_forecast_knows_that_arms_differ() -> None:
+    cells = Study("mine", two_arms(), suite("s", 3)).cells()
+    row = {"resolved": True, "error": None}
+    done = [{**row, "arm": "short", "seconds": 1.0}, {**row, "arm": "long", "seconds": 9.0}]
+    assert Forecast(cells[2:], done).seconds() == 2 * 1.0 + 2 * 9.0
+    assert Forecast(cells, []).seconds() is None
 
 
 def test_secrets_do_not_reach_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

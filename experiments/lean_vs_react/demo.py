@@ -1,0 +1,24 @@
+"""The small part of the study that `make demo` runs: three arms on four tasks, about six minutes on two cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlm_loop.study import Study, load_study_file
+from rlm_loop.tasks.base import Suite
+
+ARMS = ("code", "lean", "react-text")
+TASKS = {"computation": 2, "tables": 1, "function-repair": 1}
+
+
+def study(model: str = "local") -> Study:
+    """Three arms of the study on tasks of its development half, so that trying things out spoils no held task."""
+    whole = load_study_file(Path(__file__).parent, model=model, half="development")
+    make = whole.arms
+
+    def arms(model: str, seed: int) -> dict[str, object]:
+        made = make(model, seed)
+        return {name: made[name] for name in ARMS}
+
+    suites = [Suite(s.name, s.tasks[: TASKS[s.name.split("/")[0]]], s.description, s.licence) for s in whole.suites]
+    return Study("demo", arms, suites, whole.seeds, whole.model)

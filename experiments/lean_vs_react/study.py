@@ -1,0 +1,47 @@
+"""Five ways to run the same small model through the same tasks; the question and the method are in README.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.dialects.injectors import Nudge
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+
+SUITES = ("computation", "tables", "function-repair")
+
+
+def arms(model: str, seed: int, steps: int = 6, max_tokens: int = 400) -> dict[str, Agent]:
+    """The arms.  Model, budget, tools and how these are listed are the same in all; each differs from its neighbour
+    in one thing."""
+    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    # Small models make no native tool calls: all arms with tools list them as text, and read calls written as text.
+    listed = {**same, "presentation": "text"}
+    return {
+        "code": ToolLoopAgent(**same),
+        "lean": LeanAgent(**listed),
+        "lean+nudge": LeanAgent(**listed, injectors=(Nudge(),)),
+        "react-native": ReActAgent(**listed, form="calls"),
+        "react-text": ReActAgent(**listed, form="text"),
+    }
+
+
+def suites(half: Half = "held", tasks: int = 12) -> list[Suite]:
+    """The first `tasks` of this half of each suite."""
+    chosen = [get_suite(f"{name}/{half}") for name in SUITES]
+    return [replace(suite, tasks=suite.tasks[:tasks]) for suite in chosen]
+
+
+def study(
+    model: str = "local", half: Half = "held", tasks: int = 12, seed: int = 0, steps: int = 6, max_tokens: int = 400
+) -> Study:
+    """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not."""
+    return Study(
+        name=f"lean_vs_react-{half}",
+        arms=lambda model, seed: arms(model, seed, steps, max_tokens),
+        tasks=suites(half, tasks),
+        seeds=(seed,),
+        model=model,
+    )

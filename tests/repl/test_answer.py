@@ -1,0 +1,159 @@
+"""`final_answer`: any value counts, only when set by this cell, and it says how it crossed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from rlm_loop.actions import Given
+from rlm_loop.repl import PythonREPL
+
+OBJECTS: list[tuple[str, Any]] = [
+    ("None", None),
+    ("0", 0),
+    ("''", ""),
+    ("False", False),
+    ("[]", []),
+    ("{}", {}),
+    ("(1, (2,))", (1, (2,))),
+    ("{1: 'a', (1, 2): 'b'}", {1: "a", (1, 2): "b"}),
+    ("{'~': 1}", {"~": 1}),
+    ("{1, 2}", {1, 2}),
+    ("frozenset({3})", frozenset({3})),
+    ("10 ** 5000", 10**5000),
+    ("-(2 ** 200)", -(2**200)),
+    ("b'\\x00\\xff'", b"\x00\xff"),
+    ("1j", 1j),
+    ("float('inf')", math.inf),
+    ("0.1 + 0.2", 0.1 + 0.2),
+    ("'\\ud83d\\ude00 lone'", "\ud83d\ude00 lone"),
+    ("'a\\r\\nb\\x00'", "a\r\nb\x00"),
+    ("range(3)", range(3)),
+    ("__import__('datetime').date(2024, 2, 29)", dt.date(2024, 2, 29)),
+    ("__import__('datetime').datetime(2024, 1, 2, 3, 4, 5, 6)", dt.datetime(2024, 1, 2, 3, 4, 5, 6)),
+    ("__import__('datetime').timedelta(days=-1, seconds=3)", dt.timedelta(days=-1, seconds=3)),
+    ("__import__('decimal').Decimal('1.10')", Decimal("1.10")),
+    ("__import__('fractions').Fraction(1, 3)", Fraction(1, 3)),
+    ("__import__('collections').Counter('aab')", {"a": 2, "b": 1}),
+    ("__import__('collections').namedtuple('P', 'x y')(1, 2)", (1, 2)),
+]
+
+
+@pytest.mark.parametrize(("code", "value"), OBJECTS, ids=[c for c, _ in OBJECTS])
+@pytest.mark.parametrize("form", ["final_answer = {}", "final_answer({})"])
+def test_values_cross_as_objects(shared: PythonREPL, form: str, code: str, value: Any) -> None:
+    answer = shared.run(form.format(code)).answer
+    assert answer == Given(value, "object")
+    assert answer is not None
+    assert type(answer.value) is type(value)
+
+
+def test_nan_is_an_answer(shared: PythonREPL) -> None:
+    answer = shared.run("final_answer = float('nan')").answer
+    assert answer is not None
+    assert math.isnan(answer.value)
+
+
+REPRS = {
+    "object()": "<object object",
+    "lambda: 1": "<function",
+    "[object()]": "[<object object",
+    "type('R', (), {'__repr__': lambda s: 'R!'})()": "R!",
+    "type('Bad', (), {'__repr__': lambda s: 1/0})()": "repr raised ZeroDivisionError",
+}
+
+
+@pytest.mark.parametrize("code", REPRS)
+def test_what_cannot_cross_is_a_repr(shared: PythonREPL, code: str) -> None:
+    answer = shared.run(f"final_answer = {code}").answer
+    assert answer is not None
+    assert answer.form == "repr"
+    assert REPRS[code] in answer.value
+
+
+def test_a_list_inside_itself_is_a_repr(shared: PythonREPL) -> None:
+    assert shared.run("loop = []; loop.append(loop); final_answer = loop").answer == Given("[[...]]", "repr")
+
+
+def test_pandas_and_numpy_values(repl: PythonREPL) -> None:
+    pytest.importorskip("pandas")
+    repl.run("import numpy as np, pandas as pd")
+    for code, value in {
+        "np.float64(1.5)": 1.5,
+        "np.int64(3)": 3,
+        "np.bool_(True)": True,
+        "np.str_('s')": "s",
+        "pd.Series([1, 2]).sum()": 3,
+        "{'a': np.int32(1)}": {"a": 1},
+        "pd.Timestamp('2024-01-02')": dt.datetime(2024, 1, 2),
+    }.items():
+        assert repl.run(f"final_answer = {code}").answer == Given(value, "object"), code
+    frame = repl.run("final_answer = pd.DataFrame({'a': [1]})").answer
+    assert frame is not None
+    assert (frame.form, "a" in frame.value) == ("repr", True)
+    assert repl.run("final_answer = pd.NaT").answer == Given("NaT", "repr")
+    assert repl.run("final_answer = np.array([1])").answer == Given("array([1])", "repr")
+
+
+def test_unset_until_assigned(repl: PythonREPL) -> None:
+    assert repl.run("x = final_answer").answer is None
+    assert "not set" in repl.run("final_answer").output
+    assert repl.run("final_answer = final_answer").answer is None
+    assert repl.run("def f():\n    final_answer = 3\nf()").answer is None
+    assert repl.run("def g():\n    global final_answer\n    final_answer = 3\ng()").answer == Given(3, "object")
+
+
+def test_an_earlier_answer_does_not_count_again(repl: PythonREPL) -> None:
+    assert repl.run("final_answer = 1").answer == Given(1, "object")
+    assert repl.run("2").answer is None
+    assert repl.run("print(final_answer)").output == "1\n"
+    assert repl.run("final_answer = 1").answer == Given(1, "object")
+    repl.new_run()
+    assert repl.run("'not set' in repr(final_answer)").output == "True"
+    assert repl.get("'final_answer' in globals()") is False
+
+
+def test_pending_and_confirmed(repl: PythonREPL) -> None:
+    first = repl.run("final_answer = 41\n1/0")
+    assert (first.answer, first.pending, first.error) == (None, Given(41, "object"), "runtime")
+    assert repl.run("3").answer is None
+    assert repl.run("final_answer = final_answer").answer == Given(41, "object")
+
+
+def test_del_unsets(repl: PythonREPL) -> None:
+    assert repl.run("final_answer = 1\ndel final_answer").answer is None
+    repl.run("final_answer = 2\n1/0")
+    result = repl.run("del final_answer")
+    assert (result.error, result.answer) == (None, None)
+    assert "not set" in repl.run("final_answer").output
+    assert repl.run("del final_answer\nfinal_answer = 5").answer == Given(5, "object")
+
+
+def test_a_call_ends_the_cell(repl: PythonREPL) -> None:
+    result = repl.run("print('a')\ntry:\n    final_answer(7)\nexcept Exception:\n    pass\nprint('b')")
+    assert (result.output, result.answer, result.error) == ("a\n", Given(7, "object"), None)
+    swallowed = repl.run("try:\n    final_answer(8)\nexcept BaseException:\n    pass")
+    assert swallowed.answer == Given(8, "object")
+    assert repl.run("final_answer(final_answer)").answer == Given(8, "object")
+
+
+def test_an_answer_from_a_thread(repl: PythonREPL) -> None:
+    code = "import threading\nt = threading.Thread(target=lambda: final_answer(9))\nt.start(); t.join()"
+    result = repl.run(code)
+    assert (result.answer, result.output) == (Given(9, "object"), "")
+
+
+def test_the_answer_that_stands_at_the_end_counts(repl: PythonREPL) -> None:
+    assert repl.run("final_answer = 1\nfinal_answer = 2").answer == Given(2, "object")
+    assert repl.run("final_answer = []\nfinal_answer.append(3)").answer == Given([3], "object")
+
+
+def test_an_answer_in_a_stopped_cell_is_pending() -> None:
+    with PythonREPL(timeout=0.2) as repl:
+        result = repl.run("final_answer = 5\nwhile True: pass")
+        assert (result.error, result.answer, result.pending) == ("timeout", None, Given(5, "object"))

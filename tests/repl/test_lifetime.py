@@ -1,0 +1,247 @@
+"""No process outlives what it belongs to; Ctrl-C stops the cell and keeps the session."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.repl import PythonREPL, ReplError
+
+
+def gone(pid: int, seconds: float = 10.0) -> bool:
+    """Whether a process has ended (or ends within the time); a zombie has."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        time.sleep(0.01)
+    return False
+
+
+CHILDREN = (
+    "import os, subprocess\n"
+    "plain = subprocess.Popen(['sleep', '600'])\n"
+    "daemon = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+    "away = int(subprocess.run('setsid sleep 600 >/dev/null 2>&1 & echo $!', shell=True, capture_output=True, text=True).stdout)\n"
+)
+PIDS = "[os.getpid(), os.getppid(), plain.pid, daemon.pid, away]"
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found through Linux calls")
+
+
+@linux
+def test_close_ends_every_process_and_removes_the_folder() -> None:
+    repl = PythonREPL()
+    repl.run(CHILDREN)
+    pids, folder = repl.get(PIDS), repl.cwd
+    repl.close()
+    repl.close()
+    assert all(gone(p) for p in pids)
+    assert not folder.exists()
+    assert not folder.parent.exists()
+
+
+@linux
+@pytest.mark.parametrize("end", ["os._exit(1)", "os.kill(os.getpid(), 9)"])
+def test_no_child_outlives_its_repl(end: str) -> None:
+    with PythonREPL() as repl:
+        repl.run(CHILDREN)
+        own, supervisor, *children = repl.get(PIDS)
+        assert repl.run(end).error == "died"
+        assert gone(own)
+        assert all(gone(p) for p in children)
+        assert not gone(supervisor, 0.05)
+
+
+def test_a_session_that_is_dropped_is_cleared_away() -> None:
+    repl = PythonREPL()
+    pid, folder = repl.get("__import__('os').getpid()"), repl.cwd
+    del repl
+    gc.collect()
+    assert gone(pid)
+    assert not folder.exists()
+
+
+HOST = """
+    import sys, threading
+    from rlm_loop.repl import PythonREPL
+    repl = PythonREPL(timeout=600)
+    print(*repl.get("[__import__('os').getpid(), __import__('os').getppid()]"), repl.cwd.parent, flush=True)
+    {busy}
+"""
+BUSY = {
+    "python loop": "repl.run('while True: pass')",
+    "loop in C": "repl.run('sum(range(10 ** 15))')",
+    "stubborn": "repl.run('import signal\\nsignal.signal(2, signal.SIG_IGN)\\nwhile True:\\n try:\\n  while True: pass\\n except BaseException: pass')",
+    "idle": "sys.stdin.read()",
+    "in a thread": "threading.Thread(target=repl.run, args=('while True: pass',)).start(); sys.stdin.read()",
+    "pipe held open": "import os; os.fork() or os.execlp('sleep', 'sleep', '3'); repl.run('while True: pass')",
+}
+
+
+@contextlib.contextmanager
+def host(busy: str) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    code = textwrap.dedent(HOST).format(busy=busy)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env
+    ) as process:
+        try:
+            assert process.stdout is not None
+            repl_pid, supervisor, folder = process.stdout.readline().split()
+            time.sleep(0.1)
+            yield process, [int(repl_pid), int(supervisor)], Path(folder)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", BUSY)
+def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
+    with host(BUSY[name]) as (process, pids, _):
+        assert not any(gone(p, 0.01) for p in pids)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert all(gone(p) for p in pids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_no_repl_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
+    with host(BUSY["python loop"]) as (process, pids, folder):
+        process.send_signal(number)
+        process.wait()
+        assert all(gone(p) for p in pids)
+        assert number == signal.SIGTERM or not folder.exists()
+
+
+@contextlib.contextmanager
+def ctrl_c(*after: float) -> Iterator[None]:
+    """Press Ctrl-C in this process so many seconds from now."""
+    timers = [threading.Timer(s, os.kill, [os.getpid(), signal.SIGINT]) for s in after]
+    for timer in timers:
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+            timer.join()
+
+
+@pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)", "wait()"])
+def test_ctrl_c_stops_the_cell_and_keeps_the_session(repl: PythonREPL, code: str) -> None:
+    release = threading.Event()
+    repl.add_tools({"wait": lambda: release.wait(20)})
+    repl.run("x = 1")
+    with ctrl_c(0.3), pytest.raises(KeyboardInterrupt):
+        repl.run("print('partial')\n" + code)
+    release.set()
+    assert repl.last is not None
+    assert repl.last.error == "interrupted"
+    assert repl.last.output.startswith("partial\n")
+    assert repl.run("x").output == "1"
+
+
+def test_ctrl_c_kills_what_does_not_stop() -> None:
+    with PythonREPL(grace=0.3) as repl:
+        repl.run("x = 1")
+        with ctrl_c(0.2), pytest.raises(KeyboardInterrupt):
+            repl.run("sum(range(10 ** 15))")
+        assert repl.last is not None
+        assert repl.last.lost == ("x",)
+        assert repl.run("2").output == "2"
+
+
+def test_a_second_ctrl_c_kills_at_once() -> None:
+    with PythonREPL(grace=30) as repl:
+        repl.run("x = 1")
+        began = time.monotonic()
+        with ctrl_c(0.2, 0.5), pytest.raises(KeyboardInterrupt):
+            repl.run("sum(range(10 ** 15))")
+        assert time.monotonic() - began < 10
+        assert repl.run("2").output.endswith("2")
+        assert repl.run("x").error == "runtime"
+
+
+def test_many_ctrl_c_leave_a_usable_session(repl: PythonREPL) -> None:
+    repl.add_tools({"echo": lambda x: x})
+    repl.run("n = 0\nbig = 'b' * 300_000")
+    for i in range(12):
+        try:
+            with ctrl_c(0.01 + 0.007 * i):
+                repl.run("for _ in range(10 ** 6):\n    n += 1; echo(big)")
+        except KeyboardInterrupt:
+            pass
+    assert repl.run("echo(len(big))").output.endswith("300000")
+    assert repl.last is not None
+    assert repl.last.lost == ()
+
+
+def test_sessions_in_threads_do_not_mix() -> None:
+    outputs: dict[int, list[str]] = {}
+
+    def work(n: int) -> None:
+        with PythonREPL() as repl:
+            repl.add_tools({"me": lambda: n})
+            repl.run(f"x = {n}")
+            outputs[n] = [repl.run("print(x, me())").output for _ in range(20)]
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == {n: [f"{n} {n}\n"] * 20 for n in range(6)}
+
+
+def test_one_session_serves_threads_in_turn(repl: PythonREPL) -> None:
+    repl.run("n = 0")
+    threads = [
+        threading.Thread(target=repl.run, args=("k = n; import time; time.sleep(0.01); n = k + 1",)) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert repl.run("n").output == "8"
+
+
+def test_close_from_another_thread_ends_a_running_cell() -> None:
+    repl = PythonREPL(timeout=60)
+    repl.run("1")
+    threading.Timer(0.2, repl.close).start()
+    assert repl.run("while True: pass").error == "died"
+    with pytest.raises(ReplError, match="closed"):
+        repl.run("1")
+
+
+def test_the_host_may_fork(repl: PythonREPL) -> None:
+    repl.run("x = 1")
+    code = textwrap.dedent("""
+        import os, sys
+        from rlm_loop.repl import PythonREPL
+        repl = PythonREPL()
+        repl.run("x = 1")
+        if os.fork() == 0:
+            sys.exit(0)  # runs the copy's clean-up, which must leave the session alone
+        os.wait()
+        print(repl.run("x").output, repl.cwd.exists())
+    """)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "1 True\n", done.stderr

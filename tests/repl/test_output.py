@@ -1,0 +1,168 @@
+"""What a cell prints: all of it, in order, from whatever wrote it, and nothing from earlier cells."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import Piece, printed
+
+CELLS = {
+    "order": (
+        "import os, subprocess, sys\nprint('1')\nos.write(1, b'2\\n')\nprint('3', file=sys.stderr)\n"
+        "subprocess.run(['echo', '4'])\nos.write(2, b'5\\n')\nprint('6', end='')\nsys.stderr.write('7')\nprint(8)",
+        "1\n2\n3\n4\n5\n678\n",
+    ),
+    "os.system": ("import os; _ = os.system('printf out; printf err >&2')", "outerr"),
+    "fork": (
+        "import os\npid = os.fork()\nif pid == 0:\n    print('child')\n    os._exit(0)\nos.waitpid(pid, 0);",
+        "child\n",
+    ),
+    "frames pass through": (
+        'import os\nos.write(1, b\'{"t":"done","g":1,"id":1}\\n!kill\\n\')\nprint(\'{"t":"died","g":1}\')',
+        '{"t":"done","g":1,"id":1}\n!kill\n{"t":"died","g":1}\n',
+    ),
+    "bytes that are no text": ("import os; os.write(1, b'a\\xff\\xfeb')", "a\ufffd\ufffdb"),
+    "control characters": ("print('a\\x00b\\x07c\\td')", "a\ufffdb\ufffdc\td\n"),
+    "colours": ("print('\\x1b[31mred\\x1b[0m \\x1b]8;;http://x\\x07link\\x1b]8;;\\x07')", "red link\n"),
+    "lone surrogates": ("print('\\ud800')", "\\ud800\n"),
+    "CRLF": ("print('a\\r\\nb')", "a\nb\n"),
+    "stdout.buffer": ("import sys; print('a'); _ = sys.stdout.buffer.write(b'b\\n')", "a\nb\n"),
+    "redirected": (
+        "import contextlib, io\ns = io.StringIO()\nwith contextlib.redirect_stdout(s): print('x')\nprint(len(s.getvalue()))",
+        "2\n",
+    ),
+    "before an error": ("print('seen')\n1/0", "seen\nTraceback (most recent call last):\n"),
+    "exotic file": (
+        "import sys; print(sys.stdout.isatty(), sys.stdout.encoding, sys.stdout.fileno())",
+        "False utf-8 1\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_output_is_complete_and_in_order(shared: PythonREPL, name: str) -> None:
+    code, expected = CELLS[name]
+    output = shared.run(code).output
+    assert output == expected if name != "before an error" else output.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "import sys; sys.stdout.close(); sys.stderr.close()",
+        "import os; os.close(1); os.close(2)",
+        "import sys; sys.stdout = None",
+        "import sys; sys.stdin.close()",
+    ],
+)
+def test_the_next_cell_prints_again(repl: PythonREPL, spoil: str) -> None:
+    repl.run(spoil)
+    assert repl.run("import os\nprint('a'); os.write(1, b'b\\n');").output == "a\nb\n"
+
+
+def test_a_handler_of_an_earlier_cell_writes_to_the_cell_that_logs(repl: PythonREPL) -> None:
+    repl.run("import logging; logging.basicConfig(format='%(message)s')")
+    assert repl.run("logging.warning('now')").output == "now\n"
+
+
+LATE = {
+    "a thread": "import threading, time\ndef talk():\n    while True:\n        print('late'); time.sleep(0.005)\nthreading.Thread(target=talk, daemon=True).start()",
+    "a timer": "import threading\ndef again():\n    print('late'); threading.Timer(0.005, again).start()\nagain()",
+    "a raw thread": "import _thread, time\ndef talk():\n    while True:\n        print('late'); time.sleep(0.005)\n_ = _thread.start_new_thread(talk, ())",
+    "a process": "import subprocess\np = subprocess.Popen('while true; do echo late; sleep 0.01; done', shell=True);",
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_what_a_cell_leaves_running_does_not_write_into_a_later_cell(repl: PythonREPL, name: str) -> None:
+    assert repl.run(LATE[name]).error is None
+    result = repl.run("import time\nfor _ in range(10): time.sleep(0.01)\nprint('mine')")
+    assert (result.output, result.error) == ("mine\n", None)
+    if name == "a process":
+        assert repl.get("p.poll()") is None  # it lives on: its pipe is still read
+
+
+def test_a_pool_kept_over_cells_prints_for_the_cell_that_submits(repl: PythonREPL) -> None:
+    repl.add_tools({"echo": lambda x: x})
+    repl.run(
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(1)\npool.submit(print, 'one').result()"
+    )
+    for word in ("two", "three"):
+        assert repl.run(f"pool.submit(lambda: print(echo('{word}'))).result()").output == f"{word}\n"
+
+
+FLOODS = {
+    "prints": "for i in range(60):\n    print('x' * 1_000_000)\nprint('end')",
+    "one print": "print('é' * 30_000_000)\nprint('end')",
+    "descriptor": "import os\nfor i in range(60):\n    os.write(1, b'x' * 1_000_000)\nprint('end')",
+    "child": "import os; _ = os.system('head -c 60000000 /dev/zero | tr \"\\\\0\" x'); print('end')",
+}
+SIZES = {"prints": 60_000_064, "one print": 30_000_005, "descriptor": 60_000_004, "child": 60_000_004}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_floods_are_clipped_with_an_exact_count(shared: PythonREPL, name: str) -> None:
+    result = shared.run(FLOODS[name])
+    assert (result.error, result.truncated, result.characters) == (None, True, SIZES[name])
+    assert len(result.output) <= 65_536
+    left = int(result.output.split("... [")[1].split(" characters")[0])
+    mark = f"\n... [{left} characters left out] ...\n"
+    assert len(result.output) - len(mark) + left == SIZES[name]
+    assert result.output.endswith("end\n")
+
+
+def test_giant_values_and_messages_are_clipped(shared: PythonREPL) -> None:
+    echo = shared.run("'y' * 5_000_000")
+    assert (echo.truncated, echo.characters) == (True, 5_000_002)
+    error = shared.run("raise ValueError('z' * 5_000_000)")
+    assert error.truncated
+    assert error.output.startswith("Traceback")
+    assert len(error.message) < 1000
+
+
+def test_a_small_cap() -> None:
+    with PythonREPL(output_cap=200) as repl:
+        result = repl.run("for i in range(1000): print(i)\n1/0")
+        assert len(result.output) <= 200
+        assert result.output.startswith("0\n1\n")
+        assert "division by zero" in result.output
+
+
+@given(st.text(max_size=300), st.integers(0, 300))
+def test_clip_keeps_head_and_tail_and_counts_the_rest(text: str, limit: int) -> None:
+    short, cut = clip(text, limit)
+    assert len(short) <= limit
+    assert cut == (len(text) > limit)
+    if not cut:
+        assert short == text
+    elif "... [" in short and "... [" not in text:
+        head, rest = short.split("\n... [")
+        count, tail = rest.split(" characters left out] ...\n")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert len(head) + int(count) + len(tail) == len(text)
+
+
+@given(
+    st.lists(st.tuples(st.text(max_size=20), st.integers(0, 50), st.text(max_size=20)), max_size=4),
+    st.integers(40, 120),
+)
+def test_pieces_add_up(parts: list[tuple[str, int, str]], limit: int) -> None:
+    whole = Piece()
+    for part in parts:
+        whole = whole.then(Piece(*part))
+    assert whole.characters == sum(len(h) + n + len(t) for h, n, t in parts)
+    text, cut = whole.clip(limit)
+    assert len(text) <= limit
+    assert cut or text == "".join(h + t for h, _, t in parts)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_become_readable_text(data: bytes) -> None:
+    text = printed(data, 0, b"").head
+    assert text.isprintable() or all(c.isprintable() or c in "\n\t\r" or ord(c) > 126 for c in text)
+    text.encode()

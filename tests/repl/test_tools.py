@@ -1,0 +1,196 @@
+"""Host functions called from cells."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime as dt
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rlm_loop.repl import PythonREPL, ReplError
+
+
+class BudgetSpent(Exception):
+    """By its name the REPL knows it: nothing is left to spend."""
+
+
+class HardStop(BaseException):
+    pass
+
+
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def test_arguments_and_results_keep_their_types(repl: PythonREPL) -> None:
+    seen: list[Any] = []
+
+    def keep(*args: Any, **kwargs: Any) -> Any:
+        seen.append((args, kwargs))
+        return {"back": (1, {2}), 3: b"x"}
+
+    repl.add_tools({"keep": keep, "add": add})
+    assert repl.run("add(1), add(1, 3), add(a=1, b=5), add(b=1, a=1)").output == "(3, 4, 6, 2)"
+    assert (
+        repl.run("keep((1, {2}), when=__import__('datetime').date(2024, 1, 1))").output == "{'back': (1, {2}), 3: b'x'}"
+    )
+    assert seen == [(((1, {2}),), {"when": dt.date(2024, 1, 1)})]
+    repl.run("keep(object())")
+    assert seen[-1][0][0].startswith("<object object")
+
+
+def test_help_shows_signature_and_doc(repl: PythonREPL) -> None:
+    repl.add_tools({"add": add})
+    output = repl.run("print(add.__name__); help(add)").output
+    assert "add(a: 'int', b: 'int' = 2) -> 'int'" in output
+    assert "Add two numbers." in output
+
+
+def test_an_exception_of_a_tool_is_a_runtime_error_of_the_cell(repl: PythonREPL) -> None:
+    def fail() -> None:
+        raise LookupError("no such page")
+
+    repl.add_tools({"fail": fail})
+    assert repl.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)").output == "LookupError: no such page\n"
+    result = repl.run("fail()")
+    assert result.message == "ToolError: LookupError: no such page"
+    assert "worker.py" not in result.output
+    assert repl.run("add = 1; nothing()").error == "runtime"
+
+
+@pytest.mark.parametrize("error", [BudgetSpent("no tokens left"), HardStop("now"), SystemExit(3)])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "stop()",
+        "try:\n    stop()\nexcept Exception:\n    print('swallowed')",
+        "while True:\n    try:\n        stop()\n    except BaseException:\n        pass",
+        "import threading, time\nthreading.Thread(target=stop).start()\ntime.sleep(60)",
+    ],
+)
+def test_an_end_of_the_run_goes_through_everything(ending: PythonREPL, error: BaseException, cell: str) -> None:
+    def stop() -> None:
+        raise error
+
+    ending.add_tools({"stop": stop})
+    ending.run("x = 1\nprint('before')")
+    with pytest.raises(type(error)) as raised:
+        ending.run("print('partial')\n" + cell)
+    assert raised.value is error
+    assert ending.last is not None
+    assert ending.last.error == "budget"
+    assert "partial" in ending.last.output
+    assert "swallowed" not in ending.last.output
+    assert ending.run("2").output == "2"
+
+
+@pytest.fixture(scope="module")
+def ending() -> Any:
+    with PythonREPL(grace=0.5) as repl:
+        yield repl
+
+
+def test_calls_from_threads_overlap_and_are_not_mixed_up(repl: PythonREPL) -> None:
+    barrier = threading.Barrier(8, timeout=10)
+
+    def meet(n: int) -> int:
+        barrier.wait()  # passes only when eight calls are under way at once
+        return n
+
+    repl.add_tools({"meet": meet})
+    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n    got = list(pool.map(meet, range(40)))\ngot == list(range(40))"
+    assert repl.run(code).output == "True"
+
+
+def test_large_arguments_and_results(repl: PythonREPL) -> None:
+    repl.add_tools({"echo": lambda x: x})
+    assert repl.run("big = 'é' * 2_000_000\necho(big) == big").output == "True"
+
+
+def test_time_in_tools_is_not_the_cells(repl: PythonREPL) -> None:
+    repl.add_tools({"slow": lambda: time.sleep(0.5)})
+    result = repl.run("slow(); print('done')", timeout=0.3)
+    assert (result.output, result.error) == ("done\n", None)
+    assert result.seconds < 0.3
+    after = repl.run("slow()\nwhile True: pass", timeout=0.3)
+    assert after.error == "timeout"
+
+
+def test_a_late_result_is_credited_to_nobody(repl: PythonREPL) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def wait(n: int) -> int:
+        begun.set()
+        gate.wait(10)
+        return n
+
+    repl.add_tools({"wait": wait, "begun": begun.is_set, "now": lambda: "now"})
+    code = "import threading, time\nt = threading.Thread(target=lambda: print('late', wait(1)), daemon=True)\nt.start()\nwhile not begun(): time.sleep(0.01)"
+    assert repl.run(code).error is None
+    gate.set()
+    result = repl.run("t.join(5); print(t.is_alive(), now())")
+    assert result.output == "False now\n"
+
+
+def test_a_leftover_thread_cannot_call_tools(repl: PythonREPL) -> None:
+    repl.add_tools({"now": lambda: "now"})
+    repl.run(
+        "import threading\ngo = threading.Event(); got = []\ndef work():\n    go.wait()\n    try: got.append(now())\n"
+        "    except RuntimeError as e: got.append(str(e))\nt = threading.Thread(target=work); t.start()"
+    )
+    assert "whose cell has ended" in repl.run("go.set(); t.join(); got[0]").output
+
+
+def test_a_forked_child_cannot_call_tools(repl: PythonREPL) -> None:
+    repl.add_tools({"now": lambda: "now"})
+    code = "import os\npid = os.fork()\nif pid == 0:\n    try: now()\n    except RuntimeError as e: print(e, flush=True)\n    os._exit(0)\nos.waitpid(pid, 0);"
+    assert "forked child" in repl.run(code).output
+    assert repl.run("now()").output == "'now'"
+
+
+def test_tools_run_in_the_callers_context_and_must_not_use_its_session(repl: PythonREPL) -> None:
+    name = contextvars.ContextVar("name", default="none")
+    token = name.set("mine")
+    try:
+        repl.add_tools({"who": name.get, "again": lambda: repl.run("1")})
+        assert repl.run("who()").output == "'mine'"
+        assert "session of its own" in repl.run("again()").message
+    finally:
+        name.reset(token)
+
+
+def test_clashing_names_are_refused_all_at_once(repl: PythonREPL) -> None:
+    with pytest.raises(ValueError, match=r"'final_answer', '1a', 'class'"):
+        repl.add_tools({"final_answer": add, "1a": add, "class": add, "fine": add})
+    repl.set("context", "text")
+    with pytest.raises(ValueError, match=r"'context', 'print'"):
+        repl.add_tools({"context": add, "print": add})
+    assert repl.run("fine").error == "runtime"
+    repl.add_tools({"fine": add})
+    with pytest.raises(ValueError, match="tool"):
+        repl.set("fine", 1)
+
+
+def test_tools_are_back_after_a_restart(repl: PythonREPL) -> None:
+    repl.add_tools({"add": add})
+    repl.run("import os; os._exit(1)")
+    assert repl.run("add(1)").output == "3"
+
+
+def test_a_closed_session_says_so() -> None:
+    repl = PythonREPL()
+    repl.close()
+    repl.close()
+    for use in (
+        lambda: repl.run("1"),
+        lambda: repl.set("a", 1),
+        lambda: repl.get("1"),
+        lambda: repl.add_tools({}),
+        repl.new_run,
+    ):
+        with pytest.raises(ReplError, match="closed"):
+            use()

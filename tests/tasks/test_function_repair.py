@@ -1,0 +1,216 @@
+"""Every function is broken by its change and right without it, and a repair counts wherever it was written."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from rlm_loop.repl import PythonREPL
+from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks.function_repair import HiddenCases, function_repair, source_in
+from rlm_loop.tasks.function_repair_cases import CASES, Case
+
+SUITE = function_repair()
+PAIRS = list(zip(CASES, SUITE, strict=True))
+ROMAN = next(c for c in CASES if c.name == "roman")
+(ROMAN_TASK,) = SUITE.take(["function-repair-roman"])
+
+
+def session(task: Task, *cells: str) -> dict[str, Any]:
+    """The names after the task's setup and some cells."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for cell in (task.setup, *cells):
+        exec(cell, names)
+    return names
+
+
+def check(names: dict[str, Any]) -> tuple[bool, str]:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        passed = names["check"]()
+    return passed, said.getvalue()
+
+
+def run_here(source: str, expression: str) -> Any:
+    names: dict[str, Any] = {}
+    exec(source, names)
+    return eval(expression, names)
+
+
+def test_shape() -> None:
+    assert len(SUITE) == 32
+    assert len({t.id for t in SUITE}) == 32
+    assert len({c.kind for c in CASES}) >= 10
+    assert function_repair() == SUITE
+    for first, second in zip(SUITE.half("development"), SUITE.half("held"), strict=True):
+        assert first.level == second.level
+
+
+@pytest.mark.parametrize(("case", "task"), PAIRS, ids=lambda x: getattr(x, "name", ""))
+def test_the_change_breaks_a_visible_and_a_hidden_case(case: Case, task: Task) -> None:
+    names = session(task)
+    passed, said = check(names)
+    assert not passed
+    assert said.startswith(f"{case.name}(")
+    assert said.count("\n") == 1
+    score = task.score(Attempt(artifact=eval(task.collect, names)))
+    assert not score.resolved
+    assert score.value < 1
+    assert score.evidence["where"] == "repl"
+
+
+@pytest.mark.parametrize(("case", "task"), PAIRS, ids=lambda x: getattr(x, "name", ""))
+def test_the_right_source_passes_all(case: Case, task: Task) -> None:
+    names = session(task, case.source)
+    assert check(names) == (True, f"all {len(case.visible)} cases pass\n")
+    artifact = eval(task.collect, names)
+    for crossed in (artifact, json.loads(json.dumps(artifact)), json.dumps(artifact)):
+        assert task.score(Attempt(answer="done", artifact=crossed)).resolved
+    assert task.score(Attempt(artifact=artifact)).resolved  # the artifact counts, whether or not "done" was said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_sources_are_short_and_hidden_cases_are_hidden(case: Case) -> None:
+    assert 5 <= len(case.source.splitlines()) <= 17
+    assert 3 <= len(case.visible) <= 5
+    assert len(case.hidden) >= 6
+    (task,) = SUITE.take([f"function-repair-{case.name}"])
+    assert case.buggy in task.question
+    assert repr(case.hidden)[1:-1] not in task.setup + task.question
+    assert sum(a not in case.visible for a in case.hidden) >= 5
+
+
+def test_nothing_runs_for_ever() -> None:
+    """All broken functions with all their inputs, in a process of its own, so that a loop is an error here."""
+    program = "\n".join(
+        f"names = {{}}; exec({case.buggy!r}, names)\n"
+        f"for arguments in {case.visible + case.hidden!r}:\n"
+        f"    try: names[{case.name!r}](*arguments)\n"
+        f"    except Exception: pass\n"
+        for case in CASES
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_check_looks_the_function_up_when_it_is_called() -> None:
+    names = session(ROMAN_TASK)
+    assert not check(names)[0]
+    exec("def roman(n):\n    return 1 / 0", names)
+    assert check(names) == (False, "roman(3) raised ZeroDivisionError: division by zero, expected 'III'\n")
+    exec("del roman", names)
+    assert "raised KeyError" in check(names)[1]
+    exec(ROMAN.source, names)
+    assert check(names)[0]
+
+
+def test_what_a_model_left_around_is_not_in_the_way() -> None:
+    names = session(ROMAN_TASK, ROMAN.source, "plain = outputs = function = repr = list = isinstance = None")
+    assert ROMAN_TASK.score(Attempt(artifact=eval(ROMAN_TASK.collect, names))).resolved
+
+
+def test_failures_of_a_function_are_wrong_outputs() -> None:
+    for body in ("raise SystemExit", "return roman(n)", "return object()", "return float('nan')", "yield n", "input()"):
+        names = session(ROMAN_TASK, f"def roman(n):\n    {body}")
+        score = ROMAN_TASK.score(Attempt(artifact=eval(ROMAN_TASK.collect, names)))
+        assert (score.resolved, score.value) == (False, 0.0)
+        assert len(score.evidence["outputs"]) == len(ROMAN.hidden)
+
+
+def test_tuples_count_as_lists() -> None:
+    (task,) = SUITE.take(["function-repair-merge_sorted"])
+    names = session(task, "def merge_sorted(a, b):\n    return tuple(sorted(a + b))")
+    assert check(names)[0]
+    assert task.score(Attempt(artifact=eval(task.collect, names))).resolved
+
+
+@pytest.mark.parametrize("name", ["roman", "unique", "lru_gets"])
+def test_in_the_real_repl(name: str) -> None:
+    (task,) = SUITE.take([f"function-repair-{name}"])
+    (case,) = [c for c in CASES if c.name == name]
+    repl = PythonREPL(timeout=20, setup=task.setup)
+    try:
+        assert repl.run("check()").output.startswith(f"{name}(")
+        assert not task.score(Attempt(artifact=repl.get(task.collect))).resolved
+        last = repl.run(f"{case.source}\nif check():\n    final_answer = 'done'")
+        assert last.answer is not None
+        assert last.output == f"all {len(case.visible)} cases pass\n"
+        assert task.score(Attempt(last.answer.value, repl.get(task.collect), True)).resolved
+        assert "hidden" not in repl.run("print(sorted(globals()))").output
+    finally:
+        repl.close()
+
+
+ANSWERS = [
+    ("{source}", True),
+    ("```python\n{source}```", True),
+    ("The test was wrong. Here it is:\n```python\n{source}\nprint(roman(4))\n```\nThat fixes it.", True),
+    ("Before:\n```python\n{buggy}```\nAfter:\n```python\n{source}```\n```python\ncheck()\n```", True),
+    ("Here is the function.\n{source}", True),
+    ("import math\n{source}\nassert check()\nfinal_answer = 'done'", True),
+    ("{buggy}", False),
+    ("done", False),
+    ("", False),
+    ("def roman(n):\n    return", False),
+    ("def roman(n:\n    return 1", False),
+    ("class Roman: pass", False),
+    ("```python\n{source}", True),
+    (None, False),
+    (42, False),
+    ("<function roman at 0x7f>", False),
+]
+
+
+@pytest.mark.parametrize(("template", "resolved"), ANSWERS)
+def test_a_repair_in_the_answer_counts(template: Any, resolved: bool) -> None:
+    answer = template.format(source=ROMAN.source, buggy=ROMAN.buggy) if isinstance(template, str) else template
+    judge = HiddenCases(ROMAN, tuple(ROMAN_TASK.expected), run_here)
+    score = judge(Attempt(answer=answer, answered=True))
+    assert score.resolved is resolved
+    assert score.reason
+    broken = eval(ROMAN_TASK.collect, session(ROMAN_TASK))
+    assert judge(Attempt(answer=answer, artifact=broken)).resolved is resolved  # also beside an unrepaired REPL
+
+
+def test_a_wrong_answer_beside_a_repaired_repl_does_not_matter() -> None:
+    right = eval(ROMAN_TASK.collect, session(ROMAN_TASK, ROMAN.source))
+    assert ROMAN_TASK.score(Attempt(answer=ROMAN.buggy, artifact=right)).resolved
+
+
+def test_source_keeps_definitions_only() -> None:
+    text = "import os\nLIMIT = 3\ndef roman(n):\n    return 'I' * n\nfor i in range(9**9): roman(i)\nprint(roman(3))"
+    assert source_in(text, "roman") == "import os\nLIMIT = 3\n\ndef roman(n):\n    return 'I' * n"
+    assert source_in(text, "other") is None
+
+
+def test_an_answer_runs_in_a_process_of_its_own() -> None:
+    score = ROMAN_TASK.score(Attempt(answer=f"```python\n{ROMAN.source}```", answered=True))
+    assert score.resolved
+    assert score.evidence["where"] == "answer"
+    assert not ROMAN_TASK.score(Attempt(answer="def roman(n):\n    import os\n    os._exit(1)")).resolved
+    assert not ROMAN_TASK.score(Attempt(answer="import nowhere_at_all\ndef roman(n): return ''")).resolved
+
+
+def test_an_endless_answer_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_loop.tasks.function_repair.SECONDS", 0.5)
+    score = ROMAN_TASK.score(Attempt(answer="def roman(n):\n    while True: pass"))
+    assert not score.resolved
+    assert "did not run to its end" in score.reason
+
+
+@pytest.mark.parametrize(
+    "artifact", ["", "x", "[]", 7, [], [[]], [["returned"]] * 8, {"a": 1}, [None] * 99, object(), "[" * 99_999]
+)
+def test_no_artifact_breaks_the_scorer(artifact: Any) -> None:
+    assert not ROMAN_TASK.score(Attempt(artifact=artifact)).resolved
+    assert not ROMAN_TASK.score(Attempt(answer=artifact)).resolved
+
+
+def test_a_case_whose_bug_is_not_in_its_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 times"):
+        Case("f", 1, "x", "def f(a):\n    return a", "a", "b", (), ())

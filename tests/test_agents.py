@@ -1,0 +1,274 @@
+"""Agents end to end on scripted models: limits, errors, traces, recursion, hooks."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.budget import UnknownPrice
+from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
+from rlm_loop.loop import Interrupted
+from rlm_loop.models import RecordedModel, Reply, ScriptedModel, ToolCall
+from rlm_loop.models.base import ModelError
+from rlm_loop.trace import read
+
+
+def code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def test_the_shortest_run() -> None:
+    outcome = ToolLoopAgent(model=ScriptedModel([code("final_answer = 6 * 7")])).run("What is 6 times 7?")
+    assert outcome.answer == 42
+    assert outcome.stop == "answered"
+    assert outcome.answer_form == "object"
+    assert outcome.usage.calls == 1
+    assert outcome.ledger.frame()["tokens"].sum() == outcome.usage.input_tokens
+
+
+def test_text_without_code_is_the_answer_and_its_prefix_is_removed() -> None:
+    outcome = ToolLoopAgent(model=ScriptedModel(["Final Answer: Paris"])).run("Capital?")
+    assert (outcome.answer, outcome.answer_form) == ("Paris", "text")
+
+
+@pytest.mark.parametrize(
+    ("budget", "stop", "calls"),
+    [
+        (Budget(steps=2), "steps", 2),
+        (Budget(steps=0), "steps", 0),
+        (Budget(calls=2), "calls", 2),
+        (Budget(calls=0), "calls", 0),
+        (Budget(tokens=0), "tokens", 0),
+        (Budget(seconds=0), "seconds", 0),
+        (Budget(output_tokens=12), "tokens", 2),
+    ],
+)
+def test_every_limit_ends_the_run_and_is_named(budget: Budget, stop: str, calls: int) -> None:
+    model = ScriptedModel([code(f"print({n})") for n in range(9)])
+    outcome = ToolLoopAgent(model=model, budget=budget).run("Count.")
+    assert (outcome.stop, outcome.usage.calls) == (stop, calls)
+    assert outcome.reason
+    if budget.output_tokens is not None:
+        assert (outcome.usage.output_tokens or 0) <= budget.output_tokens
+    assert not outcome.answered
+
+
+def test_the_best_answer_so_far_is_kept() -> None:
+    model = ScriptedModel([code("final_answer = 5\n1/0"), code("print(1)")])
+    outcome = ToolLoopAgent(model=model, budget=Budget(steps=2)).run("?")
+    assert (outcome.stop, outcome.answer) == ("steps", 5)  # pending: set by a cell that then raised
+    model = ScriptedModel([code("print(1)")])
+    outcome = ToolLoopAgent(model=model, budget=Budget(steps=1)).run("?")
+    assert outcome.answer == code("print(1)")  # else the last text
+
+
+@pytest.mark.parametrize("value", ["None", "0", "''", "[]", "float('nan')"])
+def test_falsy_answers_end_the_run(value: str) -> None:
+    outcome = ToolLoopAgent(model=ScriptedModel([code(f"final_answer = {value}")])).run("?")
+    assert outcome.answered
+    assert outcome.answer == eval(value) or math.isnan(outcome.answer)
+
+
+def test_a_stale_answer_of_an_earlier_run_never_counts() -> None:
+    from rlm_loop.repl import PythonREPL
+
+    with PythonREPL() as repl:
+        first = ToolLoopAgent(model=ScriptedModel([code("x = 1\nfinal_answer = x")]), repl=lambda: Kept(repl)).run("?")
+        again = ScriptedModel([code("print(x)"), code("final_answer = x + 1")])
+        second = ToolLoopAgent(model=again, repl=lambda: Kept(repl)).run("?")
+    assert (first.answer, second.answer, second.steps) == (1, 2, 2)
+
+
+class Kept:
+    """A session that outlives the run."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_failing_model_leaves_everything_on_the_exception(tmp_path: Path) -> None:
+    model = ScriptedModel([code("final_answer = 5\n1/0"), ModelError("the server is gone; start it again")])
+    with pytest.raises(ModelError, match="start it again") as caught:
+        ToolLoopAgent(model=model).run("?", trace=tmp_path / "t.jsonl")
+    error = caught.value
+    assert error.partial_answer == 5
+    assert error.usage is not None
+    assert error.trace == str(tmp_path / "t.jsonl")
+    assert error.outcome.stop == "failed"  # type: ignore[attr-defined]
+    end = read(tmp_path / "t.jsonl").end
+    assert end is not None
+    assert end["stop"] == "failed"
+
+
+def test_an_interrupt_carries_what_was_done(tmp_path: Path) -> None:
+    model = ScriptedModel([code("print('so far')"), KeyboardInterrupt()])
+    with pytest.raises(Interrupted) as caught:
+        ToolLoopAgent(model=model).run("?", trace=tmp_path / "t.jsonl")
+    assert isinstance(caught.value, KeyboardInterrupt)
+    assert caught.value.outcome.stop == "interrupted"
+    assert caught.value.outcome.steps == 1
+    assert read(tmp_path / "t.jsonl").end is not None
+
+
+def test_a_cost_limit_needs_a_price() -> None:
+    model = ScriptedModel(["x"])
+    with pytest.raises(UnknownPrice):
+        DirectAgent(model=model, budget=Budget(cost=1.0)).run("?")
+    assert model.prompts == []
+    priced = ScriptedModel(["a b c d" * 10], price=(0.001, 0.01))
+    outcome = DirectAgent(model=priced, budget=Budget(cost=0.05)).run("?")
+    assert (outcome.usage.output_tokens or 0) * 0.01 <= 0.05
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+def test_an_empty_question_is_refused(question: str) -> None:
+    with pytest.raises(ValueError, match="question is empty"):
+        ToolLoopAgent(model=ScriptedModel(["x"])).run(question)
+
+
+def test_the_callers_lists_are_never_changed() -> None:
+    def look(word: str) -> str:
+        """Look up."""
+        return word
+
+    tools = [look]
+    injectors = [Nudge()]
+    agent = LeanAgent(
+        model=ScriptedModel([Reply("", (ToolCall("1", "final_answer", '{"answer": 1}'),))]),
+        tools=tools,  # type: ignore[arg-type]
+        injectors=injectors,  # type: ignore[arg-type]
+    )
+    agent.run("?")
+    assert tools == [look]
+    assert injectors == [Nudge()]
+
+
+def test_hooks_are_told_and_one_that_raises_is_harmless(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    class Watch:
+        def on_run_start(self, **_: Any) -> None:
+            seen.append("start")
+
+        def on_step_end(self, turn: Any) -> None:
+            seen.append(f"step {turn.index}")
+            raise RuntimeError("boom")
+
+        def on_run_end(self, outcome: Any) -> None:
+            seen.append(str(outcome.stop))
+
+    model = ScriptedModel([code("1"), code("final_answer = 1")])
+    assert ToolLoopAgent(model=model, hooks=(Watch(),)).run("?").answer == 1
+    assert seen == ["start", "step 1", "step 2", "answered"]
+    assert "a hook raised in on_step_end" in caplog.text
+
+
+def test_a_trace_replays_byte_equal_requests(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    script = [code("x = 21\nprint(x)"), code("1/0"), code("final_answer = 2 * x")]
+    live = ToolLoopAgent(model=ScriptedModel(script)).run("Double 21.", trace=path)
+    again = ToolLoopAgent(model=RecordedModel.from_trace(path)).run("Double 21.")
+    assert again.answer == live.answer == 42
+    assert again.usage == live.usage
+    with pytest.raises(ModelError):
+        ToolLoopAgent(model=RecordedModel.from_trace(path)).run("Double 22.")
+    with pytest.raises(ModelError):
+        ToolLoopAgent(model=RecordedModel.from_trace(path), injectors=(ThoughtPrompt(),)).run("Double 21.")
+
+
+def test_the_context_is_told_in_a_line_and_never_written_down(tmp_path: Path) -> None:
+    secret = "needle " * 30_000
+    model = ScriptedModel([code("final_answer = context.count('needle')")])
+    outcome = ToolLoopAgent(model=model).run("How many needles?", context=secret, trace=tmp_path / "t.jsonl")
+    assert outcome.answer == 30_000
+    told = model.prompts[0].messages[-1].text
+    assert "210,000 characters" in told
+    assert len(told) < 400
+    assert (tmp_path / "t.jsonl").stat().st_size < 20_000
+    assert read(tmp_path / "t.jsonl").start["context"]["bytes"] == 210_000
+
+
+def test_direct_sees_the_context_clipped() -> None:
+    model = ScriptedModel(["two"])
+    outcome = DirectAgent(model=model).run("How many?", context="a" * 50_000)
+    assert (outcome.answer, outcome.steps) == ("two", 1)
+    assert 10_000 < len(model.prompts[0].messages[-1].text) < 14_000
+
+
+class TestRecursion:
+    def test_one_level_is_one_plain_completion_on_the_same_account(self) -> None:
+        model = ScriptedModel([code("final_answer = llm_query('inner') + '!'"), "leaf"])
+        outcome = ToolLoopAgent(model=model).run("?")
+        assert outcome.answer == "leaf!"
+        assert [c.depth for c in outcome.ledger.calls] == [0, 1]
+        assert outcome.usage.calls == 2
+        assert [m.text for m in model.prompts[1].messages] == ["inner"]
+
+    def test_two_levels_make_the_first_an_agent(self) -> None:
+        inner = code("final_answer = llm_query('deeper') * 2")
+        model = ScriptedModel([code("final_answer = llm_query('inner')"), inner, "leaf"])
+        outcome = ToolLoopAgent(model=model, max_depth=2).run("?")
+        assert outcome.answer == "leafleaf"
+        assert [c.depth for c in outcome.ledger.calls] == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("policy", "answer"), [("text", "(not asked: the depth limit is reached)"), ("flat", "leaf")]
+    )
+    def test_beyond_the_limit(self, policy: Any, answer: str) -> None:
+        model = ScriptedModel([code("final_answer = llm_query('inner')"), "leaf"])
+        assert ToolLoopAgent(model=model, max_depth=0, on_depth=policy).run("?").answer == answer
+
+    def test_beyond_the_limit_is_an_error_by_default(self) -> None:
+        model = ScriptedModel([code("llm_query('inner')"), code("final_answer = 1")])
+        outcome = ToolLoopAgent(model=model, max_depth=0).run("?")
+        assert "DepthExceeded" in outcome.turns[0].observations[0].text
+
+    def test_a_failed_sub_call_is_raised_in_the_cell_and_is_never_an_answer(self) -> None:
+        model = ScriptedModel([code("final_answer = llm_query('x')"), ModelError("no"), code("final_answer = 2")])
+        outcome = ToolLoopAgent(model=model).run("?")
+        assert "SubCallError" in outcome.turns[0].observations[0].text
+        assert outcome.answer == 2
+
+    def test_a_spent_budget_cuts_through_except_exception(self) -> None:
+        greedy = code("while True:\n    try:\n        llm_query('x')\n    except Exception:\n        pass")
+        model = ScriptedModel([greedy, *["ok"] * 50])
+        outcome = ToolLoopAgent(model=model, budget=Budget(calls=5)).run("?")
+        assert (outcome.stop, outcome.usage.calls) == ("calls", 5)
+
+    @pytest.mark.parametrize("depth", [-1, 1.5, True, "1"])
+    def test_a_bad_depth_is_refused(self, depth: Any) -> None:
+        with pytest.raises(ValueError, match="max_depth"):
+            ToolLoopAgent(model=ScriptedModel([]), max_depth=depth)
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
+def test_settings_are_json_and_tell_strategies_apart(agent: type[Agent]) -> None:
+    model = ScriptedModel([])
+    plain = agent(model=model).settings()
+    json.dumps(plain)
+    assert plain != agent(model=model, injectors=(Nudge(),)).settings()
+    assert plain != agent(model=model, system="Other text.").settings()
+
+
+@pytest.mark.parametrize(
+    ("agent", "own"),
+    [
+        (LeanAgent(model=ScriptedModel([])), 0),
+        (ReActAgent(model=ScriptedModel([]), form="calls"), 2),
+    ],
+)
+def test_lean_adds_no_injector_and_react_over_calls_adds_two(agent: Agent, own: int) -> None:
+    injectors = getattr(agent.dialect(), "injectors", ())
+    assert len(injectors) == own

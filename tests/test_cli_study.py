@@ -1,0 +1,165 @@
+"""`rlm-loop study` and `rlm-loop demo` on small experiments with scripted replies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.cli import main
+from rlm_loop.study import export, load_study
+
+EXPERIMENT = '''
+from rlm_loop import DirectAgent, Suite, Task
+from rlm_loop.models import ScriptedModel
+from rlm_loop.tasks.base import Score
+
+
+def judge(attempt):
+    return Score(attempt.answer == "yes", 1.0 if attempt.answer == "yes" else 0.0)
+
+
+def study(half="held", model=None):
+    from rlm_loop.study import Study
+
+    tasks = tuple(Task(f"{half}-{i}", f"Is it {i}?", judge) for i in range(3))
+
+    def arms(model, seed):
+        replies = {"right": ["yes"] * 9, "wrong": ["no"] * 9, "stopped": ["yes", KeyboardInterrupt]}
+        return {arm: DirectAgent(model=ScriptedModel(replies[arm], name="local:scripted")) for arm in ARMS}
+
+    return Study("small", arms, Suite("toy", tasks))
+
+
+ARMS = ["right", "wrong"]
+'''
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder `experiments/small` with the experiment, below the working folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "experiments" / "small"
+    folder.mkdir(parents=True)
+    (folder / "study.py").write_text(EXPERIMENT)
+    (folder / "demo.py").write_text(EXPERIMENT)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["small", "experiments/small", "experiments/small/study.py"])
+def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "run", name, "--half", "development"]) == 0
+    out, err = capsys.readouterr()
+    assert "right" in out
+    assert "100%" in out
+    for part in ("runs/small/figure.png", "runs/small/results.jsonl", "runs/small/traces"):
+        assert part in err
+        assert Path(part).exists()
+    assert {row["task"] for row in load_study("runs/small").rows} == {"development-0", "development-1", "development-2"}
+
+
+def test_a_study_goes_on_where_it_stopped(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "run", "small", "--limit", "1"]) == 0
+    assert len(load_study("runs/small")) == 2
+    before = load_study("runs/small").rows[0]["started"]
+    assert main(["study", "resume", "small"]) == 0
+    found = load_study("runs/small")
+    assert len(found) == 6
+    assert found.rows[0]["started"] == before
+    assert main(["study", "status", "runs/small"]) == 0
+    assert capsys.readouterr().out.count("right") >= 2
+
+
+def test_ctrl_c_keeps_what_is_finished(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (experiment / "study.py").write_text(EXPERIMENT.replace('ARMS = ["right", "wrong"]', 'ARMS = ["stopped"]'))
+    assert main(["study", "run", "small"]) == 130
+    err = capsys.readouterr().err
+    assert "run the same command again" in err
+    assert "Traceback" not in err
+    assert len(load_study("runs/small")) == 1
+
+
+def test_a_report_has_tables_and_a_figure(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["study", "run", "small"])
+    capsys.readouterr()
+    assert main(["study", "report", "runs/small", "--out", "figures", "--markdown"]) == 0
+    out, _ = capsys.readouterr()
+    assert "| arm |" in out
+    assert "recorded run" in out
+    assert Path("figures/figure.png").stat().st_size > 10_000
+    assert main(["study", "report", "runs/small", "--baseline", "nobody"]) == 2
+    assert "there is no arm 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["study", "run", "small", "--model", "local:no-such-model"], "no-such-model"),
+        (["study", "run", "small", "--out", "file"], "cannot write"),
+        (["study", "run", "nothing"], "small"),
+    ],
+)
+def test_faults_are_one_line(
+    experiment: Path, capsys: pytest.CaptureFixture[str], argv: list[str], says: str
+) -> None:
+    Path("file").write_text("")
+    assert main(argv) == 2
+    err = capsys.readouterr().err.strip()
+    assert err.count("\n") == 0
+    assert err.startswith("error: ")
+    assert says in err
+
+
+# -- demo
+
+
+def test_a_finished_demo_needs_neither_model_nor_network(
+    experiment: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["study", "run", "experiments/small/demo.py", "--out", "runs/demo"])
+    capsys.readouterr()
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(experiment / "empty"))
+    assert main(["demo", "--experiment", "experiments/small"]) == 0
+    out, err = capsys.readouterr()
+    assert "right" in out
+    assert "runs/demo/traces" in err
+    assert "NOTICE" not in err
+    assert not (experiment / "empty").exists()
+
+
+def test_without_weights_the_recorded_run_is_shown_and_said_to_be_recorded(
+    experiment: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main(["study", "run", "small", "--out", "runs/small"])
+    export("runs/small", experiment / "results")
+    capsys.readouterr()
+    # An empty cache and no package index: the weights cannot be had.
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(experiment / "empty"))
+    assert main(["demo", "--experiment", "experiments/small"]) == 0
+    out, err = capsys.readouterr()
+    assert "NOTICE: no model, so nothing was run now" in err
+    assert "RECORDED RUN: 6 episodes" in err
+    assert "recorded" in out.casefold()
+    assert not Path("runs/demo").exists()
+
+
+def test_a_recorded_run_that_disagrees_with_its_traces_is_not_shown(
+    experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import gzip
+
+    main(["study", "run", "small", "--out", "runs/small"])
+    export("runs/small", experiment / "results")
+    rows = experiment / "results" / "results.jsonl.gz"
+    text = gzip.decompress(rows.read_bytes()).decode()
+    rows.write_bytes(gzip.compress(text.replace('"output_tokens":1', '"output_tokens":2').encode()))
+    capsys.readouterr()
+    assert main(["demo", "--experiment", "experiments/small", "--recorded"]) == 2
+    assert "does not agree" in capsys.readouterr().err
+
+
+def test_without_weights_and_without_a_recorded_run_it_is_an_error(
+    experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--experiment", "experiments/small", "--recorded"]) == 2
+    assert "models pull" in capsys.readouterr().err.splitlines()[-1]
