@@ -32,23 +32,24 @@ def spread(suite: Suite, count: int) -> Suite:
 
 
 def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: str = "") -> Study:
-    """`kind` is `code`, `calls` or `react`; `per_suite` tasks of each development half; `only` names arms (c1,c5)."""
+    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half; `only` names arms (c1,c5)."""
     texts = _texts()
     common: dict[str, Any] = {"budget": Budget(steps=6), "max_tokens": 300, "cell_timeout": 20.0}
-    arms: dict[str, Any]
-    if kind == "code":
-        arms = {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
-    elif kind == "calls":
-        arms = {name: LeanAgent(system=text, presentation="text", **common) for name, text in texts.CALLS.items()}
-        first = next(iter(texts.CALLS))
-        arms[f"{first}-constrained"] = LeanAgent(
-            system=texts.CALLS[first], presentation="constrained", **common
-        )
-    elif kind == "react":
-        arms = {name: ReActAgent(system=text, **common) for name, text in texts.REACT.items()}
-    else:
-        raise ValueError(f"kind is code, calls or react, not {kind!r}")
+    arms: dict[str, Any] = {}
+    if kind in ("code", "all"):
+        arms |= {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
+    if kind in ("calls", "all"):
+        arms |= {name: LeanAgent(system=text, presentation="text", **common) for name, text in texts.CALLS.items()}
+        arms |= {
+            f"{name}-constrained": LeanAgent(system=text, presentation="constrained", **common)
+            for name, text in texts.CALLS.items()
+        }
+    if kind in ("react", "all"):
+        arms |= {name: ReActAgent(system=text, **common) for name, text in texts.REACT.items()}
+    if not arms:
+        raise ValueError(f"kind is code, calls, react or all, not {kind!r}")
     if only:
-        arms = {name: agent for name, agent in arms.items() if name.startswith(tuple(only.split(",")))}
+        wanted = only.split(",")
+        arms = {n: a for n, a in arms.items() if n in wanted or n.split("-")[0] in wanted}
     suites = [spread(get_suite(f"{n}/development"), per_suite) for n in ("computation", "tables", "function-repair")]
     return Study(f"wording-{kind}", arms, suites, model=model)

@@ -28,6 +28,12 @@ def strip_answer_prefix(text: str) -> str:
     The marker may be a heading or bold, in any letter case.  Without a colon it must be a heading or bold and stand
     alone on its line.  A last marker with nothing after it is dropped; the text before it is then what counts.
     """
+    while (answer := _strip_once(text)) != text:  # again, where what is left begins with a marker of its own
+        text = answer
+    return text
+
+
+def _strip_once(text: str) -> str:
     found = [place for match in _LINE_MARKER.finditer(text) if (place := _after(text, match)) is not None]
     end = len(text)
     for begin, start, bold in reversed(found):

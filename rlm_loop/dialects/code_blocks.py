@@ -55,9 +55,11 @@ class CodeBlocks:
             return Malformed("There are no tool calls here; write a ```python block.", notes=notes)
         if empty:
             return Malformed("The code block is empty.", notes=notes)
-        if any("looks like python" in b.notes for b in skipped):
-            label = skipped[0].language
-            return Malformed(f"Only ```python blocks are run, not ```{label}.", notes=notes)
+        unread = next((b for b in skipped if "looks like python" in b.notes), None)
+        if unread is not None and unread.language in self.languages:
+            return Malformed("The code block is indented too far to be read as one.", notes=notes)
+        if unread is not None:
+            return Malformed(f"Only ```python blocks are run, not ```{unread.language}.", notes=notes)
         if looks_like_refusal(reply.text):
             return Malformed("Please try: write a ```python block.", notes=(*notes, REFUSAL))
         return Answer(strip_answer_prefix(reply.text).strip(), notes=notes)

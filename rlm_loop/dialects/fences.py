@@ -19,7 +19,7 @@ __all__ = ["PYTHON", "Block", "Reading", "looks_like_refusal", "read_fences", "s
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
 
-_TRIES = 8  # later fences that are tried as the end of a block with an open string: keeps reading linear
+_TRIES = 16  # later fences that are tried as the end of a block with an open string: keeps reading linear
 _FAR = 64  # ... and how many marks are looked at to find them
 _LABELS = PYTHON | OTHER_LANGUAGES | {"text", "txt", "json", "markdown", "md", "plaintext"}
 _ATTRIBUTES = re.compile("[={]")

@@ -75,8 +75,9 @@ class FunctionCalls:
         calls, notes = read_calls(reply.text, tools.keys())
         if calls:
             return [CallTool(c.name, c.arguments, lenient=True, notes=c.notes) for c in calls]
-        if any(n.startswith(("unfinished", "arguments")) for n in notes):
-            return [Malformed(f"The tool call could not be read: {notes[0]}.", notes=notes)]
+        problem = next((n for n in notes if n.startswith(("unfinished", "unreadable", "arguments"))), None)
+        if problem is not None:
+            return [Malformed(f"The tool call could not be read: {problem}.", notes=notes)]
         if looks_like_refusal(reply.text):
             return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]

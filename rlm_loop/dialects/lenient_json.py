@@ -112,3 +112,14 @@ def _balanced(text: str, start: int) -> tuple[int, int]:
         elif token[0] not in "\"'":
             return match.start(), depth
     return len(text), depth
+
+
+def written(arguments: dict[Any, Any]) -> str | None:
+    """`arguments` as JSON text that can be encoded, or None where JSON has no words for them."""
+    if not all(isinstance(key, str) for key in arguments):
+        return None
+    try:
+        text = json.dumps(arguments, ensure_ascii=False)
+        return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
+        return None

@@ -77,7 +77,7 @@ def _acts(statement: ast.stmt) -> bool:
 class _JsonNames(ast.NodeTransformer):
     """Lets JSON's `true`, `false` and `null` stand in a Python literal, as models mix the two."""
 
-    _VALUES: Mapping[str, object] = {"true": True, "false": False, "null": None}
+    _VALUES: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(self._VALUES[node.id]) if node.id in self._VALUES else node

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.dialects.fences import read_fences
-from rlm_loop.dialects.lenient_json import decode_repaired, decode_strict
+from rlm_loop.dialects.lenient_json import decode_repaired, decode_strict, written
 from rlm_loop.dialects.python_source import read_call, read_literal
-from rlm_loop.dialects.tool_text import written
 
 _SPACE = re.compile(r"\s*")
 

@@ -11,15 +11,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from rlm_loop.dialects.react_input import as_json, read_bracketed, read_object, read_value, skip_space
-from rlm_loop.dialects.tool_text import ARGUMENT_KEYS, called_name
+from rlm_loop.dialects.react_action import FINISH, NO_ACTION, read_action
+from rlm_loop.dialects.react_input import read_value, skip_space
 
-FINISH = frozenset({"finish", "final_answer", "final answer", "finalanswer"})
-_NO_ACTION = frozenset({"none", "n/a", "null", "no action", "nothing", "-"})
 _AT_MOST = 20  # labels that are tried, where the first ask for nothing
 
 _LABEL = re.compile(
-    r"^[ \t]*+(?:\#{1,6}[ \t]++|[-*][ \t]++)?+(?P<bold>\*\*|__|\*)?+[ \t]*+"
+    r"(?:^|(?<=</think>))[ \t]*+(?:\#{1,6}[ \t]++|[-*][ \t]++)?+(?P<bold>\*\*|__|\*)?+[ \t]*+"
     r"(?P<label>thought|action[ _]?input|input|action|final[ _]?answer)(?:[ \t]++\d++)?+[ \t]*+"
     r"(?:(?P<closed>\*\*|__|\*)[ \t]*+:|:(?(bold)[ \t]*+(?P<after>\*\*|__|\*)?+))",
     re.IGNORECASE | re.MULTILINE,
@@ -30,13 +28,6 @@ _OBSERVATION = re.compile(
     re.IGNORECASE,
 )
 _THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_NAME = r"""[`"'*]{0,3}(?P<name>[^\W\d][\w.-]*)[`"'*]{0,3}"""
-_BRACKET = re.compile(rf"{_NAME}(?=[\[(])")
-_SAME_LINE = re.compile(
-    rf"{_NAME}(?:[,;.]?[ \t]+(?:\*\*)?(?:action[ _])?input(?:\*\*)?:(?:\*\*)?|[,:]?[ \t]*(?=\{{))", re.IGNORECASE
-)
-_FINISH_COLON = re.compile(r"(?:finish|final[ _]?answer)[ \t]*:[ \t]*(?=\S)", re.IGNORECASE)
-_ONE_NAME = re.compile(r"[^\W\d][\w.-]*|-")
 
 
 @dataclass(frozen=True)
@@ -117,16 +108,6 @@ class _Found:
     nothing: bool = False
 
 
-@dataclass(frozen=True)
-class _Named:
-    """What an Action label names, with the input where it is given at once."""
-
-    name: str | None
-    input: str | None
-    end: int
-    notes: tuple[str, ...] = ()
-
-
 def _final(own: str, label: _Label, stop: int) -> _Found:
     answer = own[label.end : stop].strip()
     if label.bold:
@@ -138,12 +119,12 @@ def _action(own: str, label: _Label, stop: int, given: int | None, names: Collec
     at = skip_space(own, label.end)
     if own.startswith(("```", "~~~"), at) and at < stop:
         value = read_value(own, at, stop)
-        named = _named(value.text.strip(), 0, len(value.text.strip()), names)
+        named = read_action(value.text.strip(), 0, len(value.text.strip()), names)
         named = replace(named, end=value.end, notes=(*value.notes, *named.notes))
     else:
         # An object may hold lines that look like labels, so it is read to its own end.
         line_of_input = own.rfind("\n", 0, given) + 1 if given is not None else stop
-        named = _named(own, at, max(at, min(line_of_input, stop)), names)
+        named = read_action(own, at, max(at, min(line_of_input, stop)), names)
     if named.name is None:
         return _Found(end=max(named.end, label.end), notes=named.notes)
     text, end, notes = named.input, named.end, named.notes
@@ -156,65 +137,9 @@ def _action(own: str, label: _Label, stop: int, given: int | None, names: Collec
     text = text or ""
     if named.name in FINISH:
         answer = text.strip()
-        return (
-            replace(_Found(None, "", answer or None, end, notes), nothing=not answer)
-            if answer
-            else _Found(notes=(*notes, "empty answer"), nothing=True)
+        return _Found(
+            finish=answer or None, end=end, notes=notes if answer else (*notes, "empty answer"), nothing=not answer
         )
-    if named.name in _NO_ACTION:
+    if named.name in NO_ACTION:
         return _Found(notes=(*notes, "no action named"), nothing=True)
     return _Found(named.name, text, None, end, notes)
-
-
-def _named(own: str, at: int, stop: int, names: Collection[str]) -> _Named:
-    """Read the name after an Action label, and the input if it is written with it."""
-    head = own[at:stop].rstrip()
-    if head.startswith("{"):
-        return _object(own, at, names)
-    if match := _FINISH_COLON.match(head):
-        return _Named("finish", head[match.end() :], stop)
-    if match := _BRACKET.match(head):
-        value = read_bracketed(own, at + match.end(), stop)
-        name, notes = _known(match["name"], names)
-        return _Named(name, value.text, value.end, (*notes, *value.notes))
-    line, _, rest = head.partition("\n")
-    word = line.strip(" \t\r`\"'*.,;")
-    name, notes = _known(word, names)
-    if name in names or name in FINISH or name in _NO_ACTION or _ONE_NAME.fullmatch(name):
-        follows = at + len(line)
-        if rest.lstrip().startswith(("{", "```", "~~~")) or (name in FINISH and rest.strip()):
-            value = read_value(own, follows, stop)
-            return _Named(name, value.text, value.end, (*notes, "input without a label", *value.notes))
-        return _Named(name, None, follows, (*notes, "text after the action ignored") if rest.strip() else notes)
-    if match := _SAME_LINE.match(head):
-        name, notes = _known(match["name"], names)
-        if name in names or name in FINISH:
-            value = read_value(own, at + match.end(), stop)
-            return _Named(name, value.text, value.end, (*notes, *value.notes))
-    return _Named(None, None, stop, (f"unreadable action: {word[:60]!r}" if word else "empty action",))
-
-
-def _known(word: str, names: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """The tool that `word` means: letter case is forgiven where one known tool fits."""
-    if word in names:
-        return word, ()
-    folded = word.casefold()
-    if folded in FINISH or folded in _NO_ACTION:
-        return folded, ()
-    fits = [name for name in names if name.casefold() == folded]
-    return (fits[0], ("tool named in another letter case",)) if len(fits) == 1 else (word, ())
-
-
-def _object(own: str, at: int, names: Collection[str]) -> _Named:
-    value, end, notes = read_object(own, at)
-    if value is None:
-        return _Named(None, None, end, tuple(f"{note} action" for note in notes))
-    said = called_name(value, names)
-    given = [key for key in ARGUMENT_KEYS if key in value]
-    if said is None or len(given) > 1:
-        why = "names no tool" if said is None else "has two inputs"
-        return _Named(None, None, end, (*notes, f"the action object {why}"))
-    name, more = _known(said, names)
-    content = value[given[0]] if given else None
-    text = content if isinstance(content, str) else None if content is None else as_json(content)
-    return _Named(name, text, end, (*notes, *more))

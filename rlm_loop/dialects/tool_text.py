@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import Block, read_fences
-from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict
+from rlm_loop.dialects.lenient_json import Decoded, decode_repaired, decode_strict, written
 from rlm_loop.dialects.python_source import read_call
 
 NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
@@ -179,16 +179,6 @@ def _parsed(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        return None
-
-
-def written(arguments: dict[Any, Any]) -> str | None:
-    if not all(isinstance(key, str) for key in arguments):
-        return None
-    try:
-        text = json.dumps(arguments, ensure_ascii=False)
-        return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(arguments)
-    except (TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
         return None
 
 

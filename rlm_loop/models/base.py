@@ -46,7 +46,7 @@ class Priced(Protocol):
     def price(self) -> tuple[float, float] | None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class ModelError(Exception):
     """No reply could be had.  `message` is one line that says what to do about it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Mapping
@@ -102,10 +103,9 @@ class CellCalls:
             if not self._under_way:
                 self._waited += self._clock() - self._since
         self._reply(number, outcome)
-        self._worker.wake()  # the cell's clock runs again, or the cell is to end
+        if ended is not None:
+            self._worker.wake()
 
     def _reply(self, number: Any, outcome: dict[str, Any]) -> None:
-        try:
+        with contextlib.suppress(WorkerGone):  # whoever reads from the worker notices
             self._worker.send({"t": "reply", "g": self._generation, "id": number, **outcome})
-        except WorkerGone:
-            pass  # whoever reads from the worker notices

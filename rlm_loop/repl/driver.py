@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 from collections import deque
@@ -17,6 +18,7 @@ from rlm_loop.repl.process import WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
+_BUSY_SLICE = 0.05
 _REPEAT = 0.15  # seconds between interrupts of a cell that goes on
 _AFTER_KILL = 0.4  # seconds for the supervisor to report a kill, before it is killed too
 
@@ -30,7 +32,7 @@ class Ended:
     how: Literal["done", "died", "killed"]
     stopped: Stopped = ""
     report: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    out: Piece = Piece()
+    out: Piece = field(default_factory=Piece)
     seconds: float = 0.0
     cause: str = ""
 
@@ -90,10 +92,14 @@ class Driver:
             return "its supervisor was killed"
         return cause
 
-    def send(self, frame: Mapping[str, Any]) -> int:
+    def number(self) -> int:
+        """A number for the next job."""
+        return next(self._ids)
+
+    def send(self, frame: Mapping[str, Any], number: int) -> int:
         """Hand over a job and return its number; it runs after those before it."""
-        number = next(self._ids)
-        self.ensure().send({**frame, "g": self.generation, "id": number})
+        with contextlib.suppress(WorkerGone):  # `wait` notices
+            self.ensure().send({**frame, "g": self.generation, "id": number})
         return number
 
     def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
@@ -140,7 +146,8 @@ class Driver:
                     limit = self._grace + _AFTER_KILL if killed else min(next_interrupt, self._grace)
                     pause = limit - spent
                 else:
-                    pause = _SLICE if calls.busy else timeout - own
+                    # A cell that waits for a tool spends nothing, but may go on at any moment.
+                    pause = max(timeout - own, _BUSY_SLICE if calls.busy else 0.0)
                 if self._backlog:
                     frame = self._backlog.popleft()
                 else:

@@ -45,7 +45,8 @@ class WorkerProcess:
                 )
         except OSError as e:
             raise ReplError(f"cannot start the REPL with {launch.argv[0]!r}: {e.strerror or e}") from e
-        assert self._popen.stdin is not None and self._popen.stdout is not None
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
         self._in, self._out = self._popen.stdin.fileno(), self._popen.stdout.fileno()
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
@@ -154,7 +155,8 @@ class WorkerProcess:
                 os.write(self._in, b"!quit\n")
             self._writing.release()
         self._closed = True
-        assert self._popen.stdin is not None and self._popen.stdout is not None
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
         try:
             self._popen.wait(patience)
         except subprocess.TimeoutExpired:

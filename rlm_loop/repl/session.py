@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
-import keyword
 import os
-import shutil
-import tempfile
 import threading
 import time
 import weakref
@@ -17,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
+from rlm_loop.repl.belongings import Belongings, check_inside, working_folder, write_files
 from rlm_loop.repl.calls import inside
 from rlm_loop.repl.driver import Driver, Ended, worker_starter
 from rlm_loop.repl.launch import Launcher, default_python, plain
+from rlm_loop.repl.names import check_names, tools_frame
 from rlm_loop.repl.results import cell_result, given, restarted
 from rlm_loop.repl.transfer import set_frame
 
@@ -76,10 +74,10 @@ class PythonREPL:
         self._setup = setup
         self._cwd, self._files = cwd, dict(files or {})
         for name in self._files:
-            _check_inside(name)
+            check_inside(name)
         self._python, self._launcher, self._clock = python or default_python(), launcher, clock
-        self._owned = _Owned()
-        self._finalizer = weakref.finalize(self, _Owned.release, self._owned, os.getpid())
+        self._owned = Belongings()
+        self._finalizer = weakref.finalize(self, Belongings.release, self._owned, os.getpid())
         self._turns = threading.RLock()
         self._variables: dict[str, dict[str, Any]] = {}
         self._tools: dict[str, Callable[..., Any]] = {}
@@ -117,14 +115,14 @@ class PythonREPL:
 
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
         """
-        _check_names([name])
+        check_names([name])
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         with self._turn(start=False) as driver:
             old = self._variables.get(name, {}).get("path")
             frame = {**set_frame(name, value, self._owned.new_path()), "reserved": reserved}
             if driver.worker is not None:
-                self._require(self._serve(driver, frame, self.timeout)[0], driver, f"cannot set {name!r}")
+                self._tell(driver, frame, f"cannot set {name!r}")
             self._variables[name] = frame
             if old is not None:
                 Path(old).unlink(missing_ok=True)
@@ -136,9 +134,9 @@ class PythonREPL:
         """
         with self._turn() as driver:
             ended, spent = self._serve(driver, {"t": "eval", "code": expression}, self.timeout)
+            lost = self._account(driver, ended)
             if spent is not None:
                 raise spent
-            lost = self._account(driver, ended)
             if ended.how != "done" or ended.stopped or "error" in ended.report:
                 failed = cell_result(ended, lost, self.timeout, self.output_cap)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
@@ -150,18 +148,18 @@ class PythonREPL:
         A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
         `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
         """
-        _check_names(tools, taken=self._variables)
+        check_names(tools, taken=self._variables)
         with self._turn(start=False) as driver:
             merged = {**self._tools, **tools}
             if driver.worker is not None:
-                self._require(self._serve(driver, _tools_frame(merged), self.timeout)[0], driver, "cannot add tools")
+                self._tell(driver, tools_frame(merged), "cannot add tools")
             self._tools = merged
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
         with self._turn(start=False) as driver:
             if driver.worker is not None:
-                self._require(self._serve(driver, {"t": "new_run"}, self.timeout)[0], driver, "cannot begin a new run")
+                self._tell(driver, {"t": "new_run"}, "cannot begin a new run")
 
     def close(self) -> None:
         """End the process and all that it started, and remove the private folder.  May be called again."""
@@ -230,8 +228,8 @@ class PythonREPL:
     def _driver_and_folder(self) -> tuple[Driver, Path]:
         owned = self._owned
         if owned.driver is None or owned.cwd is None:
-            owned.cwd = _working_folder(self._cwd, owned.home)
-            _write_files(self._files, owned.cwd)
+            owned.cwd = working_folder(self._cwd, owned.home)
+            write_files(self._files, owned.cwd)
             options = {"cap": self.output_cap, "path": [str(owned.cwd)]}
             starter = worker_starter(self._launcher, self._python, options, owned.cwd, owned.home() / "worker.log")
             owned.driver = Driver(starter, self._clock, self.grace)
@@ -239,17 +237,22 @@ class PythonREPL:
 
     def _make_ready(self, driver: Driver) -> None:
         """Bring a fresh REPL to where the first cell finds it: tools, variables, setup."""
-        driver.ensure()
-        if driver.fresh:
-            self._give_beginning(driver)
+        try:
+            driver.ensure()
+            if driver.fresh:
+                self._give_beginning(driver)
+            self._await_beginning(driver)
+        except BaseException:
+            driver.drop()
+            raise
+
+    def _await_beginning(self, driver: Driver) -> None:
         while self._unready:
             job, what = self._unready[0]
-            ended = self._attend(driver, job, self.timeout)
+            ended = driver.wait(job, self.timeout, driver.calls(self._tools), session=id(self))
             if ended.how == "done":
                 self._names = _names_in(ended, self._names)
             if ended.how != "done" or ended.stopped or "error" in ended.report:
-                driver.drop()
-                self._unready.clear()
                 reason = cell_result(ended, (), self.timeout, self.output_cap)
                 if what == "setup":
                     raise SetupFailed(f"the setup code failed: {reason.message}\n{reason.output}".rstrip())
@@ -262,16 +265,17 @@ class PythonREPL:
         """Send everything without waiting for it, so that a call which ended in a restart returns in time."""
         driver.fresh = False
         self._names, self._unready = (), []
-        self._unready.append((driver.send(_tools_frame(self._tools)), "tools"))
+        self._unready.append((driver.send(tools_frame(self._tools), driver.number()), "tools"))
         for name, frame in self._variables.items():
-            self._unready.append((driver.send(frame), name))
-        self._unready.append((driver.send({"t": "exec", "code": self._setup, "file": "<setup>"}), "setup"))
+            self._unready.append((driver.send(frame, driver.number()), name))
+        frame = {"t": "exec", "code": self._setup, "file": "<setup>"}
+        self._unready.append((driver.send(frame, driver.number()), "setup"))
 
     def _serve(self, driver: Driver, frame: Mapping[str, Any], limit: float) -> tuple[Ended, BaseException | None]:
         """Run a job; how it ended, and what a host tool raised to end it."""
-        job = driver.send(frame)
-        calls = driver.calls(self._tools)
+        job, calls = driver.number(), driver.calls(self._tools)
         try:
+            driver.send(frame, job)
             ended = driver.wait(job, limit, calls, session=id(self))
             return ended, calls.ended
         except KeyboardInterrupt as interrupt:
@@ -285,18 +289,12 @@ class PythonREPL:
         try:
             calls = driver.calls({})
             calls.close()
-            ping = driver.send({"t": "ping"})  # answered after the job, also if the job never got there
+            ping = driver.send(
+                {"t": "ping"}, driver.number()
+            )  # answered after the job, also if the job never got there
             return driver.wait(job, 0.0, calls, session=id(self), stopped="interrupted", ping=ping)
         except BaseException:
             driver.drop()
-            raise
-
-    def _attend(self, driver: Driver, job: int, limit: float) -> Ended:
-        try:
-            return driver.wait(job, limit, driver.calls(self._tools), session=id(self))
-        except BaseException:
-            driver.drop()
-            self._unready.clear()
             raise
 
     def _account(self, driver: Driver, ended: Ended) -> tuple[str, ...]:
@@ -306,8 +304,11 @@ class PythonREPL:
             return ()
         lost = self._lost()
         if not self._closed and driver.worker is not None and driver.fresh:
-            with contextlib.suppress(Exception):  # noticed again, and raised, at the next use
+            try:
                 self._give_beginning(driver)
+            except BaseException:
+                driver.drop()
+                raise
         return lost
 
     def _lost(self) -> tuple[str, ...]:
@@ -317,91 +318,18 @@ class PythonREPL:
         self._missing = (cause, tuple(dict.fromkeys(self._missing[1] + lost)))
         self._names = ()
 
-    def _require(self, ended: Ended, driver: Driver, what: str) -> None:
-        lost = self._lost()
+    def _tell(self, driver: Driver, frame: Mapping[str, Any], what: str) -> None:
+        """A job that has to succeed; `what` begins the message where it does not."""
+        ended, spent = self._serve(driver, frame, self.timeout)
+        lost = self._account(driver, ended)
+        if lost:
+            self._note_missing(ended.cause, lost)
+        if spent is not None:
+            raise spent
         if ended.how != "done" or ended.stopped:
-            self._note_missing(ended.cause or ended.stopped, lost)
             raise ReplError(f"{what}: {restarted(ended, self.timeout, lost)}")
-        self._names = _names_in(ended, self._names)
         if "error" in ended.report:
             raise TypeError(f"{what} in the REPL: {cell_result(ended, (), self.timeout, self.output_cap).message}")
-
-
-class _Owned:
-    """What must be cleared away when a session ends in whatever way."""
-
-    def __init__(self) -> None:
-        self.driver: Driver | None = None
-        self.cwd: Path | None = None
-        self._home: Path | None = None
-        self._files = 0
-
-    def home(self) -> Path:
-        """The private folder: values on their way, the worker's log, and the working folder where none was given."""
-        if self._home is None:
-            self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
-        return self._home
-
-    def new_path(self) -> Path:
-        self._files += 1
-        return self.home() / f"value{self._files}"
-
-    @staticmethod
-    def release(owned: _Owned, pid: int) -> None:
-        if os.getpid() != pid:
-            return  # a forked copy of the host: the session is not its own
-        if owned.driver is not None:
-            owned.driver.close()
-        if owned._home is not None:
-            shutil.rmtree(owned._home, ignore_errors=True)
-
-
-def _working_folder(cwd: Path | str | None, home: Callable[[], Path]) -> Path:
-    if cwd is None:
-        folder = home() / "work"
-        folder.mkdir(exist_ok=True)
-        return folder
-    folder = Path(cwd).resolve()
-    if not folder.is_dir():
-        raise ReplError(f"the working folder {str(cwd)!r} does not exist; create it, or leave cwd out")
-    return folder
-
-
-def _check_inside(name: str) -> None:
-    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")
-
-
-def _write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
-
-
-def _check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
-    """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
-    bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__")]
-    bad += [n for n in names if n == "final_answer"]
-    if bad:
-        raise ValueError(f"not usable as names in the REPL: {', '.join(map(repr, bad))}")
-    clash = [n for n in names if taken is not None and (n in taken or n in _BUILTINS)]
-    if clash:
-        raise ValueError(f"tool names already in use by a variable or a built-in: {', '.join(map(repr, clash))}")
-
-
-_BUILTINS = frozenset(dir(__import__("builtins")))
-
-
-def _tools_frame(tools: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-    about: dict[str, dict[str, str | None]] = {}
-    for name, tool in tools.items():
-        try:
-            signature = str(inspect.signature(tool))
-        except (TypeError, ValueError):
-            signature = "(*args, **kwargs)"
-        about[name] = {"doc": f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()}
-    return {"t": "tools", "tools": about}
 
 
 def _names_in(ended: Ended, before: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ import ast
 import base64
 import builtins
 import collections
+import contextlib
 import datetime
 import decimal
 import fractions
@@ -238,10 +239,8 @@ class Interrupts:
                 raise KeyboardInterrupt
 
     def wake(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # full: it will wake anyway
             os.write(self.wake_w, b"!")
-        except OSError:
-            pass  # full: it will wake anyway
 
     def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
         if self.cell is None:
@@ -460,7 +459,7 @@ class Output:
         if self.stdin is None or self.stdin.closed:
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
         self.reset()
-        self.old_idents = set(sys._current_frames()) - {self.interrupts.main}
+        self.old_idents = set(sys._current_frames()) - {self.interrupts.main}  # pyright: ignore[reportPrivateUsage]
         self._follow_pools()
 
     def reset(self) -> None:
@@ -469,10 +468,8 @@ class Output:
 
     def close_cell(self) -> None:
         for stream in (sys.stdout, self.stdout):
-            try:
+            with contextlib.suppress(Exception):  # the cell closed it
                 stream.flush()
-            except Exception:
-                pass  # the cell closed it
 
     def _follow_pools(self) -> None:
         """A pool's thread outlives the cell that made it; what is submitted belongs to the cell that submits."""
@@ -714,7 +711,7 @@ class Repl:
         return {"message": one_line(error), "text": self._cut("".join(explain(error, self._is_user)))}
 
     def _is_user(self, file: str) -> bool:
-        return file.startswith(("<cell ", "<setup>", "<expression>")) or file.startswith(self.folder + os.sep)
+        return file.startswith(("<cell ", "<setup>", "<expression>", self.folder + os.sep))
 
     def _cut(self, text: str) -> list[Any]:
         """Head, number of characters dropped, tail: enough for the host to clip, never a giant frame."""
@@ -952,10 +949,8 @@ class Supervisor:
             finally:
                 os._exit(70)
         theirs.close()
-        try:
+        with contextlib.suppress(OSError):  # it did so itself, or is gone
             os.setpgid(pid, pid)
-        except OSError:
-            pass  # it did so itself, or is gone
         self.pid, self.sock = pid, ours
         self.from_child_partial = bytearray()
         self.child = self._outbox(ours.fileno(), select.POLLIN)

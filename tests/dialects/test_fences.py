@@ -193,8 +193,6 @@ PIECES = st.sampled_from(
         "- ",
         "1. ",
         "x = 1",
-    ]
-    + [
         '"""',
         "'''",
         "s = ",
@@ -202,8 +200,8 @@ PIECES = st.sampled_from(
         ")",
         "\\",
         "#",
-        "\0",
-        "\ud800",
+        "\x00",
+        "�",
         "> ",
         "é",
         "%time",
@@ -239,14 +237,15 @@ STATEMENTS = st.sampled_from(
         "# note ```",
         "",
         "   ",
-    ]
-    + [
         "s = '''\n```python\nx\n```\n'''",
         't = """\n```\n"""',
         "print(f'''{x}\n~~~\n''')",
         "class A:\n  b = 1\n\n  c = 2",
+        "z = '`'",
+        "u = '\x0c \u2028 \x85'",
+        "for i in range(3):\n    for j in 'ab':\n        print(i,\nj)",
+        "await g()",
     ]
-    + ["z = '`'", "u = '\x0c \u2028 \x85'", "for i in range(3):\n    for j in 'ab':\n        print(i,\nj)", "await g()"]
 )
 PROSE = st.lists(st.sampled_from(["Some words.", "", "- item", "1. step", "x `y` z", "It's so"]), max_size=3)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl.launch import WORKER, Launch, worker_environment
 
 
 def gone(pid: int, seconds: float = 10.0) -> bool:
@@ -38,7 +40,7 @@ CHILDREN = (
     "import os, subprocess\n"
     "plain = subprocess.Popen(['sleep', '600'])\n"
     "daemon = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-    "away = int(subprocess.run('setsid sleep 600 >/dev/null 2>&1 & echo $!', shell=True, capture_output=True, text=True).stdout)\n"
+    "away = int(subprocess.check_output('setsid sleep 600 >/dev/null 2>&1 & echo $!', shell=True, text=True))\n"
 )
 PIDS = "[os.getpid(), os.getppid(), plain.pid, daemon.pid, away]"
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons are found through Linux calls")
@@ -87,7 +89,8 @@ HOST = """
 BUSY = {
     "python loop": "repl.run('while True: pass')",
     "loop in C": "repl.run('sum(range(10 ** 15))')",
-    "stubborn": "repl.run('import signal\\nsignal.signal(2, signal.SIG_IGN)\\nwhile True:\\n try:\\n  while True: pass\\n except BaseException: pass')",
+    "stubborn": "repl.run('import signal\\nsignal.signal(2, signal.SIG_IGN)\\nwhile True:\\n try:\\n  while True: pass'"
+    "'\\n except BaseException: pass')",
     "idle": "sys.stdin.read()",
     "in a thread": "threading.Thread(target=repl.run, args=('while True: pass',)).start(); sys.stdin.read()",
     "pipe held open": "import os; os.fork() or os.execlp('sleep', 'sleep', '3'); repl.run('while True: pass')",
@@ -118,6 +121,40 @@ def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert all(gone(p) for p in pids)
+
+
+NO_PRCTL = f"import runpy, sys; sys.platform = 'darwin'; runpy.run_path({str(WORKER)!r}, run_name='__main__')"
+
+
+@pytest.mark.parametrize("start", [[str(WORKER)], ["-c", NO_PRCTL]], ids=["parent-death signal", "watchdog thread"])
+def test_no_repl_outlives_a_supervisor_that_is_killed(start: list[str]) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, *start, "{}"], stdin=pipe, stdout=pipe, start_new_session=True
+    ) as supervisor:
+        assert supervisor.stdout is not None
+        assert supervisor.stdin is not None
+        hello = json.loads(supervisor.stdout.readline())
+        cell = {"t": "exec", "g": 1, "id": 1, "code": "while True: pass", "file": "<cell 1>"}
+        supervisor.stdin.write(json.dumps(cell).encode() + b"\n")
+        supervisor.stdin.flush()
+        time.sleep(0.1)
+        assert not gone(hello["pid"], 0.05)
+        supervisor.kill()
+        assert gone(hello["pid"])
+
+
+def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
+    def elsewhere(python: str, options: str) -> Launch:
+        return Launch((python, "-c", NO_PRCTL, options), worker_environment())
+
+    with PythonREPL(launcher=elsewhere, grace=0.3) as repl:
+        assert repl.run("x = 1\nx").output == "1"
+        assert repl.run("while True: pass", timeout=0.2).lost == ()
+        assert repl.run("sum(range(10 ** 15))", timeout=0.2).lost == ("x",)
+        repl.run("import os, subprocess\nchild = subprocess.Popen(['sleep', '600'])")
+        pids = repl.get("[os.getpid(), os.getppid(), child.pid]")
+    assert all(gone(p) for p in pids)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

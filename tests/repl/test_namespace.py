@@ -68,15 +68,14 @@ def test_cells_work_as_in_a_notebook(shared: PythonREPL, name: str) -> None:
 
 
 def test_packages_of_this_interpreter_can_be_imported(shared: PythonREPL) -> None:
-    import pytest as here
-
-    assert shared.get("__import__('pytest').__file__") == here.__file__
+    assert shared.get("__import__('pytest').__file__") == pytest.__file__
 
 
 def test_process_pools_work(shared: PythonREPL) -> None:
     shared.run("from concurrent.futures import ProcessPoolExecutor\ndef double(n): return 2 * n")
-    code = "import multiprocessing as mp\nwith mp.get_context('fork').Pool(2) as pool:\n    print(pool.map(double, [1, 2]))"
-    assert shared.run("import warnings; warnings.simplefilter('ignore')\n" + code).output == "[2, 4]\n"
+    code = "import multiprocessing as mp\nwith mp.get_context('fork').Pool(2) as pool: got = pool.map(double, [1, 2])"
+    assert shared.run(code).error is None
+    assert shared.run("got").output == "[2, 4]"
 
 
 def test_working_folder_and_files() -> None:

@@ -19,7 +19,7 @@ STOPPED = {
     "regex": "import re; re.match('(a*)*b', 'a' * 40)",
     "child": "import subprocess; subprocess.run(['sleep', '60'])",
     "swallowed once": "import time\ntry:\n    time.sleep(60)\nexcept BaseException: pass\nwhile True: pass",
-    "swallowed always": "import time\nwhile True:\n    try:\n        time.sleep(0.001)\n    except BaseException:\n        pass",
+    "swallowed always": "import time\nwhile True:\n    try: time.sleep(0.001)\n    except BaseException: pass",
     "finally": "import time\ntry:\n    time.sleep(60)\nfinally:\n    time.sleep(60)",
     "await": "import asyncio\nawait asyncio.sleep(60)",
     "asyncio.run": "import asyncio\nasyncio.run(asyncio.sleep(60))",
@@ -31,7 +31,8 @@ STOPPED = {
 KILLED = {
     "in C": "sum(range(10 ** 13))",
     "no signals": "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
-    "nested handlers": "def f():\n    while True:\n        try:\n            while True:\n                try:\n                    while True: pass\n                except BaseException: pass\n        except BaseException: pass\nf()",
+    "nested handlers": "def f():\n while True:\n  try:\n   while True:\n    try:\n     while True: pass\n"
+    "    except BaseException: pass\n  except BaseException: pass\nf()",
 }
 
 

@@ -102,7 +102,8 @@ def test_calls_from_threads_overlap_and_are_not_mixed_up(repl: PythonREPL) -> No
         return n
 
     repl.add_tools({"meet": meet})
-    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool:\n    got = list(pool.map(meet, range(40)))\ngot == list(range(40))"
+    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool: "
+    code += "got = list(pool.map(meet, range(40)))\ngot == list(range(40))"
     assert repl.run(code).output == "True"
 
 
@@ -129,7 +130,10 @@ def test_a_late_result_is_credited_to_nobody(repl: PythonREPL) -> None:
         return n
 
     repl.add_tools({"wait": wait, "begun": begun.is_set, "now": lambda: "now"})
-    code = "import threading, time\nt = threading.Thread(target=lambda: print('late', wait(1)), daemon=True)\nt.start()\nwhile not begun(): time.sleep(0.01)"
+    code = (
+        "import threading, time\nt = threading.Thread(target=lambda: print('late', wait(1)), daemon=True)\nt.start()\n"
+    )
+    code += "while not begun(): time.sleep(0.01)"
     assert repl.run(code).error is None
     gate.set()
     result = repl.run("t.join(5); print(t.is_alive(), now())")
@@ -147,7 +151,10 @@ def test_a_leftover_thread_cannot_call_tools(repl: PythonREPL) -> None:
 
 def test_a_forked_child_cannot_call_tools(repl: PythonREPL) -> None:
     repl.add_tools({"now": lambda: "now"})
-    code = "import os\npid = os.fork()\nif pid == 0:\n    try: now()\n    except RuntimeError as e: print(e, flush=True)\n    os._exit(0)\nos.waitpid(pid, 0);"
+    code = (
+        "import os\npid = os.fork()\nif pid == 0:\n    try: now()\n    except RuntimeError as e: print(e, flush=True)\n"
+    )
+    code += "    os._exit(0)\nos.waitpid(pid, 0);"
     assert "forked child" in repl.run(code).output
     assert repl.run("now()").output == "'now'"
 

@@ -1,0 +1,35 @@
+"""Names that a session gives to its REPL: variables and tools."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import keyword
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
+    """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
+    bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__") or n == _ANSWER]
+    if bad:
+        raise ValueError(f"not usable as names in the REPL: {', '.join(map(repr, bad))}")
+    clash = [n for n in names if taken is not None and (n in taken or n in _BUILTINS)]
+    if clash:
+        raise ValueError(f"tool names already in use by a variable or a built-in: {', '.join(map(repr, clash))}")
+
+
+_ANSWER = "final_answer"
+_BUILTINS = frozenset(dir(builtins))
+
+
+def tools_frame(tools: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+    """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
+    about: dict[str, dict[str, str | None]] = {}
+    for name, tool in tools.items():
+        try:
+            signature = str(inspect.signature(tool))
+        except (TypeError, ValueError):
+            signature = "(*args, **kwargs)"
+        about[name] = {"doc": f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()}
+    return {"t": "tools", "tools": about}

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rlm_loop.dialects.react_text import Step, read_step
+
+F = "```"
+NAMES = ("search", "python", "finish")
+JSON = '{"q": "a"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Thought: t\nAction: search\nAction Input: {JSON}",
+        f"thought: t\naction: search\naction input: {JSON}",
+        f"THOUGHT: t\nACTION: search\nINPUT: {JSON}",
+        f"Thought: t\r\nAction: search\r\nAction Input: {JSON}\r\n",
+        f"Thought 1: t\nAction 1: search\nAction Input 1: {JSON}",
+        f"**Thought:** t\n**Action:** search\n**Action Input:** {JSON}",
+        f"**Thought**: t\n**Action**: search\n**Action Input**: {JSON}",
+        f"### Thought: t\n### Action: search\n### Action Input: {JSON}",
+        f"- Thought: t\n- Action: search\n- Action_Input: {JSON}",
+        f"t\nAction: search\nInput: {JSON}",
+        f"Thought: t\nAction:\nsearch\nAction Input:\n{JSON}",
+        f"Thought: t\nAction: `search`\nAction Input: {JSON}",
+        f'Thought: t\nAction: "search".\nAction Input: {JSON}',
+        f"Thought: t\nAction: Search\nAction Input: {JSON}",
+        f"Thought: t\nAction: search\nAction Input:\n{F}json\n{JSON}\n{F}",
+        f"Thought: t\nAction: search\n{JSON}",
+        f"Thought: t\nAction: search, Action Input: {JSON}",
+        f"Thought: t\nAction: search {JSON}",
+        f"Thought: t\nAction: search({JSON})",
+        f"Thought: t\nAction: search[{JSON}]",
+        "Thought: t\nAction: search(q='a')",
+        'Thought: t\nAction: search({\n  "q": "a"\n})',
+        f'Thought: t\nAction: {{"tool": "search", "args": {JSON}}}',
+        f'Thought: t\nAction: {{"name": "search",\n "arguments": {JSON}\n}}',
+        f'Thought: t\nAction:\n{F}json\n{{"action": "search", "action_input": {JSON}}}\n{F}',
+        "Thought: t\nAction: {'tool': 'search', 'args': {'q': 'a'}}",
+        'Thought: t\nAction: search\nAction Input: {"q": "a",}',
+        'Thought: t\nAction: search\nAction Input: {{"q": "a"}}',
+        "Thought: t\nAction: search\nAction Input: {'q': 'a'}",
+        f"<think>Action: python</think>Thought: t\nAction: search\nAction Input: {JSON}",
+        # what comes after the first action
+        f"Thought: t\nAction: search\nAction Input: {JSON}\nObservation: b\nThought: u\nAction: finish[b]",
+        f"Thought: t\nAction: search\nAction Input: {JSON}\nThought: u\nAction: python\nAction Input: 1",
+        f"Thought: t\nAction: search\nAction Input: {JSON}\nFinal Answer: b",
+        f"Thought: t\nAction: None\nAction: search\nAction Input: {JSON}",
+    ],
+)
+def test_a_tool_with_arguments(text: str) -> None:
+    step = read_step(text, NAMES)
+    assert (step.thought, step.action, json.loads(step.input), step.finish) == ("t", "search", {"q": "a"}, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "expected"),
+    [
+        ("Action: search[the cat]", "search", "the cat"),
+        ("Action: search[a[0] b]", "search", "a[0] b"),
+        ('Action: search("a b")', "search", "a b"),
+        ("Action: search(a b)", "search", "a b"),
+        ("Action: search()", "search", ""),
+        ("Action: search", "search", ""),
+        ("Action: search()\nAction Input: x", "search", "x"),
+        ("Action: search\nAction Input: the cat", "search", "the cat"),
+        ('Action: search\nAction Input: "the cat"', "search", "the cat"),
+        ("Action: search\nAction Input: `the cat`", "search", "the cat"),
+        ("Action: search\nAction Input:", "search", ""),
+        ("Action: search\nAction Input:\nThought: u", "search", ""),
+        ('Action: {"action": "search", "action_input": "the cat"}', "search", "the cat"),
+        ('Action: {"name": "search"}\nAction Input: the cat', "search", "the cat"),
+        ("Action: fly\nAction Input: x", "fly", "x"),
+        ("Action: fly[x]", "fly", "x"),
+        # code as the input
+        (f"Action: python\nAction Input:\n{F}python\nif x:\n    y\n{F}", "python", "if x:\n    y"),
+        (f"Action: python\nAction Input: {F}py\nx = 1\n{F}\nThought: u", "python", "x = 1"),
+        (f"Action: python\nAction Input:\n{F}\nAction: str = 1\n{F}", "python", "Action: str = 1"),
+        (f"Action: python\nAction Input:\n{F}python\ns = '''\n{F}\n'''\n{F}", "python", f"s = '''\n{F}\n'''"),
+        (f"Action: python\nAction Input:\n{F}python\nx = 1", "python", "x = 1"),
+        ("Action: python\nAction Input:\n  if x:\n      y\n\nThought: u", "python", "if x:\n    y"),
+        ("Action: python\nAction Input: x = {\n  'a': 1}\nprint(x)", "python", "x = {\n  'a': 1}\nprint(x)"),
+        ("Action: python\nAction Input: {x for x in y}", "python", "{x for x in y}"),
+        ('Action: python\nAction Input: {"code": "a\\nAction: b"}', "python", '{"code": "a\\nAction: b"}'),
+        ('Action: python\nAction Input: {"a": 1,\nAction: 2', "python", '{"a": 1,'),
+        ("I look. Action: search\nAction Input: x", "search", "x"),
+    ],
+)
+def test_inputs(text: str, action: str, expected: str) -> None:
+    step = read_step(text, NAMES)
+    assert (step.action, step.input, step.finish) == (action, expected, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [
+        ("Thought: t\nAction: finish[42]", "42"),
+        ("Thought: t\nAction: Finish[a [b] c]", "a [b] c"),
+        ("Thought: t\nAction: finish(42)", "42"),
+        ('Thought: t\nAction: finish("42")', "42"),
+        ("Thought: t\nAction: finish[two\nlines]", "two\nlines"),
+        ("Thought: t\nAction: finish[42", "42"),
+        ('Thought: t\nAction: finish\nAction Input: {"answer": 42}', '{"answer": 42}'),
+        ('Thought: t\nAction: finish({"answer": 42})', '{"answer": 42}'),
+        ("Thought: t\nAction: final_answer(answer=42)", '{"answer": 42}'),
+        ("Thought: t\nAction: finish\nAction Input: 42", "42"),
+        ("Thought: t\nAction: finish\n42", "42"),
+        ("Thought: t\nAction: finish: 42", "42"),
+        ("Thought: t\nAction: Final Answer\nAction Input: 42", "42"),
+        ('Thought: t\nAction: {"tool": "finish", "args": {"answer": 42}}', '{"answer": 42}'),
+        ('Thought: t\nAction: {"action": "Final Answer", "action_input": "42"}', "42"),
+        ("Thought: t\nFinal Answer: 42", "42"),
+        ("Thought: t\nfinal answer: 42", "42"),
+        ("Thought: t\n**Final Answer:** 42", "42"),
+        ("Thought: t\n**Final Answer: 42**", "42"),
+        ("Thought: t\nFinal Answer: **42**", "**42**"),
+        ("Thought: t\nFinal Answer:\n42\n43\n", "42\n43"),
+        ("Thought: t\nFinal Answer: 42\nAction: search", "42"),
+        ("Thought: t\nFinal Answer: 42\nObservation: good", "42"),
+        ("Thought: t\nAction: None\nFinal Answer: 42", "42"),
+        ("Thought: t\nAction: finish\nFinal Answer: 42", "42"),
+        ("Thought: t Final Answer: 42", "42"),
+    ],
+)
+def test_finishing(text: str, finish: str) -> None:
+    step = read_step(text, NAMES)
+    assert (step.thought, step.action, step.input, step.finish) == ("t", None, "", finish)
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("", ()),
+        ("just words", ()),
+        ("Thought: t", ()),
+        ("Action: Use the search tool", ("unreadable action: 'Use the search tool'",)),
+        ("Action:", ("empty action",)),
+        ("Action:\nAction Input: x", ("empty action",)),
+        ('Action: {"tool": "search", "args": {"q', ("unfinished JSON action",)),
+        ('Action: {"q": "a"}', ("the action object names no tool",)),
+        ('Action: {"tool": "search", "args": {}, "input": 1}', ("the action object has two inputs",)),
+        ("Final Answer:", ("empty answer",)),
+        ("Action: finish", ("empty answer",)),
+        ("Action: none", ("no action named",)),
+        ("Observation: 3\nAction: search", ("text from an invented observation on dropped",)),
+    ],
+)
+def test_nothing_to_do_and_why(text: str, notes: tuple[str, ...]) -> None:
+    step = read_step(text, NAMES)
+    assert (step.action, step.finish, step.input, step.notes) == (None, None, "", notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Thought: t\nAction: search\nObservation: 3\nThought: u", "Thought: t\nAction: search"),
+        ("Thought: t\r\nAction: search\r\nObservation: 3", "Thought: t\r\nAction: search"),
+        ("Action: search\n**Observation:** 3", "Action: search"),
+        ("Action: search\n\nObservation 1: 3", "Action: search\n"),
+        ("Action: search\nobservation: 3", "Action: search"),
+        ("Observation: 3\nThought: t", ""),
+        ("\n Observation: 3", ""),
+        ("Thought: my Observation: is that\nAction: search\n", "Thought: my Observation: is that\nAction: search\n"),
+    ],
+)
+def test_own_words_end_where_a_stop_string_would_have_ended_them(text: str, own: str) -> None:
+    assert read_step(text, NAMES).own == own
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("Action: search[a]\nAction: search[b]", "1 more action ignored"),
+        ("Action: search[a]\nAction: search[b]\nFinal Answer: c", "2 more actions ignored"),
+        ("Action: search\nAction Input: a\nObservation: b", "text from an invented observation on dropped"),
+        (f"Action: python\nAction Input:\n{F}python\nx\n{F}", "code fence removed"),
+        (f"Action: python\nAction Input:\n{F}python\nx", "unclosed fence"),
+        ("Action: search\nAction Input: {'q': 1}", "Python literal"),
+        ('Action: search\nAction Input: {"q": "print("a")"}', "unreadable JSON"),
+        ('Action: search\nAction Input: "a"', "quotes removed"),
+        ("Action: SEARCH[a]", "tool named in another letter case"),
+        ("Action: search[a]\nAction Input: b", "second input ignored"),
+        ("Action: search[a", "unclosed bracket"),
+        ("Action: search(q=1)", "python call"),
+        ("Action: search\n{}", "input without a label"),
+        ("Action: search\nand then some", "text after the action ignored"),
+        ("So. Final Answer: 4", "label inside of a line"),
+    ],
+)
+def test_what_was_noticed(text: str, note: str) -> None:
+    assert note in read_step(text, NAMES).notes
+
+
+LINES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=20)
+ARGUMENTS = st.dictionaries(
+    st.text(max_size=5), st.none() | st.booleans() | st.integers() | st.text(max_size=9), max_size=4
+)
+
+
+@given(st.sampled_from(["look", "I see: {", "a\nb"]), ARGUMENTS, st.sampled_from([None, 2]), LINES)
+def test_the_template_round_trips(thought: str, arguments: dict[str, Any], indent: int | None, observed: str) -> None:
+    text = (
+        f"Thought: {thought}\nAction: search\nAction Input: {json.dumps(arguments, indent=indent, ensure_ascii=False)}"
+    )
+    plain = json.dumps(arguments, indent=indent, ensure_ascii=False)
+    assert read_step(text, NAMES) == Step(thought, "search", plain, None, text, ())
+    assert read_step(f"{text}\nObservation: {observed}", NAMES).own == text
+
+
+PIECES = st.sampled_from(
+    [
+        "Thought:",
+        "Action:",
+        "Action Input:",
+        "Input:",
+        "Observation:",
+        "Final Answer:",
+        "finish",
+        "search",
+        "none",
+        "[",
+        "]",
+        "(",
+        ")",
+        "{",
+        "}",
+        '"',
+        "'",
+        "\n",
+        "\n",
+        " ",
+        "**",
+        "```",
+        "```python\n",
+        "x = 1",
+        JSON,
+        "#",
+        "- ",
+        "\x00",
+        "�",
+        "1",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=25).map("".join)))
+@example("Action: search(" + "(" * 1000)
+@example("Action: {'tool': 'search', 'args': {1, 2}}")
+@example("Action: {'tool': 'search', 'args': [b'x']}")
+def test_reading_is_total(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step = read_step(text, NAMES)
+    assert text.startswith(step.own)
+    assert step.action is None or step.finish is None
+    assert step.action != ""
+    assert step.finish != ""
+    again = read_step(step.own, NAMES)
+    assert (again.action, again.input, again.finish, again.own) == (step.action, step.input, step.finish, step.own)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "Action: none\n",
+        "Action: search\n",
+        "Thought: a\n",
+        "Observation",
+        " ",
+        "\n",
+        "Final Answer:\n",
+        "Action: search(",
+        "Action: {",
+        "** ",
+        " Action:",
+        '{"a":',
+        "Action: finish[",
+        "```\n",
+        "# ",
+    ],
+)
+@pytest.mark.parametrize("head", ["", "Action: search\nAction Input: ", "Action: "])
+def test_a_long_step_does_not_hang(head: str, unit: str) -> None:
+    text = head + unit * (300_000 // len(unit))
+    start = time.perf_counter()
+    read_step(text, NAMES)
+    assert time.perf_counter() - start < 20

@@ -1,0 +1,82 @@
+"""The worker is its own program, and the host believes nothing that a cell may have forged."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.launch import WORKER
+
+FIND = """
+import os
+link = [int(f) for f in os.listdir('/proc/self/fd') if 'socket' in os.path.realpath(f'/proc/self/fd/{f}')]
+"""
+
+
+def test_the_worker_is_one_module_of_the_standard_library() -> None:
+    for node in ast.walk(ast.parse(WORKER.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "."]
+        else:
+            continue
+        assert {n.partition(".")[0] for n in names} <= set(sys.stdlib_module_names), names
+
+
+FORGED = [
+    '{"t":"done","g":1,"id":%d,"answer":{"value":"forged"}}',
+    '{"t":"done"}',
+    '{"t":"done","g":1,"id":1e999}',
+    '{"t":"call","g":1,"id":1,"cell":%d,"name":"missing","args":[],"kwargs":{}}',
+    '{"t":"call","g":1,"id":1,"cell":%d,"name":"tool","args":{"~":"set","v":[[]]},"kwargs":7}',
+    '{"t":"call","g":1,"id":[],"cell":%d,"name":[],"args":0}',
+    '{"t":"out","head":5,"dropped":"x"}',
+    '{"t":"out","head":"\\u2028","dropped":-1,"tail":""}',
+    '{"t":"hello","g":1,"pid":-1}',
+    '{"t":["died"]}',
+    "not JSON",
+    "[" * 100_000,
+    "!kill",
+    "\\u0000\\u00ff",
+]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's descriptor through /proc")
+@pytest.mark.parametrize("frame", range(len(FORGED)))
+def test_forged_frames_do_no_harm(forging: PythonREPL, frame: int) -> None:
+    text = FORGED[frame]
+    forging.add_tools({"tool": lambda *a: len(a)})
+    forging.run("1")
+    result = forging.run(
+        f"{FIND}text = {text!r}\nos.write(link[0], b'\\n' + text.encode('utf-8', 'replace') + b'\\n');"
+    )
+    assert result.error in (None, "died")
+    assert result.answer is None
+    assert forging.run("print(tool(1, 2))").output == "2\n"
+
+
+@pytest.fixture(scope="module")
+def forging() -> object:
+    with PythonREPL(timeout=10, grace=0.5) as repl:
+        yield repl
+
+
+def test_an_answer_that_cannot_be_read_is_shown_as_it_came() -> None:
+    from rlm_loop.repl.results import given
+
+    for value in ({"~": "set", "v": [[]]}, {"~": "nope", "v": 1}, {"~": "datetime", "v": "never"}, {"~": 5}):
+        assert given({"value": value}).form == "repr"
+
+
+def test_nothing_that_a_worker_sends_is_unpickled() -> None:
+    folder = WORKER.parent
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("load", "loads", "Unpickler"):
+                assert isinstance(node.value, ast.Name)
+                assert node.value.id == "json" or path == WORKER
