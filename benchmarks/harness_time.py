@@ -3,8 +3,9 @@
     python benchmarks/harness_time.py [--turns 20] [--times 7] [--json FILE]
 
 A scripted model answers at once, so everything that is measured is ours: prompt, budget, ledger, trace, reading
-the reply, the action, and its way back.  The action is a trivial cell (`ToolLoopAgent`), a trivial cell through a
-tool call (`LeanAgent`, `ReActAgent`).  Starting the REPL is not in a turn and is reported on its own.  Each figure is the median of the runs.
+the reply, the action, and its way back.  The action is a trivial cell: as a code block (`ToolLoopAgent`) or through
+a tool call (`LeanAgent`, `ReActAgent`).  Starting the REPL is not in a turn and is reported on its own.  Each figure
+is the median of the runs.  Measure on a quiet machine: a busy neighbour doubles these figures.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def _turn_html(turn: Turn) -> str:
     for action, observation in zip(turn.actions, turn.observations, strict=True):
         for label, text in _shown(action, observation):
             body.append(f'<div style="opacity:.65;font-size:.85em">{escape(label)}</div>')
-            body.append(f'<pre style="{_PRE}"><code>{escape(clipped(text))}</code></pre>')
+            body.append(f'<pre style="{_PRE}"><code>{escape(clipped(text.rstrip()))}</code></pre>')
     return (
         f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(head)}{mark}</summary>'
         f'<div style="margin-left:1.2em">{"".join(body)}</div></details>'

@@ -165,7 +165,9 @@ def test_a_trace_is_written_and_shown(line: Line, tmp_path: Path) -> None:
 
 def test_what_a_model_writes_cannot_steer_the_terminal(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    _, _, err = line("run", "Q?", "--agent", "direct", "--trace", str(file), replies=("\x1b[2Jhello [bold]x[/bold]\x07",))
+    _, _, err = line(
+        "run", "Q?", "--agent", "direct", "--trace", str(file), replies=("\x1b[2Jhello [bold]x[/bold]\x07",)
+    )
     shown = line("trace", "show", str(file))[1]
     for text in (err, shown):
         assert "\x1b[2J" not in text
@@ -226,7 +228,9 @@ def test_misuse_is_one_line_and_exit_code_2(line: Line, argv: tuple[str, ...], s
     assert says in one_line(err)
 
 
-@pytest.mark.parametrize("name", ["local:no-such-model", "nonsense", "local:/does/not/exist.gguf", "openai-compatible:x"])
+@pytest.mark.parametrize(
+    "name", ["local:no-such-model", "nonsense", "local:/does/not/exist.gguf", "openai-compatible:x"]
+)
 def test_a_wrong_model_name_is_one_line(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(["run", "Q?", "--model", name]) == 2
     assert "error: " in one_line(capsys.readouterr().err.splitlines()[-1])
@@ -293,9 +297,7 @@ def test_help_and_version(line: Line) -> None:
     assert line("run", "--help")[0] == 0
 
 
-def test_models_list_names_licences_and_state(
-    line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     code, out, _ = line("models", "list")
     assert code == 0
@@ -307,9 +309,7 @@ def test_models_list_names_licences_and_state(
 
 
 def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rlm_loop.cli", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "rlm_loop.cli", "--help"], capture_output=True, check=False)
     assert done.returncode == 0
     assert b"Usage" in done.stdout
     shell = f"{sys.executable} -m rlm_loop.cli run --help | true"

@@ -9,7 +9,7 @@ import pytest
 from rlm_loop.cli import main
 from rlm_loop.study import export, load_study
 
-EXPERIMENT = '''
+EXPERIMENT = """
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.models import ScriptedModel
 from rlm_loop.tasks.base import Score
@@ -32,7 +32,7 @@ def study(half="held", model=None):
 
 
 ARMS = ["right", "wrong"]
-'''
+"""
 
 
 @pytest.fixture
@@ -99,9 +99,7 @@ def test_a_report_has_tables_and_a_figure(experiment: Path, capsys: pytest.Captu
         (["study", "run", "nothing"], "small"),
     ],
 )
-def test_faults_are_one_line(
-    experiment: Path, capsys: pytest.CaptureFixture[str], argv: list[str], says: str
-) -> None:
+def test_faults_are_one_line(experiment: Path, capsys: pytest.CaptureFixture[str], argv: list[str], says: str) -> None:
     Path("file").write_text("")
     assert main(argv) == 2
     err = capsys.readouterr().err.strip()

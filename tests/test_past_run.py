@@ -13,7 +13,10 @@ from rlm_loop.trace import read
 
 RUNS = [
     (DirectAgent, ["Paris"]),
-    (ToolLoopAgent, ["Look.\n```python\nprint(len(context))\n```", "```python\n1/0\n```", "```python\nfinal_answer = 7\n```"]),
+    (
+        ToolLoopAgent,
+        ["Look.\n```python\nprint(len(context))\n```", "```python\n1/0\n```", "```python\nfinal_answer = 7\n```"],
+    ),
     (ToolLoopAgent, ["", "", ""]),
     (LeanAgent, ['{"name": "nothing", "arguments": {}}', '{"name": "final_answer", "arguments": {"answer": 5}}']),
 ]

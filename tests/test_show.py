@@ -1,4 +1,4 @@
-"""How a run looks: everything that was written is shown once, escaped, and clipped with the count of what is left out."""
+"""How a run looks: what was written is shown once, escaped, and clipped with the count of what is left out."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def outcome(*turns: Turn, answer: object = 42, stop: Stop = Stop.ANSWERED) -> Ou
 
 CELL = turn(
     "I count.\n```python\nprint(6 * 7)\nfinal_answer = 42\n```",
-    (RunCode("print(6 * 7)\nfinal_answer = 42\n"), Observation("42\n", cause="repl_output", answer=Given(42, "object"))),
+    (
+        RunCode("print(6 * 7)\nfinal_answer = 42\n"),
+        Observation("42\n", cause="repl_output", answer=Given(42, "object")),
+    ),
 )
 
 
@@ -84,7 +87,10 @@ def test_a_turn_as_text_shows_each_part_once() -> None:
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [
-        ((CallTool("add", '{"a": 1, "text": "x\\ny"}'), Observation("2")), ["[call add]", "    a=1", "    text=", "    x"]),
+        (
+            (CallTool("add", '{"a": 1, "text": "x\\ny"}'), Observation("2")),
+            ["[call add]", "    a=1", "    text=", "    x"],
+        ),
         ((CallTool("add", "not json"), Observation("2")), ["    not json", "[result]", "    2"]),
         ((Answer("Paris"), Observation(answer=Given("Paris"))), ["[answer]", "    Paris"]),
         (
@@ -122,7 +128,16 @@ def test_code_is_taken_out_of_the_prose(text: str, code: str, left: str) -> None
 def test_an_outcome_as_html() -> None:
     page = outcome(CELL, turn("done", (Answer("done"), Observation(answer=Given("done"))), index=2))._repr_html_()
     text = read(page)
-    for part in ("answered", "why <it> ended", "How <many>?", "42", "turn 1: code", "turn 2: answer", "1,200", "run.jsonl"):
+    for part in (
+        "answered",
+        "why <it> ended",
+        "How <many>?",
+        "42",
+        "turn 1: code",
+        "turn 2: answer",
+        "1,200",
+        "run.jsonl",
+    ):
         assert part in text
     assert "input tokens by cause" in text
     assert "template" in text

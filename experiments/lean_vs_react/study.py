@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.injectors import Nudge
+from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
 from rlm_loop.tasks import Half, get_suite
 
 SUITES = ("computation", "tables", "function-repair")
 
 
-def arms(model: str, seed: int, steps: int = 6, max_tokens: int = 400) -> dict[str, Agent]:
+def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
     """The arms.  Model, budget, tools and how these are listed are the same in all; each differs from its neighbour
     in one thing."""
     same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
@@ -35,9 +37,15 @@ def suites(half: Half = "held", tasks: int = 12) -> list[Suite]:
 
 
 def study(
-    model: str = "local", half: Half = "held", tasks: int = 12, seed: int = 0, steps: int = 6, max_tokens: int = 400
+    model: Any = "local", half: Half = "held", tasks: int = 12, seed: int = 0, steps: int = 5, max_tokens: int = 300, slots: int = 1
 ) -> Study:
-    """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not."""
+    """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not.
+
+    With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
+    change a text, so for texts that come out the same in every run leave it at 1.
+    """
+    if slots > 1:
+        model = LocalModel(model, slots=slots, context_size=6144, seed=seed)
     return Study(
         name=f"lean_vs_react-{half}",
         arms=lambda model, seed: arms(model, seed, steps, max_tokens),

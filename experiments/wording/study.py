@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.registry import get_suite
@@ -31,10 +33,15 @@ def spread(suite: Suite, count: int) -> Suite:
     return Suite(suite.name, tuple(suite.tasks[int((i + 0.5) * step)] for i in range(count)))
 
 
-def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: str = "") -> Study:
-    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half; `only` names arms (c1,c5)."""
+def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: str = "", slots: int = 1, first: int = 0, steps: int = 6,
+          max_tokens: int = 300) -> Study:
+    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half; `first` takes the first so many instead;
+    `only` names arms (c1,c5).
+
+    With `slots` the model answers that many episodes side by side (and batching may change a text).
+    """
     texts = _texts()
-    common: dict[str, Any] = {"budget": Budget(steps=6), "max_tokens": 300, "cell_timeout": 20.0}
+    common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens, "cell_timeout": 20.0}
     arms: dict[str, Any] = {}
     if kind in ("code", "all"):
         arms |= {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
@@ -51,5 +58,11 @@ def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: st
     if only:
         wanted = only.split(",")
         arms = {n: a for n, a in arms.items() if n in wanted or n.split("-")[0] in wanted}
-    suites = [spread(get_suite(f"{n}/development"), per_suite) for n in ("computation", "tables", "function-repair")]
+    suites = [
+        spread(get_suite(f"{n}/development"), per_suite) if not first
+        else replace(s := get_suite(f"{n}/development"), tasks=s.tasks[:first])
+        for n in ("computation", "tables", "function-repair")
+    ]
+    if slots > 1:
+        model = LocalModel(model, slots=slots)
     return Study(f"wording-{kind}", arms, suites, model=model)

@@ -36,6 +36,10 @@ CODE = {
         "you get its stdout. Compute and print, do not guess. When you know the answer, set the variable final_answer in "
         "a code block."
     ),
+    "c8-next-message": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        "output. Print the result and check it. When it is right, set the variable final_answer in a code block."
+    ),
 }
 
 CALLS = {
@@ -46,6 +50,10 @@ CALLS = {
     "t2-print": (
         'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
         "the result; do not guess. When the printed result answers the task, call final_answer with it."
+    ),
+    "t4-next-message": (
+        'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. The next message is its result. '
+        "Compute with python and print the result. When it answers the task, call final_answer with it."
     ),
     "t3-first-then": (
         'Each reply is one tool call, a JSON object {"name": ..., "arguments": {...}} and nothing else. First call '

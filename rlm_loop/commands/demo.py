@@ -90,7 +90,9 @@ def show_recorded(folder: Path) -> int:
             f"the recorded run does not agree with its traces ({wrong[0]}); restore {where} from the repository"
         )
     console = notes()
-    console.print(f"RECORDED RUN: {len(found)} episodes in {where}, each agrees with its trace", markup=False)
+    console.print(
+        f"RECORDED RUN: {len(found)} episodes in {where}, each agrees with its trace", markup=False, soft_wrap=True
+    )
     _one_episode(found)
     from rlm_loop.report import arm_table
 

@@ -27,7 +27,7 @@ def list_() -> None:
         known = listed.known
         table.add_row(known.name, megabytes(known.size), listed.state, known.licence, known.note)
     results().print(table)
-    notes().print(f"kept in {weights.cache_folder()}", markup=False)
+    notes().print(f"kept in {weights.cache_folder()}", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -56,7 +56,8 @@ def fetch(name: str, *, verify: bool = False) -> None:
     known = find(name)
     console = notes()
     if known is not None:
-        console.print(f"{known.name}: {known.note}; {megabytes(known.size)}, licence {known.licence}", markup=False)
+        about = f"{known.name}: {known.note}; {megabytes(known.size)}, licence {known.licence}"
+        console.print(about, markup=False, soft_wrap=True)
     with progress_bar(name) as tell:
         file = weights.pull(name, progress=tell, verify=verify)
     console.print(f"{name} is ready: {file}", markup=False, soft_wrap=True)

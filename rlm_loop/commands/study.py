@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,16 +33,36 @@ def run(
     half: Annotated[str | None, typer.Option("--half", help="development or held; passed to the experiment.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Cells at a time.")] = 1,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
+    ] = None,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     if half not in (None, "development", "held"):
         raise Misuse(f"there is no half {half!r}; there are development and held")
-    options: dict[str, Any] = {"half": half} if half is not None else {}
+    options = _chosen(chosen or [])
+    if half is not None:
+        options["half"] = half
     if model is not None:
         setup_of(context).models(model)  # a wrong name is said now, before anything is made
         options["model"] = model
     study = load(experiment, **options)
-    return run_study(study, out or f"runs/{study.name}", limit=limit, seconds=seconds)
+    return run_study(study, out or f"runs/{study.name}", limit=limit, seconds=seconds, jobs=jobs)
+
+
+def _chosen(pairs: list[str]) -> dict[str, Any]:
+    """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Misuse(f"--set takes NAME=VALUE, not {pair!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
 
 
 @app.command()
@@ -97,12 +118,14 @@ def load(experiment: str, **options: Any) -> Study:
     return load_study_file(where, **options)
 
 
-def run_study(study: Study, folder: str, *, limit: int | None = None, seconds: float | None = None) -> int:
+def run_study(
+    study: Study, folder: str, *, limit: int | None = None, seconds: float | None = None, jobs: int = 1
+) -> int:
     """Run what is left of a study with progress on standard error, then show its table."""
     from rlm_loop.study import StudyInterrupted
 
     try:
-        found = study.run(folder, progress=True, limit=limit, seconds=seconds)
+        found = study.run(folder, progress=True, limit=limit, seconds=seconds, jobs=jobs)
     except StudyInterrupted as stopped:
         typer.echo(stopped.message, err=True)
         return INTERRUPTED

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed
+from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
-from rlm_loop.dialects.tool_text import read_calls
+from rlm_loop.dialects.tool_text import BARE_STRING, TextCall, read_calls
 from rlm_loop.dialects.wording import CALLS_RULE, ToolList
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
@@ -74,13 +75,24 @@ class FunctionCalls:
     def _text(self, reply: Reply, tools: Mapping[str, Tool]) -> Sequence[Action]:
         calls, notes = read_calls(reply.text, tools.keys())
         if calls:
-            return [CallTool(c.name, c.arguments, lenient=True, notes=c.notes) for c in calls]
+            return [_lenient(c, tools) for c in calls]
         problem = next((n for n in notes if n.startswith(("unfinished", "unreadable", "arguments"))), None)
         if problem is not None:
             return [Malformed(f"The tool call could not be read: {problem}.", notes=notes)]
         if looks_like_refusal(reply.text):
             return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]
+
+
+def _lenient(call: TextCall, tools: Mapping[str, Tool]) -> Action:
+    """A call out of text, marked as such; a bare string is the one string parameter of a tool that has just that."""
+    if BARE_STRING not in call.notes:
+        return CallTool(call.name, call.arguments, lenient=True, notes=call.notes)
+    arguments = wrapped(tools.get(call.name), json.loads(call.arguments))
+    if arguments is None:
+        reason = f"The tool call could not be read: arguments of {call.name} must be a JSON object."
+        return Malformed(reason, notes=call.notes)
+    return CallTool(call.name, arguments, lenient=True, notes=call.notes)
 
 
 def _call_ids(reply: Reply) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed
+from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
@@ -56,11 +57,9 @@ class ReActText:
 
 def _arguments(tool: Tool | None, text: str) -> str:
     """Bare text for a tool with one string parameter is that parameter, as ReAct's own examples have it."""
-    properties = {} if tool is None else tool.parameters.get("properties", {})
-    if len(properties) != 1 or text.lstrip().startswith("{"):
+    if not text or text.lstrip().startswith("{"):
         return text
-    ((name, kind),) = properties.items()
-    return json.dumps({name: text}) if kind.get("type") == "string" and text else text
+    return wrapped(tool, text) or text
 
 
 def _finish(text: str, notes: tuple[str, ...]) -> Answer:

@@ -18,6 +18,8 @@ from rlm_loop.dialects.python_source import read_call
 
 NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "tool_input", "toolInput", "params")
+#: The note of a call whose arguments are a text; `arguments` is then the JSON text of a string.
+BARE_STRING = "arguments are a bare string"
 _WRAPPER_KEYS = ("function", "function_call", "tool_call", "action")
 
 _START = re.compile(r"""\[(?=\s*+\{)|\{(?=\s*+(?:\{\s*+)?["'])""")
@@ -36,7 +38,11 @@ _CALL = re.compile(r"\s*\w+\(.*\)\s*", re.DOTALL)
 
 @dataclass(frozen=True)
 class TextCall:
-    """A call read out of text: `arguments` is the JSON text of an object, `start` and `end` its place in the text."""
+    """A call read out of text: `arguments` is the JSON text of an object, `start` and `end` its place in the text.
+
+    With the note `BARE_STRING` the arguments are the JSON text of a string: whether that can stand for an object
+    depends on the tool.
+    """
 
     name: str
     arguments: str
@@ -158,7 +164,11 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
         return f"the schema of {name} is not a call"
     notes: tuple[str, ...] = () if name in names else ("unknown tool",)
     if isinstance(arguments, str) and arguments.strip():
-        arguments = _parsed(arguments)
+        parsed = _parsed(arguments)
+        if not isinstance(parsed, dict) and name in names:
+            # Text where an object should be: what it means depends on the tool's parameters, so the caller decides.
+            return name, json.dumps(arguments), (*notes, BARE_STRING)
+        arguments = parsed
         notes = (*notes, "arguments in a string")
     elif arguments is None or isinstance(arguments, str):
         arguments = {}

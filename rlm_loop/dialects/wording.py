@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from rlm_loop.tools import Tool
 
 CODE_RULE = (
-    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. "
-    "Compute, do not guess. When you know the answer, set the variable final_answer in a code block."
+    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+    "output. Print the result and check it. When it is right, set the variable final_answer in a code block."
 )
 CALLS_RULE = (
-    'Solve the task with tool calls, one JSON object {"name": ..., "arguments": {...}} per reply. '
-    "Compute, do not guess. When you know the answer call final_answer."
+    'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
+    "the result; do not guess. When the printed result answers the task, call final_answer with it."
 )
 REACT_INITIATOR = (
     "You are an agent that reaches a goal by reasoning and acting in turns. In every turn first think about the state "

@@ -20,7 +20,8 @@ from rlm_loop.repl.text import Piece, printed
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
 _REPEAT = 0.15  # seconds between interrupts of a cell that goes on
-_AFTER_KILL = 0.4  # seconds for the supervisor to report a kill, before it is killed too
+_AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is told to quit
+_QUIT = 0.2  # seconds for it to do so, before it is killed too
 
 Stopped = Literal["", "timeout", "budget", "interrupted"]
 
@@ -177,7 +178,7 @@ class Driver:
         worker, self.worker, self.fresh = self.worker, None, True
         self._backlog.clear()
         if worker is not None:
-            worker.close(patience=0.0)
+            worker.close(patience=_QUIT)
 
     def close(self) -> None:
         worker, self.worker = self.worker, None

@@ -230,7 +230,7 @@ class PythonREPL:
         if owned.driver is None or owned.cwd is None:
             owned.cwd = working_folder(self._cwd, owned.home)
             write_files(self._files, owned.cwd)
-            options = {"cap": self.output_cap, "path": [str(owned.cwd)]}
+            options = {"cap": self.output_cap, "path": [str(owned.cwd)], "home": str(owned.home())}
             starter = worker_starter(self._launcher, self._python, options, owned.cwd, owned.home() / "worker.log")
             owned.driver = Driver(starter, self._clock, self.grace)
         return owned.driver, owned.cwd

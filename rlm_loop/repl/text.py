@@ -45,5 +45,14 @@ def printed(head: bytes, dropped: int, tail: bytes) -> Piece:
 
 
 def readable(data: bytes) -> str:
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-    return _CONTROL.sub("\ufffd", _ANSI.sub("", text))
+    """Text as a terminal would show it."""
+    text = _ANSI.sub("", data.decode("utf-8", "replace"))
+    if "\r" in text:
+        text = "\n".join(_last_state(line) for line in text.split("\n"))
+    return _CONTROL.sub("\ufffd", text)
+
+
+def _last_state(line: str) -> str:
+    """What a carriage return did not overwrite: of a progress bar, its end."""
+    end = "\r" if line.endswith("\r") else ""
+    return line.rstrip("\r").rpartition("\r")[2] + end

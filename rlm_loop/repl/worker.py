@@ -18,6 +18,7 @@ import sys
 if __name__ == "__main__":  # the script's folder would let `import base` find our files
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
+import _thread
 import array
 import ast
 import base64
@@ -421,26 +422,45 @@ class Output:
         self.stdout: Any = None
         self.stderr: Any = None
         self.stdin: Any = None
-        self._start_thread = threading.Thread.start
-        output = self
-
-        def start(self: threading.Thread) -> None:
-            self._repl_cell = output.cell_here()  # type: ignore[attr-defined]
-            output._start_thread(self)
-
-        threading.Thread.start = start  # type: ignore[method-assign]
+        self.here = threading.local()
+        self._follow_threads()
 
     def cell_here(self) -> int | None:
         """The cell that the running thread belongs to."""
         if threading.get_ident() == self.interrupts.main:
             return self.interrupts.cell
-        thread = threading.current_thread()
         try:
-            return thread._repl_cell  # type: ignore[attr-defined]
-        except AttributeError:  # not started through `threading`
-            cell = None if threading.get_ident() in self.old_idents else self.interrupts.cell
-            thread._repl_cell = cell  # type: ignore[attr-defined]
-            return cell
+            return self.here.cell
+        except AttributeError:
+            pass
+        # Either `threading` started it, with a note of the cell, or some C code did.
+        unknown = None if threading.get_ident() in self.old_idents else self.interrupts.cell
+        self.here.cell = getattr(threading.current_thread(), "_repl_cell", unknown)
+        return self.here.cell
+
+    def _follow_threads(self) -> None:
+        """A thread belongs to the cell of the thread that started it."""
+        output, start_thread, start_raw = self, threading.Thread.start, _thread.start_new_thread
+
+        def start(self: threading.Thread) -> None:
+            self._repl_cell = output.cell_here()  # type: ignore[attr-defined]
+            start_thread(self)
+
+        def start_new_thread(function: Any, args: Any, kwargs: Any = None, /) -> int:
+            return start_raw(output.belonging(function), args, kwargs or {})
+
+        threading.Thread.start = start  # type: ignore[method-assign]
+        _thread.start_new_thread = start_new_thread  # type: ignore[assignment]
+
+    def belonging(self, function: Any) -> Any:
+        """The function, such that the thread which runs it counts as one of the cell which is running now."""
+        cell = self.cell_here()
+
+        def work(*args: Any, **kwargs: Any) -> Any:
+            self.here.cell = cell
+            return function(*args, **kwargs)
+
+        return work
 
     def stale(self) -> bool:
         return self.interrupts.cell is None or self.cell_here() != self.interrupts.cell
@@ -479,13 +499,7 @@ class Output:
         submit, output = pools.ThreadPoolExecutor.submit, self
 
         def follow(executor: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-            cell = output.cell_here()
-
-            def work(*a: Any, **k: Any) -> Any:
-                threading.current_thread()._repl_cell = cell  # type: ignore[attr-defined]
-                return fn(*a, **k)
-
-            return submit(executor, work, *args, **kwargs)
+            return submit(executor, output.belonging(fn), *args, **kwargs)
 
         pools.ThreadPoolExecutor._repl_submit = submit
         pools.ThreadPoolExecutor.submit = follow
@@ -891,8 +905,8 @@ class Outbox:
 class Supervisor:
     """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
 
-    def __init__(self, cap: int) -> None:
-        self.cap = cap
+    def __init__(self, cap: int, home: str = "") -> None:
+        self.cap, self.home = cap, home
         self.parent = os.getppid()
         # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
         self.input, output = os.dup(0), os.dup(1)
@@ -930,9 +944,9 @@ class Supervisor:
                 if fd in self.readers and event & ~select.POLLOUT:
                     self.readers[fd]()
                 elif fd == self.host.fd and event & (select.POLLERR | select.POLLHUP):
-                    self.die()
+                    self.outlive()
             if os.getppid() != self.parent:
-                self.die()  # somebody else may hold the host's end of our stdin open
+                self.outlive()  # somebody else may hold the host's end of our stdin open
 
     # -- the child
 
@@ -1026,12 +1040,21 @@ class Supervisor:
         self.kill_tree()
         os._exit(0)
 
+    def outlive(self) -> None:
+        """The host ended without a word, so nobody else removes its private folder."""
+        self.kill_tree()
+        if self.home:
+            import shutil
+
+            shutil.rmtree(self.home, ignore_errors=True)
+        os._exit(0)
+
     # -- traffic
 
     def from_host(self) -> None:
         data = os.read(self.input, 1 << 16)
         if not data:
-            self.die()
+            self.outlive()
         for line in _lines(self.from_host_partial, data):
             if line == b"!int\n":
                 self.kill(signal.SIGINT)
@@ -1168,4 +1191,4 @@ if __name__ == "__main__":
     _options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     sys.path += _options.get("path", [])
     del sys.argv[1:]
-    Supervisor(int(_options.get("cap", 65536))).run()
+    Supervisor(int(_options.get("cap", 65536)), _options.get("home", "")).run()

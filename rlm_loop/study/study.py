@@ -20,6 +20,7 @@ from rlm_loop.study.grid import (
     task_digest,
 )
 from rlm_loop.study.identity import extended, identity, session
+from rlm_loop.study.parallel import run_parallel
 from rlm_loop.study.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.results import Results
 from rlm_loop.study.rows import Row, finished, key
@@ -83,11 +84,12 @@ class Study:
         progress: bool | Progress = True,
         limit: int | None = None,
         seconds: float | None = None,
+        jobs: int = 1,
     ) -> Results:
         """Run what is not finished yet and return all results of the folder.
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
-        `seconds` starts no further task once that much time has passed.  Finished cells are skipped, crashed ones
+        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time.  Finished cells are skipped, crashed ones
         tried again.  Raises `StudyError` where the folder cannot be written or holds another configuration,
         `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm could reach its model at all.
         """
@@ -104,7 +106,10 @@ class Study:
             done = [known[c.key] for c in grid if c.key in known and finished(known[c.key])]
             shown = _progress(progress, Forecast(todo, done), len(grid), self.name)
             try:
-                run_cells(self.name, todo, agent_of(agents), store, shown, seconds=seconds)
+                if jobs > 1:
+                    run_parallel(self.name, todo, agent_of(agents), store, shown, jobs=jobs, seconds=seconds)
+                else:
+                    run_cells(self.name, todo, agent_of(agents), store, shown, seconds=seconds)
             except StudyInterrupted as stopped:
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlm_loop.dialects.tool_text import read_calls
+from rlm_loop.dialects.tool_text import BARE_STRING, read_calls
 
 F = "```"
 NAMES = ("search", "run", "final_answer")
@@ -119,7 +119,6 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
         (f'{F}json\n{{"name": "search", "arguments": {{"q":\n{F}', "unfinished JSON call of search"),
         ('{"name": "run", "arguments": {"code": "print("hi")"}}', "unreadable JSON call of run"),
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
-        ('{"name": "search", "arguments": "a"}', "arguments of search must be a JSON object"),
         ('{"name": "search", "arguments": 3}', "arguments of search must be a JSON object"),
         ('{"name": "search"}', "arguments of search are missing"),
         ('{"name": "search", "q": "a"}', "arguments of search are missing"),
@@ -260,3 +259,8 @@ def test_half_a_megabyte_does_not_hang(unit: str) -> None:
     start = time.perf_counter()
     read_calls(text, NAMES)
     assert time.perf_counter() - start < 30
+
+
+def test_a_bare_string_is_handed_on_for_the_tool_to_decide() -> None:
+    (call,), _ = read_calls('{"name": "search", "arguments": "a\\nb"}', NAMES)
+    assert (call.name, call.arguments, call.notes) == ("search", '"a\\nb"', (BARE_STRING,))

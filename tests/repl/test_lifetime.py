@@ -116,11 +116,12 @@ def host(busy: str) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
 
 @pytest.mark.parametrize("name", BUSY)
 def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
-    with host(BUSY[name]) as (process, pids, _):
+    with host(BUSY[name]) as (process, pids, folder):
         assert not any(gone(p, 0.01) for p in pids)
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert all(gone(p) for p in pids)
+        assert not folder.exists()
 
 
 NO_PRCTL = f"import runpy, sys; sys.platform = 'darwin'; runpy.run_path({str(WORKER)!r}, run_name='__main__')"
@@ -163,7 +164,7 @@ def test_no_repl_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
         process.send_signal(number)
         process.wait()
         assert all(gone(p) for p in pids)
-        assert number == signal.SIGTERM or not folder.exists()
+        assert not folder.exists()
 
 
 @contextlib.contextmanager

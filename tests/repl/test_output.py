@@ -29,7 +29,8 @@ CELLS = {
     "control characters": ("print('a\\x00b\\x07c\\td')", "a\ufffdb\ufffdc\td\n"),
     "colours": ("print('\\x1b[31mred\\x1b[0m \\x1b]8;;http://x\\x07link\\x1b]8;;\\x07')", "red link\n"),
     "lone surrogates": ("print('\\ud800')", "\\ud800\n"),
-    "CRLF": ("print('a\\r\\nb')", "a\nb\n"),
+    "CRLF": ("print('a\\r\\nb')", "a\r\nb\n"),
+    "a progress bar": ("for i in range(3): print(f'\\r{i}/2', end='')\nprint('\\ndone')", "2/2\ndone\n"),
     "stdout.buffer": ("import sys; print('a'); _ = sys.stdout.buffer.write(b'b\\n')", "a\nb\n"),
     "redirected": (
         "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as s: print('x')\ns.getvalue()",

@@ -1,0 +1,112 @@
+"""The function-calling dialect by example: what is read, and what is sent back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation
+from rlm_loop.dialects.base import Problem
+from rlm_loop.dialects.function_calls import FunctionCalls, call_schema
+from rlm_loop.dialects.react import ReActText
+from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import as_tool
+from rlm_loop.verdict import REFUSAL
+
+
+def python(code: str) -> str:
+    """Run code."""
+    return code
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+TOOLS = {"python": as_tool(python), "add": as_tool(add)}
+DIALECT = FunctionCalls("text")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"name": "add", "arguments": {"a": 1, "b": 2}}', ("add", {"a": 1, "b": 2})),
+        # a bare string is the one string parameter of a tool that has just that, and nothing for any other tool
+        ('a JSON object {"name": "python", "arguments": "print(1)"}', ("python", {"code": "print(1)"})),
+        ('{"name": "add", "arguments": "1, 2"}', "arguments of add must be a JSON object"),
+        ('{"name": "python", "arguments": ["x"]}', "arguments of python must be a JSON object"),
+        ('{"name": "python", "arguments": {"code": "pri', "unfinished"),
+        ('{"name": "python", "arguments": {"code": "print("x")"}}', "unreadable"),
+        ("I'm sorry, but I can't help with that.", "Please try"),
+        ("The answer is 4.", "The answer is 4."),
+        ("Final Answer: 4", "4"),
+    ],
+)
+def test_what_is_read_out_of_text(text: str, expected: Any) -> None:
+    (action,) = DIALECT.parse(Reply(text), TOOLS)
+    if isinstance(action, CallTool):
+        assert (action.name, json.loads(action.arguments)) == expected
+        assert action.lenient
+    elif isinstance(action, Malformed):
+        assert expected in action.reason
+        assert (REFUSAL in action.notes) == ("sorry" in text)
+    else:
+        assert isinstance(action, Answer)
+        assert action.value == expected
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["a", "b", "c"], ["a", "b", "c"]),
+        (["a", "a", "a"], ["a", "a_2", "a_3"]),
+        ([None, None, None], ["call_1", "call_2", "call_3"]),
+        (["", "call_1", None], ["call_1", "call_1_2", "call_3"]),
+    ],
+)
+def test_every_native_call_gets_one_result_in_call_order(ids: list[str | None], expected: list[str]) -> None:
+    calls = tuple(ToolCall(i, "add", "{oops" if n == 1 else '{"a": 1, "b": 2}') for n, i in enumerate(ids))
+    reply = Reply("", calls, "tool_calls")
+    actions: tuple[Action, ...] = tuple(DIALECT.parse(reply, TOOLS))
+    turn = Turn(1, reply, actions, tuple(Observation(str(n)) for n in range(3)))
+    said, *results = DIALECT.replay(turn)
+    assert [c.id for c in said.tool_calls] == [m.tool_call_id for m in results] == expected
+    assert [m.text for m in results] == ["0", "1", "2"]
+    assert [c.arguments for c in said.tool_calls][1] == "{}"  # what is no JSON is not sent back to a provider
+
+
+def test_presentations_differ_only_in_how_tools_are_shown() -> None:
+    native, text, constrained = (FunctionCalls(p).brief(Problem("Q"), TOOLS) for p in ("native", "text", "constrained"))
+    assert [m.text for m in native.messages] == ["Q"]
+    assert [t["function"]["name"] for t in native.tools] == ["python", "add"]
+    assert text.messages == constrained.messages
+    assert text.tools == constrained.tools == ()
+    assert text.reply_schema is None
+    assert constrained.reply_schema == call_schema(TOOLS)
+    assert "- add(a: int, b: int) -> int: Add." in text.messages[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Thought: t\nAction: add\nAction Input: {\"a\": 1, \"b\": 2}", ("add", {"a": 1, "b": 2})),
+        ("Thought: t\nAction: python\nAction Input: print(1)", ("python", {"code": "print(1)"})),
+        ("Thought: t\nAction: python\nAction Input:\n```python\nx = 1\nprint(x)\n```", ("python", {"code": "x = 1\nprint(x)"})),
+        ("Thought: t\nAction: finish\nAction Input: {\"answer\": 4}", 4),
+        ("Thought: t\nAction: finish\nAction Input: {\"answer\": [1, 2]}", [1, 2]),
+        ("Thought: t\nAction: finish\nAction Input: four", "four"),
+        ("Just talking.", None),
+    ],
+)
+def test_react_text(text: str, expected: Any) -> None:
+    (action,) = ReActText().parse(Reply(text), TOOLS)
+    if isinstance(action, CallTool):
+        assert (action.name, json.loads(action.arguments)) == expected
+    elif isinstance(action, Answer):
+        assert action.value == expected
+    else:
+        assert expected is None
