@@ -18,6 +18,7 @@ FailureKind = Literal[
     "skipped",  # not run: an earlier action failed or answered
     "rejected",  # an answer that a type or a check refused
     "budget",  # nothing left to spend
+    "interrupted",  # the user stopped it
 ]
 
 AnswerForm = Literal["object", "repr", "text"]

@@ -128,8 +128,14 @@ class Agent:
         record = trace if isinstance(trace, Trace) else Trace(trace)
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens)
         record.start(
-            task=task.id, question=task.question, agent=self.name, settings=self.settings(), model=model.name,
-            budget=self.budget, versions=versions(), context=context_fingerprint(task.context),
+            task=task.id,
+            question=task.question,
+            agent=self.name,
+            settings=self.settings(),
+            model=model.name,
+            budget=self.budget,
+            versions=versions(),
+            context=context_fingerprint(task.context),
         )
         try:
             call(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)

@@ -19,8 +19,9 @@ def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
         size = f"{len(context):,} characters" + (f" in {lines:,} lines" if lines > 1 else "")
         return f"The variable context holds a str of {size}; it starts with {context[:preview]!r}"
     if isinstance(context, Mapping):
-        keys = ", ".join(repr(k) for k in list(cast("Mapping[Any, Any]", context))[:5])
-        return f"The variable context holds a {kind} of {len(cast('Mapping[Any, Any]', context)):,} entries; keys: {keys[:preview]}"
+        entries = cast("Mapping[Any, Any]", context)
+        keys = ", ".join(repr(k) for k in list(entries)[:5])
+        return f"The variable context holds a {kind} of {len(entries):,} entries; keys: {keys[:preview]}"
     shape = getattr(context, "shape", None)
     if shape is not None:
         return f"The variable context holds a {kind} of shape {tuple(shape)}"

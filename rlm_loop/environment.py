@@ -30,8 +30,9 @@ class Environment:
 
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
-    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it is first needed.  `observation_cap` is the most characters of one result
-    that a model sees.  Closing is idempotent and closes the REPL and the workspace.
+    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
+    is first needed.  `observation_cap` is the most characters of one result that a model sees.  Closing is
+    idempotent and closes the REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -203,7 +204,7 @@ class Environment:
             self._session = self._open_repl()
             self._session.new_run()
             if self._context is not None:
-                self._session.set("context", self._context)
+                self._session.set("context", self._context, reserved=True)
             self._session.add_tools(self._in_cell)
         return self._session
 

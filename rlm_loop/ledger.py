@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlm_loop.messages import Prompt, Usage
 
@@ -140,9 +140,9 @@ class Ledger:
 
     def frame(self) -> pd.DataFrame:
         """A tidy frame, one row per call x cause x turn of origin; `tokens` sums to `usage.input_tokens`."""
-        import pandas as pd
-
         from dataclasses import asdict, fields
+
+        import pandas as pd
 
         return pd.DataFrame([asdict(row) for row in self.rows], columns=[f.name for f in fields(Row)])
 
@@ -160,6 +160,4 @@ def _rows(
         left -= hit
         entry[2] += hit
     for (cause, origin), (tokens, resent, hit) in totals.items():
-        yield Row(
-            call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit
-        )
+        yield Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)

@@ -52,12 +52,24 @@ def run(
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
             observations = place.perform(actions)
             turn = Turn(len(turns) + 1, reply, actions, observations, model.account.seconds - start)
-            model.trace.record("turn", depth=model.depth, turn=turn.index, actions=actions, observations=observations,
-                               seconds=turn.seconds, spent=model.account.spent)
+            model.trace.record(
+                "turn",
+                depth=model.depth,
+                turn=turn.index,
+                actions=actions,
+                observations=observations,
+                seconds=turn.seconds,
+                spent=model.account.spent,
+            )
             turns.append(turn)
             call(hooks, "on_step_end", turn=turn)
-            _log.info("turn=%d agent=%s seconds=%.2f output_tokens=%s", turn.index, agent, turn.seconds,
-                      reply.usage.output_tokens if reply.usage else None)
+            _log.info(
+                "turn=%d agent=%s seconds=%.2f output_tokens=%s",
+                turn.index,
+                agent,
+                turn.seconds,
+                reply.usage.output_tokens if reply.usage else None,
+            )
             prompt += dialect.replay(turn)  # only ever appended to
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
@@ -72,7 +84,13 @@ def run(
 
 
 def _finish(
-    stop: Stop, reason: str, turns: Sequence[Turn], problem: Problem, artifact: Any, model: Metered, agent: str,
+    stop: Stop,
+    reason: str,
+    turns: Sequence[Turn],
+    problem: Problem,
+    artifact: Any,
+    model: Metered,
+    agent: str,
     place: Environment,
 ) -> Outcome:
     given = best_answer(turns)
@@ -96,9 +114,18 @@ def _finish(
         agent=agent,
     )
     model.trace.record(
-        "run_end", depth=model.depth, stop=stop, reason=reason, answer=outcome.answer, answer_form=outcome.answer_form,
-        artifact=artifact, usage=outcome.usage, over_budget=outcome.over_budget, seconds=outcome.seconds,
-        working_seconds=outcome.working_seconds, steps=outcome.steps,
+        "run_end",
+        depth=model.depth,
+        stop=stop,
+        reason=reason,
+        answer=outcome.answer,
+        answer_form=outcome.answer_form,
+        artifact=artifact,
+        usage=outcome.usage,
+        over_budget=outcome.over_budget,
+        seconds=outcome.seconds,
+        working_seconds=outcome.working_seconds,
+        steps=outcome.steps,
     )
     return outcome
 
@@ -126,7 +153,10 @@ def call(hooks: Iterable[object], event: str, **info: Any) -> None:
 
 def _attach(error: Exception, outcome: Outcome) -> None:
     for name, value in (
-        ("outcome", outcome), ("usage", outcome.usage), ("trace", outcome.trace), ("partial_answer", outcome.answer)
+        ("outcome", outcome),
+        ("usage", outcome.usage),
+        ("trace", outcome.trace),
+        ("partial_answer", outcome.answer),
     ):
         with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
             setattr(error, name, value)

@@ -132,11 +132,15 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
+        return sorted((plain(v) for v in value), key=repr)
     return {"repr": repr(value)[:10_000]}
 
 
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(r"\b(?:sk|pk|ghp|gho|hf|xox[bp])[-_][A-Za-z0-9_\-]{16,}|(?<=://)[^/\s:@\"\\]+:[^/\s@\"\\]+(?=@)")
+_SECRET_SHAPE = re.compile(
+    r"\b(?:sk|pk|ghp|gho|hf|xox[bp])[-_][A-Za-z0-9_\-]{16,}|(?<=://)[^/\s:@\"\\]+:[^/\s@\"\\]+(?=@)"
+)
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
@@ -183,9 +187,7 @@ class RunRecord:
                 messages = (*grown.get(e["base"] or "", ()), *(bodies[h] for h in e["added"]))
                 rest = settings[e["settings"]]
                 grown[e["digest"]] = messages
-                pending[e["digest"]] = Prompt(
-                    messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"]
-                )
+                pending[e["digest"]] = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
             elif e["event"] == "reply" and e["request"] in pending:
                 yield e["request"], pending[e["request"]], reply_of(e["reply"])
 
@@ -216,7 +218,9 @@ def read_all(path: str | Path) -> Iterator[RunRecord]:
     for number, event in _events(path, text.split("\n")):
         if event["event"] == "run_start":
             if event.get("schema", 0) > SCHEMA:
-                raise TraceError(f"{path} has schema {event['schema']}; this version reads up to {SCHEMA}: upgrade rlm-loop")
+                raise TraceError(
+                    f"{path} has schema {event['schema']}; this version reads up to {SCHEMA}: upgrade rlm-loop"
+                )
             if events:
                 yield RunRecord(tuple(events))
             events = []

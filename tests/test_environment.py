@@ -107,7 +107,9 @@ def test_calls_run_in_order_the_final_one_last_and_each_has_a_result(repl: Pytho
         ("fails", "", "runtime"),
     ],
 )
-def test_a_bad_call_is_told_in_one_line_and_is_no_answer(repl: PythonREPL, name: str, arguments: str, kind: str) -> None:
+def test_a_bad_call_is_told_in_one_line_and_is_no_answer(
+    repl: PythonREPL, name: str, arguments: str, kind: str
+) -> None:
     (seen,) = place(repl, "calls").perform([CallTool(name, arguments)])
     assert seen.failure is not None
     assert seen.failure.kind == kind
@@ -142,7 +144,9 @@ def test_text_answers_and_require_code(repl: PythonREPL) -> None:
         (AnswerCheck(None, lambda v: v["x"]), "2", None, "TypeError"),
     ],
 )
-def test_typed_and_verified_answers(repl: PythonREPL, check: AnswerCheck, value: str, accepted: Any, words: str) -> None:
+def test_typed_and_verified_answers(
+    repl: PythonREPL, check: AnswerCheck, value: str, accepted: Any, words: str
+) -> None:
     (seen,) = place(repl, check=check).perform([RunCode(f"final_answer = {value}")])
     if accepted is None:
         assert seen.answer is None
@@ -182,3 +186,12 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     assert env.perform([CallTool("add", '{"a": 1, "b": 1}')])[0].text == "2"
     env.close()
     env.close()
+
+
+def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them(repl: PythonREPL) -> None:
+    """Small models rewrite `context` from its preview, with invented rows."""
+    env = place(repl, context="the real one")
+    (seen,) = env.perform([RunCode("context = 'invented'\nadd = None\nprint(context)")])
+    assert seen.text.strip() == "invented"
+    (seen,) = env.perform([RunCode("print(context, add(1, 2))")])
+    assert seen.text.strip() == "the real one 3"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_tokens_processed_anew_are_what_the_turn_added() -> None:
         said = Message("assistant", (Span(reply.text, "assistant"),), turn=turn)
         prompt += [said, Message("user", (Span(f"Now another, number {turn}.", "tool_result"),), turn=turn)]
     calls = metered.ledger.calls
-    for before, call in zip(calls, calls[1:], strict=False):
+    for before, call in itertools.pairwise(calls):
         assert call.usage.input_tokens is not None
         assert call.usage.cached_tokens is not None
         anew = call.usage.input_tokens - call.usage.cached_tokens

@@ -37,7 +37,13 @@ def suites(half: Half = "held", tasks: int = 12) -> list[Suite]:
 
 
 def study(
-    model: Any = "local", half: Half = "held", tasks: int = 12, seed: int = 0, steps: int = 5, max_tokens: int = 300, slots: int = 1
+    model: Any = "local",
+    half: Half = "held",
+    tasks: int = 12,
+    seed: int = 0,
+    steps: int = 5,
+    max_tokens: int = 300,
+    slots: int = 1,
 ) -> Study:
     """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not.
 

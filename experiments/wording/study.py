@@ -1,6 +1,6 @@
 """Which texts to use: every candidate wording on tasks of the development halves, same model, same limits.
 
-    rlm-loop study run experiments/wording/study.py --out runs/wording-code
+rlm-loop study run experiments/wording/study.py --out runs/wording-code
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ def spread(suite: Suite, count: int) -> Suite:
     return Suite(suite.name, tuple(suite.tasks[int((i + 0.5) * step)] for i in range(count)))
 
 
-def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: str = "", slots: int = 1, first: int = 0, steps: int = 6,
-          max_tokens: int = 300) -> Study:
-    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half; `first` takes the first so many instead;
-    `only` names arms (c1,c5).
+def study(
+    model: Any = "local",
+    kind: str = "code",
+    per_suite: int = 2,
+    only: str = "",
+    slots: int = 1,
+    first: int = 0,
+    steps: int = 6,
+    max_tokens: int = 300,
+) -> Study:
+    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half, at equal distances;
+    `first` takes the first so many instead; `only` names arms (c1,c5).
 
     With `slots` the model answers that many episodes side by side (and batching may change a text).
     """
@@ -59,7 +67,8 @@ def study(model: Any = "local", kind: str = "code", per_suite: int = 2, only: st
         wanted = only.split(",")
         arms = {n: a for n, a in arms.items() if n in wanted or n.split("-")[0] in wanted}
     suites = [
-        spread(get_suite(f"{n}/development"), per_suite) if not first
+        spread(get_suite(f"{n}/development"), per_suite)
+        if not first
         else replace(s := get_suite(f"{n}/development"), tasks=s.tasks[:first])
         for n in ("computation", "tables", "function-repair")
     ]

@@ -12,7 +12,7 @@ from rlm_loop.actions import Action, Answer, Malformed, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import PYTHON, Block, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
-from rlm_loop.dialects.wording import CODE_RULE, ToolList
+from rlm_loop.dialects.wording import CODE_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
@@ -24,13 +24,13 @@ class CodeBlocks:
     """Speak in fenced code.  `rule` is the system text, `languages` the labels of fences that are run."""
 
     rule: str = CODE_RULE
-    tool_list: ToolList = ToolList("Functions in the REPL:")
+    heading: str = "Functions in the REPL:"
     languages: frozenset[str] = PYTHON
     name: str = "code"
     hands: Hands = "code"
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        return Prompt((*system_message(self.rule, self.tool_list(tools)), task_message(problem)))
+        return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task_message(problem)))
 
     def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         refused = whole(reply)

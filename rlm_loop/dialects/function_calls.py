@@ -17,7 +17,7 @@ from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
 from rlm_loop.dialects.tool_text import BARE_STRING, TextCall, read_calls
-from rlm_loop.dialects.wording import CALLS_RULE, ToolList
+from rlm_loop.dialects.wording import CALLS_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
@@ -37,7 +37,7 @@ class FunctionCalls:
     presentation: Presentation = "native"
     rule: str = CALLS_RULE
     native_rule: str = ""
-    tool_list: ToolList = ToolList()
+    heading: str = "Tools:"
     name: str = "calls"
     hands: Hands = "calls"
 
@@ -46,7 +46,7 @@ class FunctionCalls:
         if self.presentation == "native":
             return Prompt((*system_message(self.native_rule), task), tuple(t.schema for t in tools.values()))
         schema = call_schema(tools) if self.presentation == "constrained" else None
-        return Prompt((*system_message(self.rule, self.tool_list(tools)), task), reply_schema=schema)
+        return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task), reply_schema=schema)
 
     def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         refused = whole(reply)

@@ -156,9 +156,7 @@ class Injected:
         return _with(tuple(self.dialect.replay(turn)), added, turn.index)
 
 
-def _with(
-    messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int
-) -> tuple[Message, ...]:
+def _with(messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int) -> tuple[Message, ...]:
     """Append texts to the last message where that is the user's, else as a user message of their own."""
     texts = [(name, text) for name, text in added if text]
     if not texts:

@@ -15,7 +15,7 @@ from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
-from rlm_loop.dialects.wording import REACT_TEMPLATE, ToolList
+from rlm_loop.dialects.wording import REACT_TEMPLATE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
@@ -28,13 +28,13 @@ class ReActText:
     """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history."""
 
     rule: str = REACT_TEMPLATE
-    tool_list: ToolList = ToolList()
+    heading: str = "Tools:"
     name: str = "react"
     hands: Hands = "calls"
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         offered = {n: t for n, t in tools.items() if n != "final_answer"}
-        messages = (*system_message(self.rule, self.tool_list(offered)), task_message(problem))
+        messages = (*system_message(self.rule, tool_lines(self.heading, offered)), task_message(problem))
         # With its line break, since a bare "Observation:" as a stop string leaves some replies empty.
         return Prompt(messages, stop=("\nObservation:",))
 

@@ -7,7 +7,6 @@ were chosen by measurement on the development halves of the suites: see `experim
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from rlm_loop.tools import Tool
 
@@ -46,12 +45,6 @@ NUDGE = "If this answers the question, call final_answer."
 NO_OUTPUT = "(no output)"
 
 
-@dataclass(frozen=True)
-class ToolList:
-    """How tools are listed as text: a line each, without prose around it."""
-
-    heading: str = "Tools:"
-
-    def __call__(self, tools: Mapping[str, Tool]) -> str:
-        """Empty where there are no tools."""
-        return "\n".join([self.heading, *(f"- {t.signature}" for t in tools.values())]) if tools else ""
+def tool_lines(heading: str, tools: Mapping[str, Tool]) -> str:
+    """The tools as text: a heading and a line each, without prose around it; empty where there are none."""
+    return "\n".join([heading, *(f"- {t.signature}" for t in tools.values())]) if tools else ""

@@ -32,9 +32,7 @@ class Metered:
     def scoped(self, *, depth: int, purpose: str, model: Model | None = None, max_tokens: int | None = None) -> Metered:
         """The same account for another caller of the tree."""
         chosen = max_tokens if max_tokens is not None else self.max_tokens
-        return replace(
-            self, model=model or self.model, depth=depth, purpose=purpose, max_tokens=chosen, _sent=()
-        )
+        return replace(self, model=model or self.model, depth=depth, purpose=purpose, max_tokens=chosen, _sent=())
 
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Reserve, call, settle, charge, record; the reply is billed before anybody reads it.
@@ -68,7 +66,9 @@ class Metered:
             waited=reply.waited,
         )
         self._sent = prompt.messages
-        self.trace.record("reply", request=request, turn=turn, depth=self.depth, reply=reply, rows=call.rows, exact=exact)
+        self.trace.record(
+            "reply", request=request, turn=turn, depth=self.depth, reply=reply, rows=call.rows, exact=exact
+        )
         return reply
 
 

@@ -56,8 +56,9 @@ class Session(Protocol):
         """Run one cell; never raises for what the cell does."""
         ...
 
-    def set(self, name: str, value: Any) -> None:
-        """Bind a variable (any size: large values cross through a file)."""
+    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
+        """Bind a variable (any size: large values cross through a file); a `reserved` one is restored after a cell
+        that rebound it."""
         ...
 
     def get(self, expression: str) -> Any:

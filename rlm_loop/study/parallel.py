@@ -22,7 +22,7 @@ def run_parallel(
     *,
     jobs: int,
     seconds: float | None = None,
-    clock: Clock = Clock(),
+    clock: Clock | None = None,
 ) -> int:
     """Run the cells with `jobs` at a time, started in order; returns how many were run.
 
@@ -30,6 +30,7 @@ def run_parallel(
     running ones (their rows are kept) and raises `StudyInterrupted`.  Seconds of a cell are wall time, in which the
     other cells share the machine.
     """
+    clock = clock or Clock()
     begun, done = clock.seconds(), 0
     waiting = list(reversed(cells))
     running: dict[Future[tuple[Row, BaseException | None]], Cell] = {}

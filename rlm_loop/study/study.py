@@ -89,9 +89,9 @@ class Study:
         """Run what is not finished yet and return all results of the folder.
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
-        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time.  Finished cells are skipped, crashed ones
-        tried again.  Raises `StudyError` where the folder cannot be written or holds another configuration,
-        `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm could reach its model at all.
+        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time.  Finished cells
+        are skipped, crashed ones tried again.  Raises `StudyError` where the folder cannot be written or holds another
+        configuration, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm could reach its model at all.
         """
         agents = self.agents()
         grid = self._cells(agents, limit)

@@ -20,8 +20,8 @@ from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
 SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 
 QUESTION = (
-    "This function has one bug:\n```python\n{source}```\nRedefine {name} without the bug in Python, then call check(). It "
-    'exists already (do not define it) and prints the first failing case. When all cases pass, answer "done".'
+    "This function has one bug:\n```python\n{source}```\nRedefine {name} without the bug in Python, then call check(). "
+    'It exists already (do not define it) and prints the first failing case. When all cases pass, answer "done".'
 )
 
 INLINE = 'You cannot run code here: instead of "done", answer with the corrected function in a ```python block.'

@@ -148,7 +148,9 @@ def test_a_cut_off_reply_is_never_run_and_never_an_answer(name: str) -> None:
 @pytest.mark.parametrize("name", DIALECTS)
 @given(
     text=st.text(max_size=200) | st.sampled_from(["```python\n", "Action:", '{"name":', "Thought: x\nAction: finish"]),
-    calls=st.lists(st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6), st.text(max_size=12)), max_size=3),
+    calls=st.lists(
+        st.builds(ToolCall, st.none() | st.text(max_size=3), st.text(max_size=6), st.text(max_size=12)), max_size=3
+    ),
     reason=st.sampled_from(["stop", "length", "tool_calls", "content_filter", "error"]),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -182,7 +184,7 @@ def test_the_lean_forms_add_nothing_and_results_read_alike(name: str, repl: Pyth
 def test_unreadable_replies_in_a_row_end_the_run(name: str, repl: PythonREPL) -> None:
     dialect, _ = EVERY[name]
     empty = [Reply(" " * n) for n in range(1, 9)]
-    outcome, model, _ = play(dialect, list(empty), repl, Budget(steps=8, malformed=3))
+    outcome, _model, _ = play(dialect, list(empty), repl, Budget(steps=8, malformed=3))
     assert (outcome.stop, outcome.steps) == ("malformed", 3)
     assert outcome.usage.calls == 3  # unreadable replies are billed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -94,7 +95,12 @@ def small() -> LocalModel:
 
 @pytest.fixture(scope="session")
 def coder() -> LocalModel:
-    """The default model, whose template takes native tools, from the user's cache."""
+    """The default model, whose template takes native tools, from the user's cache.
+
+    It is ten times as large as the small one, so its tests are asked for: RLM_LOOP_TEST_LOCAL=1.
+    """
+    if os.environ.get("RLM_LOOP_TEST_LOCAL") != "1":
+        pytest.skip("tests of the 1.5B model are asked for with RLM_LOOP_TEST_LOCAL=1")
     return _local("local")
 
 
