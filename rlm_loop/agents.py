@@ -5,6 +5,7 @@ All of them drive the same loop; they differ in the dialect they speak and in th
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable, Iterable, Mapping
@@ -266,6 +267,7 @@ def _unscored(attempt: Attempt) -> Score:
     return Score(False, 0.0, "a question of the user's has no truth to compare with")
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """The versions that a run depends on, for its trace."""
     found = {"python": platform.python_version()}

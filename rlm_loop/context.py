@@ -15,7 +15,7 @@ def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
     """One line: `The variable context holds a str of 1,234 characters that starts with '...'`."""
     kind = type(context).__name__
     if isinstance(context, str):
-        lines = context.count("\n") + 1
+        lines = context.count("\n") + (not context.endswith("\n"))
         size = f"{len(context):,} characters" + (f" in {lines:,} lines" if lines > 1 else "")
         return f"The variable context holds a str of {size}; it starts with {context[:preview]!r}"
     if isinstance(context, Mapping):

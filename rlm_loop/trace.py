@@ -71,15 +71,15 @@ class Trace:
             return self._request(prompt, data)
 
     def _request(self, prompt: Prompt, data: Mapping[str, Any]) -> str:
+        base, sent = self._last
+        grown = bool(base) and prompt.messages[: len(sent)] == sent
         hashes: list[str] = []
-        for message in prompt.messages:
+        for message in prompt.messages[len(sent) if grown else 0 :]:
             key = digest(asdict(message))
             if key not in self._stored:
                 self._stored.add(key)
                 self.record("message", hash=key, message=message)
             hashes.append(key)
-        base, sent = self._last
-        grown = bool(base) and prompt.messages[: len(sent)] == sent
         name = prompt.digest()
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
         shared = digest(plain(rest))
@@ -90,7 +90,7 @@ class Trace:
             "request",
             digest=name,
             base=base if grown else None,
-            added=hashes[len(sent) :] if grown else hashes,
+            added=hashes,
             settings=shared,
             **data,
         )
@@ -142,6 +142,8 @@ _SECRET_SHAPE = re.compile(
     r"\b(?:sk|pk|ghp|gho|hf|xox[bp])[-_][A-Za-z0-9_\-]{16,}|(?<=://)[^/\s:@\"\\]+:[^/\s@\"\\]+(?=@)"
 )
 
+_SECRET_MARKS = ("sk-", "sk_", "pk-", "pk_", "ghp_", "gho_", "ghp-", "gho-", "hf_", "hf-", "xoxb", "xoxp", "://")
+
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
     """A function that replaces what looks like a secret: known key shapes, passwords in addresses, and the values
@@ -152,7 +154,8 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
     def redact(text: str) -> str:
         for value in escaped:
             text = text.replace(value, "[redacted]")
-        return _SECRET_SHAPE.sub("[redacted]", text)
+        # the pattern is slow on long texts, and its fixed parts are rare
+        return _SECRET_SHAPE.sub("[redacted]", text) if any(mark in text for mark in _SECRET_MARKS) else text
 
     return redact
 

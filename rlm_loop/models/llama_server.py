@@ -9,10 +9,12 @@ writes cannot reach the model behind the meter's back.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import secrets
+import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +36,17 @@ class Settings:
     threads: int
     slots: int
     verbose: bool = False
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C in the middle of llama.cpp's start can leave it waiting for ever; it is taken right afterwards."""
+    blocked = {signal.SIGINT}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class LlamaServer:
@@ -70,7 +83,8 @@ class LlamaServer:
         params.ui = False
         params.api_keys = [key]
         try:
-            self._server = xllamacpp.Server(params)
+            with _without_interrupts():
+                self._server = xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelError(
                 f"llama.cpp could not load {path} with a window of {settings.window} tokens: "
