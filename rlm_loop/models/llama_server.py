@@ -14,7 +14,7 @@ import os
 import secrets
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -39,7 +39,7 @@ class Settings:
 
 
 @contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
+def _without_interrupts() -> Generator[None]:
     """Ctrl-C in the middle of llama.cpp's start can leave it waiting for ever; it is taken right afterwards."""
     blocked = {signal.SIGINT}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)

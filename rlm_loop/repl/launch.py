@@ -68,6 +68,8 @@ def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
     """
     source = os.environ if environ is None else environ
     env = {k: v for k, v in source.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    if "PYTHONPATH" in env:  # relative to here, not to the working folder, whose files would hide the library's
+        env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep) if p)
     env.setdefault("LANG", "C.UTF-8")
     env.setdefault("PATH", os.defpath)
     env.setdefault("MPLBACKEND", "Agg")
