@@ -70,15 +70,16 @@ class Environment:
         self.workspace = workspace
         self._answer: Given | None = None
         self._cell: CellResult | None = None
-        gateway_tools = [*own, *quiet]
+        gateway_tools = list(own)
         if hands == "calls":
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
         self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=observation_cap)
-        self._in_cell = {t.name: self._caller(t.name) for t in (*own, *quiet)}
-        listed = [] if hands == "none" else [t for t in self._gateway.tools if t not in quiet]
-        self.tools: Mapping[str, Tool] = {t.name: t for t in listed}
+        # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
+        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=observation_cap)
+        self._in_cell = {t.name: _caller(in_cell, t.name) for t in in_cell.tools}
+        self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
         return self
@@ -208,11 +209,12 @@ class Environment:
             self._session.add_tools(self._in_cell)
         return self._session
 
-    def _caller(self, name: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._gateway.call_function(name, args, kwargs)
 
-        return call
+def _caller(gateway: ToolGateway, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return gateway.call_function(name, args, kwargs)
+
+    return call
 
 
 _PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."

@@ -195,3 +195,17 @@ def test_the_context_and_tools_are_restored_after_a_cell_overwrote_them(repl: Py
     assert seen.text.strip() == "invented"
     (seen,) = env.perform([RunCode("print(context, add(1, 2))")])
     assert seen.text.strip() == "the real one 3"
+
+
+def test_the_model_is_never_told_of_unlisted_tools(repl: PythonREPL) -> None:
+    env = place(repl, "calls", unlisted=[quiet])
+    assert "quiet" not in env.tools
+    (seen,) = env.perform([CallTool("nothing", "{}")])
+    assert "quiet" not in seen.text
+    (seen,) = env.perform([CallTool("python", '{"code": "print(quiet())"}')])
+    assert seen.text.strip() == "heard"
+
+
+def quiet() -> str:
+    """Be there without being told of."""
+    return "heard"

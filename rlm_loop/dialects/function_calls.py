@@ -7,6 +7,7 @@ How the tools are presented is a factor of its own: `native` schemas, a short `t
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
-from rlm_loop.dialects.tool_text import BARE_STRING, TextCall, read_calls
+from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
 from rlm_loop.dialects.wording import CALLS_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
@@ -24,6 +25,10 @@ from rlm_loop.tools import Tool
 from rlm_loop.verdict import REFUSAL
 
 Presentation = Literal["native", "text", "constrained"]
+
+
+#: A text with these keys, where no call could be read, is a broken call and not an answer.
+_CALL = re.compile(r"""["']name["']\s*:.{0,200}?["']arguments["']\s*:""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -79,14 +84,16 @@ class FunctionCalls:
         problem = next((n for n in notes if n.startswith(("unfinished", "unreadable", "arguments"))), None)
         if problem is not None:
             return [Malformed(f"The tool call could not be read: {problem}.", notes=notes)]
+        if _CALL.search(reply.text):
+            return [Malformed("The tool call could not be read: it is not valid JSON.", notes=notes)]
         if looks_like_refusal(reply.text):
             return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]
 
 
 def _lenient(call: TextCall, tools: Mapping[str, Tool]) -> Action:
-    """A call out of text, marked as such; a bare string is the one string parameter of a tool that has just that."""
-    if BARE_STRING not in call.notes:
+    """A call out of text, marked as such; a bare value is the parameter of a tool that has just one."""
+    if BARE_VALUE not in call.notes:
         return CallTool(call.name, call.arguments, lenient=True, notes=call.notes)
     arguments = wrapped(tools.get(call.name), json.loads(call.arguments))
     if arguments is None:

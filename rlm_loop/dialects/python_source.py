@@ -95,13 +95,16 @@ def read_literal(code: str) -> Any:
         raise ValueError(f"not a literal: {error}") from error
 
 
-def read_call(code: str) -> tuple[str, dict[str, Any], int] | None:
-    """The name, the keyword arguments and the number of other arguments where `code` is one call with literals only."""
+def read_call(code: str) -> tuple[str, dict[str, Any], list[Any], bool] | None:
+    """The name, the keyword and the positional arguments where `code` is one call with literals only.
+
+    The last value says whether arguments were unpacked (`**{...}`), which are not read.
+    """
     try:
         match _compile(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(ast.Call(func=ast.Name(id=name), args=args, keywords=keywords))]:
                 values = {k.arg: ast.literal_eval(k.value) for k in keywords if k.arg is not None}
-                return name, values, len(args) + len(keywords) - len(values)
+                return name, values, [ast.literal_eval(a) for a in args], len(values) < len(keywords)
             case _:
                 return None
     except (*_NOT_PYTHON, TypeError):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
+from rlm_loop.dialects.lenient_json import decode_repaired, written
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
 from rlm_loop.dialects.wording import REACT_TEMPLATE, tool_lines
@@ -45,6 +47,8 @@ class ReActText:
         step = read_step(reply.text, tools.keys())
         if step.finish is not None:
             return [_finish(step.finish, step.notes)]
+        if "empty answer" in step.notes:
+            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=step.notes)]
         if step.action is None:
             return [Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)]
         return [CallTool(step.action, _arguments(tools.get(step.action), step.input), lenient=True, notes=step.notes)]
@@ -56,10 +60,15 @@ class ReActText:
 
 
 def _arguments(tool: Tool | None, text: str) -> str:
-    """Bare text for a tool with one string parameter is that parameter, as ReAct's own examples have it."""
-    if not text or text.lstrip().startswith("{"):
-        return text
-    return wrapped(tool, text) or text
+    """The arguments object of an Action Input, read as leniently as a call in plain text is.
+
+    Bare text for a tool with one string parameter is that parameter, as ReAct's own examples have it.
+    """
+    start = text.find("{")
+    if text.lstrip().startswith("{"):
+        read = decode_repaired(text, start).value
+        return (written(cast("dict[Any, Any]", read)) if isinstance(read, dict) else None) or text
+    return (wrapped(tool, text) if text else None) or text
 
 
 def _finish(text: str, notes: tuple[str, ...]) -> Answer:

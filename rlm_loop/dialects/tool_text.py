@@ -18,8 +18,8 @@ from rlm_loop.dialects.python_source import read_call
 
 NAME_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
 ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "action_input", "tool_input", "toolInput", "params")
-#: The note of a call whose arguments are a text; `arguments` is then the JSON text of a string.
-BARE_STRING = "arguments are a bare string"
+#: The note of a call with one value where an object should be; `arguments` is then the JSON text of that value.
+BARE_VALUE = "arguments are a bare value"
 _WRAPPER_KEYS = ("function", "function_call", "tool_call", "action")
 
 _START = re.compile(r"""\[(?=\s*+\{)|\{(?=\s*+(?:\{\s*+)?["'])""")
@@ -40,7 +40,7 @@ _CALL = re.compile(r"\s*\w+\(.*\)\s*", re.DOTALL)
 class TextCall:
     """A call read out of text: `arguments` is the JSON text of an object, `start` and `end` its place in the text.
 
-    With the note `BARE_STRING` the arguments are the JSON text of a string: whether that can stand for an object
+    With the note `BARE_VALUE` the arguments are the JSON text of one value: whether that can stand for an object
     depends on the tool.
     """
 
@@ -166,13 +166,14 @@ def _read(value: Any, names: Collection[str], alone: bool) -> tuple[str, str, tu
     if isinstance(arguments, str) and arguments.strip():
         parsed = _parsed(arguments)
         if not isinstance(parsed, dict) and name in names:
-            # Text where an object should be: what it means depends on the tool's parameters, so the caller decides.
-            return name, json.dumps(arguments), (*notes, BARE_STRING)
+            return name, json.dumps(arguments), (*notes, BARE_VALUE)
         arguments = parsed
         notes = (*notes, "arguments in a string")
     elif arguments is None or isinstance(arguments, str):
         arguments = {}
         notes = (*notes, "empty arguments")
+    if isinstance(arguments, (int, float)) and name in names:
+        return name, json.dumps(arguments), (*notes, BARE_VALUE)
     if not isinstance(arguments, dict):
         return f"arguments of {name} must be a JSON object" if name in names else None
     text = written(cast("dict[Any, Any]", arguments))
@@ -198,8 +199,13 @@ def _python_call(
     read = read_call(code) if len(code) < 100_000 else None
     if read is None or read[0] not in names:
         return
-    name, arguments, unnamed = read
-    text = None if unnamed else written(arguments)
+    name, arguments, positional, unpacked = read
+    if len(positional) == 1 and not arguments and not unpacked:
+        bare = written({"": positional[0]})
+        if bare is not None:
+            calls.append(TextCall(name, json.dumps(json.loads(bare)[""]), ("python call", BARE_VALUE), begin, end))
+            return
+    text = None if positional or unpacked else written(arguments)
     if text is None:
         notes.append(f"arguments of {name} must be given by name, as JSON values")
     else:

@@ -27,7 +27,12 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-TOOLS = {"python": as_tool(python), "add": as_tool(add)}
+def final_answer(answer: Any) -> Any:
+    """Give the answer."""
+    return answer
+
+
+TOOLS = {"python": as_tool(python), "add": as_tool(add), "final_answer": as_tool(final_answer)}
 DIALECT = FunctionCalls("text")
 
 
@@ -37,6 +42,17 @@ DIALECT = FunctionCalls("text")
         ('{"name": "add", "arguments": {"a": 1, "b": 2}}', ("add", {"a": 1, "b": 2})),
         # a bare string is the one string parameter of a tool that has just that, and nothing for any other tool
         ('a JSON object {"name": "python", "arguments": "print(1)"}', ("python", {"code": "print(1)"})),
+        ("python('print(1)')", ("python", {"code": "print(1)"})),
+        ("python(1)", "arguments of python must be a JSON object"),
+        ("final_answer(42)", ("final_answer", {"answer": 42})),
+        ("final_answer('a')", ("final_answer", {"answer": "a"})),
+        ("final_answer([1, 2])", ("final_answer", {"answer": [1, 2]})),
+        ('{"name": "final_answer", "arguments": 42}', ("final_answer", {"answer": 42})),
+        (
+            '```json\n{"name": "unique", "arguments": {"code": """\ndef f():\n    """Do."""\n"""}}\n```',
+            "not valid JSON",
+        ),
+        ("add(1, 2)", "must be given by name"),
         ('{"name": "add", "arguments": "1, 2"}', "arguments of add must be a JSON object"),
         ('{"name": "python", "arguments": ["x"]}', "arguments of python must be a JSON object"),
         ('{"name": "python", "arguments": {"code": "pri', "unfinished"),
@@ -82,7 +98,7 @@ def test_every_native_call_gets_one_result_in_call_order(ids: list[str | None], 
 def test_presentations_differ_only_in_how_tools_are_shown() -> None:
     native, text, constrained = (FunctionCalls(p).brief(Problem("Q"), TOOLS) for p in ("native", "text", "constrained"))
     assert [m.text for m in native.messages] == ["Q"]
-    assert [t["function"]["name"] for t in native.tools] == ["python", "add"]
+    assert [t["function"]["name"] for t in native.tools] == ["python", "add", "final_answer"]
     assert text.messages == constrained.messages
     assert text.tools == constrained.tools == ()
     assert text.reply_schema is None
@@ -102,7 +118,12 @@ def test_presentations_differ_only_in_how_tools_are_shown() -> None:
         ('Thought: t\nAction: finish\nAction Input: {"answer": 4}', 4),
         ('Thought: t\nAction: finish\nAction Input: {"answer": [1, 2]}', [1, 2]),
         ("Thought: t\nAction: finish\nAction Input: four", "four"),
-        ("Just talking.", None),
+        (
+            "Thought: t\nAction: python\nAction Input: {\"code\": \"re.sub(r'\\d', '', s)\"}",
+            ("python", {"code": "re.sub(r'\\d', '', s)"}),
+        ),
+        ("Thought: t\nAction: finish", "finish needs the answer"),
+        ("Just talking.", "No action found"),
     ],
 )
 def test_react_text(text: str, expected: Any) -> None:
@@ -112,4 +133,5 @@ def test_react_text(text: str, expected: Any) -> None:
     elif isinstance(action, Answer):
         assert action.value == expected
     else:
-        assert expected is None
+        assert isinstance(action, Malformed)
+        assert expected in action.reason

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlm_loop.dialects.tool_text import BARE_STRING, read_calls
+from rlm_loop.dialects.tool_text import BARE_VALUE, read_calls
 
 F = "```"
 NAMES = ("search", "run", "final_answer")
@@ -119,13 +119,13 @@ def test_calls(text: str, expected: list[tuple[str, Any]]) -> None:
         (f'{F}json\n{{"name": "search", "arguments": {{"q":\n{F}', "unfinished JSON call of search"),
         ('{"name": "run", "arguments": {"code": "print("hi")"}}', "unreadable JSON call of run"),
         ('{"name": "search", "arguments": ["a"]}', "arguments of search must be a JSON object"),
-        ('{"name": "search", "arguments": 3}', "arguments of search must be a JSON object"),
         ('{"name": "search"}', "arguments of search are missing"),
         ('{"name": "search", "q": "a"}', "arguments of search are missing"),
         ('{"name": "search", "args": {}, "input": {}}', "arguments of search are given more than once"),
         ("{'name': 'run', 'args': {'a': {1, 2}}}", "arguments of run cannot be written as JSON"),
         ("{'name': 'run', 'args': {1: 2}}", "arguments of run cannot be written as JSON"),
-        ("search('a')", "arguments of search must be given by name, as JSON values"),
+        ("search('a', 'b')", "arguments of search must be given by name, as JSON values"),
+        ("search('a', q='b')", "arguments of search must be given by name, as JSON values"),
         (f"{F}python\nsearch(**{{'q': 1}})\n{F}", "arguments of search must be given by name, as JSON values"),
         (
             '{"name": "search", "parameters": {"type": "object", "properties": {}}}',
@@ -261,6 +261,15 @@ def test_half_a_megabyte_does_not_hang(unit: str) -> None:
     assert time.perf_counter() - start < 30
 
 
-def test_a_bare_string_is_handed_on_for_the_tool_to_decide() -> None:
-    (call,), _ = read_calls('{"name": "search", "arguments": "a\\nb"}', NAMES)
-    assert (call.name, call.arguments, call.notes) == ("search", '"a\\nb"', (BARE_STRING,))
+@pytest.mark.parametrize(
+    ("text", "value", "notes"),
+    [
+        ('{"name": "search", "arguments": "a\\nb"}', "a\nb", (BARE_VALUE,)),
+        ('{"name": "search", "arguments": 3}', 3, (BARE_VALUE,)),
+        ("search('a')", "a", ("python call", BARE_VALUE)),
+        ("search([1, 2])", [1, 2], ("python call", BARE_VALUE)),
+    ],
+)
+def test_a_bare_value_is_handed_on_for_the_tool_to_decide(text: str, value: object, notes: tuple[str, ...]) -> None:
+    (call,), _ = read_calls(text, NAMES)
+    assert (call.name, json.loads(call.arguments), call.notes) == ("search", value, notes)
