@@ -25,7 +25,7 @@ LAYERS = {
     4: "tasks",
     5: "loop agents recursion",
     6: "study",
-    7: "report jupyter",
+    7: "report",
     8: "cli commands",
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names.split()}
