@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# A job that a shell runs in the background inherits an ignored Ctrl-C, and would hand it on to the programs it starts;
+# the tests of Ctrl-C need the ordinary behaviour.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every CI run; on a developer's machine new ones each time.
 settings.register_profile("local", deadline=None)

@@ -119,7 +119,7 @@ def test_no_repl_outlives_a_host_that_is_killed(name: str) -> None:
     with host(BUSY[name]) as (process, pids, folder):
         assert not any(gone(p, 0.01) for p in pids)
         process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.wait(timeout=60)
         assert all(gone(p) for p in pids)
         assert not folder.exists()
 
@@ -162,7 +162,7 @@ def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
 def test_no_repl_outlives_a_host_that_is_ended(number: signal.Signals) -> None:
     with host(BUSY["python loop"]) as (process, pids, folder):
         process.send_signal(number)
-        process.wait()
+        process.wait(timeout=60)
         assert all(gone(p) for p in pids)
         assert not folder.exists()
 
