@@ -41,8 +41,10 @@ class Results:
 
     @property
     def arms(self) -> list[str]:
-        """The arms that have rows, in the order of the study."""
-        return _ordered(r["arm"] for r in self.rows)
+        """The arms that have rows, in the order of the study (rows of several jobs come in any order)."""
+        there = {r["arm"] for r in self.rows}
+        declared = [arm for s in self.lock.get("sessions", ()) for arm in s.get("arms", ()) if arm in there]
+        return _ordered([*declared, *(r["arm"] for r in self.rows)])
 
     @property
     def models(self) -> list[str]:

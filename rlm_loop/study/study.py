@@ -99,7 +99,8 @@ class Study:
             lock = extended(read_lock(folder), self._identity(agents, grid), folder)
             known = {key(r): r for r in read_rows(folder)}
             todo = [c for c in grid if c.key not in known or not finished(known[c.key])]
-            now = session(utc_now())
+            # the lock's own mappings are sorted, and the rows of several jobs come in any order
+            now = {**session(utc_now()), "arms": list(dict.fromkeys(c.arm for c in grid))}
             if todo and now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
                 lock["sessions"].append(now)
             store.write_lock(lock)
