@@ -8,26 +8,28 @@ from collections.abc import Mapping, Sized
 from typing import Any, cast
 
 PREVIEW = 80
+#: Small models like to retype a text from its preview; being told not to helps some of the time.
+TOLD = "The variable context exists already (do not assign it):"
 INLINE = 12_000
 
 
 def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
-    """One line: `The variable context holds a str of 1,234 characters that starts with '...'`."""
+    """One line: `The variable context exists already (do not assign it): a str of 1,234 characters that starts with '...'`."""
     kind = type(context).__name__
     if isinstance(context, str):
         lines = context.count("\n") + (not context.endswith("\n"))
         size = f"{len(context):,} characters" + (f" in {lines:,} lines" if lines > 1 else "")
-        return f"The variable context holds a str of {size}; it starts with {context[:preview]!r}"
+        return f"{TOLD} a str of {size}; it starts with {context[:preview]!r}"
     if isinstance(context, Mapping):
         entries = cast("Mapping[Any, Any]", context)
         keys = ", ".join(repr(k) for k in list(entries)[:5])
-        return f"The variable context holds a {kind} of {len(entries):,} entries; keys: {keys[:preview]}"
+        return f"{TOLD} a {kind} of {len(entries):,} entries; keys: {keys[:preview]}"
     shape = getattr(context, "shape", None)
     if shape is not None:
-        return f"The variable context holds a {kind} of shape {tuple(shape)}"
+        return f"{TOLD} a {kind} of shape {tuple(shape)}"
     if isinstance(context, Sized):
-        return f"The variable context holds a {kind} of {len(context):,} items"
-    return f"The variable context holds a {kind}: {repr(context)[:preview]}"
+        return f"{TOLD} a {kind} of {len(context):,} items"
+    return f"{TOLD} a {kind}: {repr(context)[:preview]}"
 
 
 def context_fingerprint(context: Any) -> dict[str, Any] | None:
