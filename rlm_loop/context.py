@@ -14,7 +14,7 @@ INLINE = 12_000
 
 
 def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
-    """One line: `The variable context exists already (do not assign it): a str of 1,234 characters that starts with '...'`."""
+    """One line: type, size and beginning, as in `... a str of 1,234 characters in 56 lines; it starts with '...'`."""
     kind = type(context).__name__
     if isinstance(context, str):
         lines = context.count("\n") + (not context.endswith("\n"))
