@@ -54,7 +54,7 @@ class Turn:
         return next((o.pending for o in reversed(self.observations) if o.pending is not None), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Outcome:
     """The result of a run.
 
@@ -96,6 +96,11 @@ class Outcome:
         from rlm_loop.show import outcome_html  # only when a notebook asks
 
         return outcome_html(self)
+
+    def __repr__(self) -> str:
+        """Short, since notebooks and tracebacks show it; the turns are in `turns`."""
+        tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
+        return f"<Outcome {self.answer!r:.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
 
     def __str__(self) -> str:
         used = self.usage
