@@ -1,7 +1,8 @@
 """What happened in a run, as JSON Lines: one event a line, appended and flushed, a torn last line ignored.
 
 Messages are stored once each, by content hash; a request names the request that it grew from and the messages
-it added, so a trace is linear in turns.  The context itself is never written, only its hash and size.
+it added, so these are linear in turns.  The ledger's rows, kept with each reply, are not yet: a later call has more.
+The context itself is never written, only its hash and size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
 
 Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
-were chosen by measurement on the development halves of the suites: see `experiments/wording/`.
+were chosen after a few runs on the development halves of the suites, which are leads and no estimates: see
+`experiments/wording/`.
 """
 
 from __future__ import annotations
