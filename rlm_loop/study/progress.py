@@ -21,10 +21,12 @@ class Progress(Protocol):
 class Forecast:
     """How long the rest takes: each arm's mean seconds so far, times the cells of it that are left.
 
-    An arm without a finished cell is taken to be as slow as the mean of the others.
+    An arm without a finished cell is taken to be as slow as the mean of the others.  With `jobs`, that many cells
+    run at a time, and a cell's seconds are those of a machine that it shares.
     """
 
-    def __init__(self, left: Iterable[Cell], rows: Iterable[Row]) -> None:
+    def __init__(self, left: Iterable[Cell], rows: Iterable[Row], jobs: int = 1) -> None:
+        self._jobs = jobs
         self._left: dict[str, int] = {}
         for cell in left:
             self._left[cell.arm] = self._left.get(cell.arm, 0) + 1
@@ -49,7 +51,8 @@ class Forecast:
         if not known:
             return None
         usual = sum(known) / len(known)
-        return sum(n * (_mean(self._seconds.get(arm)) or usual) for arm, n in self._left.items())
+        whole = sum(n * (_mean(self._seconds.get(arm)) or usual) for arm, n in self._left.items())
+        return whole / max(1, min(self._jobs, sum(self._left.values())))
 
     def __str__(self) -> str:
         left = self.seconds()

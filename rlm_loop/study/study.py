@@ -105,7 +105,7 @@ class Study:
                 lock["sessions"].append(now)
             store.write_lock(lock)
             done = [known[c.key] for c in grid if c.key in known and finished(known[c.key])]
-            shown = _progress(progress, Forecast(todo, done), len(grid), self.name)
+            shown = _progress(progress, Forecast(todo, done, jobs), len(grid), self.name)
             try:
                 if jobs > 1:
                     run_parallel(self.name, todo, agent_of(agents), store, shown, jobs=jobs, seconds=seconds)

@@ -322,6 +322,8 @@ def test_the_forecast_knows_that_arms_differ() -> None:
     done = [{**row, "arm": "short", "seconds": 1.0}, {**row, "arm": "long", "seconds": 9.0}]
     assert Forecast(cells[2:], done).seconds() == 2 * 1.0 + 2 * 9.0
     assert Forecast(cells, []).seconds() is None
+    assert Forecast(cells[2:], done, jobs=2).seconds() == 10.0
+    assert Forecast(cells[2:], done, jobs=100).seconds() == 20.0 / len(cells[2:])
 
 
 def test_secrets_do_not_reach_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
