@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rlm_loop.actions import CallTool, FailureKind, Malformed
@@ -10,6 +11,9 @@ from rlm_loop.outcome import Stop, Turn
 
 #: Failures that say nothing about a tool: the reply itself could not be read, or nothing was run.
 _NOT_A_TOOL_FAILURE: tuple[FailureKind, ...] = ("malformed", "cut_off", "skipped", "rejected", "budget")
+
+#: What differs between two equal results: the number of the cell in a traceback, an object's address.
+_PASSING = re.compile(r"(?<=<cell )\d+(?=>)|(?<= at 0x)[0-9a-f]+")
 
 #: How often an answer may be refused (by its type or its check) before the run ends.
 REJECTIONS = 3
@@ -101,7 +105,8 @@ def _period(turns: Sequence[Turn]) -> int:
 
 def _signature(turn: Turn) -> tuple[object, ...]:
     calls = tuple((c.name, c.arguments) for c in turn.reply.tool_calls)
-    return (turn.reply.text, calls, tuple((o.text, o.failure) for o in turn.observations))
+    came = tuple((_PASSING.sub("", o.text), o.failure and o.failure.kind) for o in turn.observations)
+    return (turn.reply.text, calls, came)
 
 
 def _message(turn: Turn) -> str:

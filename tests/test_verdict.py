@@ -31,6 +31,9 @@ CALL = CallTool("f", "{}")
         ([turn(n, Malformed("x"), failed("malformed")) for n in (1, 2, 3)], "malformed"),
         ([turn(n, Malformed("x", notes=(REFUSAL,)), failed("malformed")) for n in (1, 2)], "blocked"),
         ([turn(n, RunCode("x"), Observation("1"), "same") for n in (1, 2)], "repeated"),
+        # the number of the cell in a traceback and an object's address are no difference
+        ([turn(n, RunCode("x"), Observation(f'File "<cell {n}>", line 1'), "same") for n in (1, 2)], "repeated"),
+        ([turn(n, RunCode("x"), Observation(f"<f at 0x7f{n}a>"), "same") for n in (1, 2)], "repeated"),
         # the same check() with another result is progress
         ([turn(n, RunCode("x"), Observation(str(n)), "same") for n in (1, 2)], None),
         ([turn(n, RunCode("x"), Observation("1"), "ab"[n % 2]) for n in (1, 2, 3, 4)], "repeated"),
