@@ -22,6 +22,9 @@ __all__ = ["SimpleTool", "Tool", "ToolError", "ToolGateway", "ToolResult", "as_t
 
 _log = logging.getLogger(__name__)
 
+#: What to do about JSON that cannot be read: nearly always it holds code with quotes of its own.
+JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break'
+
 
 @dataclass(frozen=True)
 class ToolResult:
@@ -170,7 +173,8 @@ def _read(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
         value = json.loads(arguments, strict=False)  # models put real line breaks into JSON strings
     except json.JSONDecodeError as error:
         near = arguments[max(0, error.pos - 15) : error.pos + 15]
-        raise ToolError("invalid_arguments", f"arguments are not JSON: {error.msg} near {near!r}") from None
+        message = f"arguments are not JSON: {error.msg} near {near!r}; {JSON_HINT}"
+        raise ToolError("invalid_arguments", message) from None
     except (ValueError, RecursionError) as error:
         raise ToolError("invalid_arguments", f"arguments are not JSON: {error}") from None
     if not isinstance(value, dict):

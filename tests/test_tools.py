@@ -185,7 +185,7 @@ def test_methods_partials_and_simple_objects_become_tools() -> None:
         ("zzz", "{}", "unknown_tool", "no tool 'zzz'; tools: read_lines, ratio, fail"),
         ("read_lines", "", "invalid_arguments", "missing 'path'"),
         ("read_lines", "  \n", "invalid_arguments", "missing 'path'"),
-        ("read_lines", "{path: 1}", "invalid_arguments", "not JSON"),
+        ("read_lines", "{path: 1}", "invalid_arguments", "for a quote and"),
         ("read_lines", '{"path": "a"', "invalid_arguments", "not JSON"),
         ("read_lines", "[" * 100_000, "invalid_arguments", "not JSON"),
         ("read_lines", '{"path": "a", "start": ' + "9" * 5000 + "}", "invalid_arguments", "not JSON"),

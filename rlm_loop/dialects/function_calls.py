@@ -21,7 +21,7 @@ from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
 from rlm_loop.dialects.wording import CALLS_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools import JSON_HINT, Tool
 from rlm_loop.verdict import REFUSAL
 
 Presentation = Literal["native", "text", "constrained"]
@@ -83,9 +83,10 @@ class FunctionCalls:
             return [_lenient(c, tools) for c in calls]
         problem = next((n for n in notes if n.startswith(("unfinished", "unreadable", "arguments"))), None)
         if problem is not None:
-            return [Malformed(f"The tool call could not be read: {problem}.", notes=notes)]
+            hint = f"; {JSON_HINT}" if problem.startswith("unreadable") else ""
+            return [Malformed(f"The tool call could not be read: {problem}{hint}.", notes=notes)]
         if _CALL.search(reply.text):
-            return [Malformed("The tool call could not be read: it is not valid JSON.", notes=notes)]
+            return [Malformed(f"The tool call could not be read: it is not valid JSON; {JSON_HINT}.", notes=notes)]
         if looks_like_refusal(reply.text):
             return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]
