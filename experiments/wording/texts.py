@@ -40,6 +40,10 @@ CODE = {
         "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
         "output. Print the result and check it. When it is right, set the variable final_answer in a code block."
     ),
+    "c9-block-only": (
+        "Reply with one ```python block only. It runs in a persistent REPL; the next message is its output. Print the "
+        "result and check it. When it is right, set the variable final_answer in a code block."
+    ),
 }
 
 CALLS = {
@@ -74,5 +78,15 @@ REACT = {
         "Thought: I know the answer\n"
         "Action: finish\n"
         'Action Input: {"answer": ...}'
+    ),
+    "r3-three-lines": (
+        "Answer the question in steps, with the tools below. Each reply is one step of three lines:\n"
+        "Thought: what to do next and why\n"
+        "Action: the tool to use\n"
+        "Action Input: its arguments as a JSON object\n"
+        "The next message is its Observation. Compute with python and print the result; do not guess. When the printed "
+        "result answers the question, the step is\n"
+        "Action: finish\n"
+        "Action Input: a JSON object with the key answer"
     ),
 }
