@@ -227,7 +227,8 @@ class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
     `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
-    every turn over tool calls (then `presentation` as in `LeanAgent`).
+    every turn over tool calls (then `presentation` as in `LeanAgent`).  Only finishing ends either: the frameworks that
+    work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
     """
 
     form: Literal["text", "calls"] = "text"
@@ -237,7 +238,8 @@ class ReActAgent(Agent):
         if self.form == "text":
             return ReActText() if self.system is None else ReActText(rule=self.system)
         shown = self.presentation or _default_presentation(self.model)
-        rule = FunctionCalls(shown) if self.system is None else FunctionCalls(shown, rule=self.system)
+        calls = FunctionCalls(shown, text_answers=False)
+        rule = calls if self.system is None else replace(calls, rule=self.system)
         return Injected(rule, (Initiator(), ThoughtPrompt()))
 
 

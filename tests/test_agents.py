@@ -16,7 +16,7 @@ from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
 from rlm_loop.loop import Interrupted
 from rlm_loop.models import RecordedModel, Reply, ScriptedModel, ToolCall
 from rlm_loop.models.base import ModelError
-from rlm_loop.trace import read
+from rlm_loop.trace_reader import read
 
 
 def code(text: str) -> str:
@@ -272,3 +272,12 @@ def test_settings_are_json_and_tell_strategies_apart(agent: type[Agent]) -> None
 def test_lean_adds_no_injector_and_react_over_calls_adds_two(agent: Agent, own: int) -> None:
     injectors = getattr(agent.dialect(), "injectors", ())
     assert len(injectors) == own
+
+
+def test_react_over_calls_goes_on_after_thinking_aloud() -> None:
+    call = '{"name": "final_answer", "arguments": {"answer": 42}}'
+    model = ScriptedModel(["First I think. It is 42.", call], name="local:scripted")
+    outcome = ReActAgent(model=model, form="calls").run("What is 6 times 7?")
+    assert (outcome.answer, outcome.stop, outcome.steps) == (42, "answered", 2)
+    assert model.prompts[1].messages[-1].text.startswith("No tool was called.")
+    assert LeanAgent(model=ScriptedModel(["It is 42."], name="local:scripted")).run("?").answer == "It is 42."

@@ -18,7 +18,7 @@ from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
 from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
-from rlm_loop.dialects.wording import CALLS_RULE, tool_lines
+from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import JSON_HINT, Tool
@@ -36,13 +36,15 @@ class FunctionCalls:
     """Speak in tool calls.
 
     `rule` is the system text of the text presentations; `native` has none, since the schemas say it all, unless
-    `native_rule` is given.  A reply without a call is the answer.
+    `native_rule` is given.  A reply without a call is the answer, unless `text_answers` is off: then the model is told
+    that it called nothing, and only a call of `final_answer` ends the run.
     """
 
     presentation: Presentation = "native"
     rule: str = CALLS_RULE
     native_rule: str = ""
     heading: str = "Tools:"
+    text_answers: bool = True
     name: str = "calls"
     hands: Hands = "calls"
 
@@ -89,6 +91,8 @@ class FunctionCalls:
             return [Malformed(f"The tool call could not be read: it is not valid JSON; {JSON_HINT}.", notes=notes)]
         if looks_like_refusal(reply.text):
             return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
+        if not self.text_answers:
+            return [Malformed(NO_CALL, notes=notes)]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]
 
 

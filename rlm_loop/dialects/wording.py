@@ -1,8 +1,7 @@
 """Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
 
 Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
-were chosen after a few runs on the development halves of the suites, which are leads and no estimates: see
-`experiments/wording/`.
+were the best of those tried on twelve tasks of the suites' development halves: see `experiments/wording/`.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ REACT_TEMPLATE = (
 )
 NUDGE = "If this answers the question, call final_answer."
 NO_OUTPUT = "(no output)"
+NO_CALL = "No tool was called."
 
 
 def tool_lines(heading: str, tools: Mapping[str, Tool]) -> str:

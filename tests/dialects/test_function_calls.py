@@ -135,3 +135,10 @@ def test_react_text(text: str, expected: Any) -> None:
     else:
         assert isinstance(action, Malformed)
         assert expected in action.reason
+
+
+def test_where_only_a_call_ends_the_run_text_is_no_answer() -> None:
+    dialect = FunctionCalls("text", text_answers=False)
+    assert dialect.parse(Reply("It is 42."), TOOLS) == [Malformed("No tool was called.")]
+    call = '{"name": "final_answer", "arguments": {"answer": 42}}'
+    assert isinstance(dialect.parse(Reply(call), TOOLS)[0], CallTool)
