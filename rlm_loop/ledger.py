@@ -6,7 +6,7 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,7 +112,7 @@ class Ledger:
         """Add one call.  `sent_messages` is how many leading messages an earlier call had already sent."""
         with self._lock:
             number = len(self.calls) + 1
-            rows = tuple(_rows(parts, number, turn, depth, purpose, sent_messages, usage.cached_tokens))
+            rows = rows_of(parts, number, turn, depth, purpose, sent_messages, usage.cached_tokens)
             call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited)
             self.calls.append(call)
             return call
@@ -147,9 +147,14 @@ class Ledger:
         return pd.DataFrame([asdict(row) for row in self.rows], columns=[f.name for f in fields(Row)])
 
 
-def _rows(
+def rows_of(
     parts: Iterable[Part], call: int, turn: int, depth: int, purpose: str, sent: int, cached: int | None
-) -> Iterator[Row]:
+) -> tuple[Row, ...]:
+    """The parts of one call in sum by cause and turn of origin.
+
+    `sent` is how many leading messages the caller had sent before, `cached` how many leading tokens the provider
+    took from its cache.
+    """
     totals: dict[tuple[str, int], list[int]] = {}
     left = cached or 0
     for part in parts:
@@ -159,5 +164,7 @@ def _rows(
         hit = min(left, part.tokens)
         left -= hit
         entry[2] += hit
-    for (cause, origin), (tokens, resent, hit) in totals.items():
-        yield Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)
+    return tuple(
+        Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)
+        for (cause, origin), (tokens, resent, hit) in totals.items()
+    )

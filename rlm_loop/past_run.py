@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
-from rlm_loop.ledger import Call, Ledger, Row
-from rlm_loop.messages import Reply, Usage
+from rlm_loop.charges import calls_of
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Reply
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.trace import RunRecord, reply_of
+from rlm_loop.trace_reader import RunRecord, reply_of
 
 _ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
 
@@ -35,25 +36,7 @@ def turns_of(record: RunRecord) -> tuple[Turn, ...]:
 
 def ledger_of(record: RunRecord) -> Ledger:
     """Every model call of the run, sub-calls included, with its rows as they were counted."""
-    calls: list[Call] = []
-    for number, event in enumerate(record.of("reply"), 1):
-        reply = reply_of(event["reply"])
-        rows = tuple(Row(**_fields(row)) for row in event.get("rows", ()))
-        purpose = rows[0].purpose if rows else "agent"
-        calls.append(
-            Call(
-                number,
-                event["turn"],
-                event.get("depth", 0),
-                purpose,
-                reply.usage or Usage(None, None),
-                rows,
-                bool(event.get("exact", False)),
-                reply.seconds,
-                reply.waited,
-            )
-        )
-    return Ledger(calls)
+    return Ledger(sorted(calls_of(record), key=lambda call: call.call))
 
 
 def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:

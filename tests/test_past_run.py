@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import DirectAgent, LeanAgent, Outcome, ToolLoopAgent
+from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.past_run import outcome_of
-from rlm_loop.trace import read
+from rlm_loop.trace_reader import read
 
 RUNS = [
     (DirectAgent, ["Paris"]),
@@ -22,13 +23,29 @@ RUNS = [
 ]
 
 
+class WithoutTokenizer:
+    """A model that reports its prompt tokens and cannot count them beforehand, as most providers."""
+
+    name = "local:uncounted"
+
+    def __init__(self, inner: ScriptedModel) -> None:
+        self._inner = inner
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return self._inner.complete(prompt, max_tokens=max_tokens)
+
+
+@pytest.mark.parametrize("counting", [True, False])
 @pytest.mark.parametrize(("agent", "replies"), RUNS)
-def test_what_was_recorded_reads_back_equal(agent: type, replies: list[str], tmp_path: Path) -> None:
+def test_what_was_recorded_reads_back_equal(agent: type, replies: list[str], counting: bool, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    live: Outcome = agent(model=ScriptedModel(replies, name="local:scripted")).run("What?", context="abc", trace=file)
+    model = ScriptedModel(replies, name="local:scripted")
+    asked = model if counting else WithoutTokenizer(model)
+    live: Outcome = agent(model=asked).run("What?", context="abc", trace=file)
     past = outcome_of(read(file), trace=str(file))
     assert past.turns == live.turns
-    assert past.ledger.rows == live.ledger.rows
+    assert past.ledger.calls == live.ledger.calls
+    assert all(call.exact is counting for call in past.ledger.calls)
     assert past.usage == live.usage
     for name in ("answer", "stop", "reason", "answer_form", "question", "model", "agent", "over_budget", "steps"):
         assert getattr(past, name) == getattr(live, name)

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.trace import SCHEMA, Trace, TraceError, plain, read, read_all, redactor
+from rlm_loop.redact import redactor
+from rlm_loop.trace import SCHEMA, Trace, TraceError, plain
+from rlm_loop.trace_reader import read, read_all
 
 
 def write_run(path: Path, turns: int = 3, size: int = 10) -> list[Prompt]:
@@ -73,7 +75,8 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
     ("text", "match"),
     [
         ('{"event": "reply"}\n', "not a trace"),
-        ('{"event": "run_start", "schema": 99}\n', "schema 99"),
+        ('{"event": "run_start", "schema": 99}\n', "schema 99.*upgrade"),
+        ('{"event": "run_start", "schema": 1}\n', "schema 1;.*record it again"),
         ("", "holds 0 runs"),
         ("not json\n", "holds 0 runs"),
     ],

@@ -23,7 +23,7 @@ def show(
     from rlm_loop.commands.run import summary
     from rlm_loop.commands.steps import closing_line, step_panel, visible
     from rlm_loop.past_run import outcome_of
-    from rlm_loop.trace import read
+    from rlm_loop.trace_reader import read
 
     record = read(file, run=run)
     outcome = outcome_of(record, trace=file)

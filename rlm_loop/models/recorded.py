@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import trace
+from rlm_loop import trace_reader
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Diverged
 
@@ -33,7 +33,7 @@ class RecordedModel:
     @classmethod
     def from_trace(cls, path: str | Path, *, run: int = -1) -> RecordedModel:
         """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
-        record = trace.read(path, run=run)
+        record = trace_reader.read(path, run=run)
         model = next((str(e["model"]) for e in record.of("request") if e.get("model")), Path(path).stem)
         return cls(record.calls(), name=model)
 

@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store import LOCK, RESULTS, SCHEMA, read_lock, read_rows
-from rlm_loop.trace import RunRecord, TraceError, read
+from rlm_loop.trace import TraceError
+from rlm_loop.trace_reader import RunRecord, read
 
 TRACES = "traces.tar.gz"
 

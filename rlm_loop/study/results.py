@@ -13,7 +13,7 @@ from rlm_loop.study.summary import ArmSummary, summarize
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rlm_loop.trace import RunRecord
+    from rlm_loop.trace_reader import RunRecord
 
 Unit = tuple[str, str, str, int]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from rlm_loop.redact import redactor
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row, finished, key
-from rlm_loop.trace import redactor
 
 SCHEMA = 1
 RESULTS = "results.jsonl"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.past_run import ledger_of
 from rlm_loop.study.archive import read_packed
 from rlm_loop.study.rows import Row, finished
 from rlm_loop.study.store import read_rows
-from rlm_loop.trace import RunRecord, TraceError, read
+from rlm_loop.trace import TraceError
+from rlm_loop.trace_reader import RunRecord, read
 
 
 def verify_traces(folder: str | Path) -> list[str]:
@@ -40,19 +42,18 @@ def verify_traces(folder: str | Path) -> list[str]:
 def _problems(row: Row, run: RunRecord) -> Iterator[str]:
     if run.end is None:
         yield "the run has no end"
-    replies = run.of("reply")
-    for number, event in enumerate(replies, 1):
-        reported = _usage(event).get("input_tokens")
-        charged = sum(r["tokens"] for r in event.get("rows", ()))
+    calls = ledger_of(run).calls
+    for call in calls:
+        reported, charged = call.usage.input_tokens, sum(r.tokens for r in call.rows)
         if reported is not None and charged != reported:
-            yield f"call {number}: the ledger rows sum to {charged}, the model reported {reported}"
-    yield from _differ("calls", row["calls"], len(replies))
-    turns = len({event.get("turn") for event in replies if not event.get("depth")})
+            yield f"call {call.call}: the ledger rows sum to {charged}, the model reported {reported}"
+    yield from _differ("calls", row["calls"], len(calls))
+    turns = len({call.turn for call in calls if not call.depth})
     if turns > row["steps"]:
         # a reply may have cost tokens without its turn coming to an end, but not the other way round
         yield f"{turns} turns have replies, the row says {row['steps']}"
     for field in ("input_tokens", "output_tokens"):
-        figures = [_usage(e).get(field) for e in replies]
+        figures: list[int | None] = [getattr(call.usage, field) for call in calls]
         if None not in figures and row[field] is not None:
             yield from _differ(field, row[field], sum(f for f in figures if f is not None))
 
@@ -60,8 +61,3 @@ def _problems(row: Row, run: RunRecord) -> Iterator[str]:
 def _differ(what: str, row: Any, trace: Any) -> Iterator[str]:
     if row != trace:
         yield f"{what}: the row says {row}, the trace {trace}"
-
-
-def _usage(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    reply: Mapping[str, Any] = event.get("reply") or {}
-    return reply.get("usage") or {}

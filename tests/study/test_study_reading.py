@@ -138,7 +138,7 @@ def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     trace = tmp_path / "traces" / "two" / "a--a-1--0.jsonl"
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     reply = next(e for e in events if e["event"] == "reply")
-    reply["rows"][0]["tokens"] += 1
+    reply["charged"]["parts"] = {"kept": 0, "new": [["task", 0, 0, 31]]}
     (tmp_path / "traces" / "one" / "a--a-1--0.jsonl").unlink()
     trace.write_text("\n".join(json.dumps(e) for e in events if e["event"] != "run_end") + "\n")
     rows = (tmp_path / "results.jsonl").read_text().splitlines()
