@@ -15,7 +15,7 @@ from rlm_loop.tasks import Half, get_suite
 SUITES = ("computation", "tables", "function-repair")
 
 
-def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
+def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
     """The arms.  Model, budget, tools and how these are listed are the same in all; each differs from its neighbour
     in one thing."""
     same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
@@ -42,7 +42,7 @@ def study(
     tasks: int = 12,
     seed: int = 0,
     steps: int = 5,
-    max_tokens: int = 300,
+    max_tokens: int = 400,
     slots: int = 1,
 ) -> Study:
     """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not.

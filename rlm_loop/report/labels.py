@@ -45,7 +45,7 @@ class Anchor:
 
     def places(self, gap: float) -> list[Box]:
         """Where the name may be, best first: right of the point, above or below what belongs to it, then further."""
-        right = [(self.x + gap, self.y + k * self.height) for k in (-0.5, 0.1, -1.1, 0.8, -1.8)]
+        right = [(self.x + gap, self.y + k * self.height) for k in (-0.5, 0.1, -1.1, 0.8, -1.8, -2.6, 1.6)]
         above = [(self.x - share * self.width, self.high + gap * 0.6) for share in (0.5, 0.15, 0.85)]
         below = [(self.x - share * self.width, self.low - gap * 0.6 - self.height) for share in (0.5, 0.15, 0.85)]
         left = [(self.x - gap - self.width, self.y + k * self.height) for k in (-0.5, 0.1, -1.1)]
