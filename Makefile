@@ -52,5 +52,5 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,dev]"
+	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,dev]"
 	@touch $@ $(DEMO_READY)

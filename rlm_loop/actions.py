@@ -36,6 +36,14 @@ class Given:
 
 
 @dataclass(frozen=True)
+class Display:
+    """A rich output of a cell, in the form of Jupyter's: `data` is base64 for a PNG or JPEG, else text."""
+
+    mime: str
+    data: str
+
+
+@dataclass(frozen=True)
 class RunCode:
     """Run a cell in the REPL.  `notes` are what parsing noticed (an unclosed fence, a nested one ...)."""
 
@@ -91,7 +99,8 @@ class Observation:
 
     `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was
     set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
-    "removed": [...]}`), `data` the tool's value where it is not text.
+    "removed": [...]}`), `data` the tool's value where it is not text, `displays` pictures and tables for a reader
+    (never for the model).
     """
 
     text: str = ""
@@ -102,6 +111,7 @@ class Observation:
     seconds: float = 0.0
     truncated: bool = False
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    displays: tuple[Display, ...] = ()
 
     @property
     def ok(self) -> bool:

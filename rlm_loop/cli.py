@@ -15,6 +15,7 @@ import rlm_loop.commands.study
 import rlm_loop.commands.trace
 from rlm_loop import __version__
 from rlm_loop.commands.demo import demo
+from rlm_loop.commands.doctor import doctor
 from rlm_loop.commands.run import run
 from rlm_loop.commands.setup import INTERRUPTED, MISUSE, Setup, explain
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(demo)
+app.command()(doctor)
 app.add_typer(rlm_loop.commands.models.app, name="models")
 app.add_typer(rlm_loop.commands.study.app, name="study")
 app.add_typer(rlm_loop.commands.trace.app, name="trace")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
@@ -94,6 +95,11 @@ class Environment:
             self.workspace.close()
 
     @property
+    def isolation(self) -> str:
+        """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
+        return str(getattr(self._session, "isolation", ""))
+
+    @property
     def check(self) -> AnswerCheck:
         return self._check
 
@@ -174,16 +180,21 @@ class Environment:
             return CellResult(error="budget", message=spent.reason)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        seen = Observation(cell.output, None, "repl_output", seconds=cell.seconds, truncated=cell.truncated)
+        seen = Observation(
+            cell.output,
+            None,
+            "repl_output",
+            seconds=cell.seconds,
+            truncated=cell.truncated,
+            displays=cell.displays,
+        )
         if cell.error is None:
             return seen if cell.answer is None else self._offer(cell.answer, seen)
         text = cell.output if cell.error == "runtime" else "\n".join(filter(None, [cell.output, cell.message]))
         if cell.pending is not None:
             text = f"{text}\n{PENDING}"
         failure = Failure(cell.error, cell.message)
-        return Observation(
-            text, failure, "repl_output", pending=cell.pending, seconds=cell.seconds, truncated=cell.truncated
-        )
+        return replace(seen, text=text, failure=failure, pending=cell.pending)
 
     def _offer(self, given: Given, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
@@ -192,7 +203,7 @@ class Environment:
             text = "\n".join(filter(None, [seen.text, problem]))
             return Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
         self._answer = given
-        return Observation(seen.text, None, seen.cause, answer=given, seconds=seen.seconds, truncated=seen.truncated)
+        return replace(seen, answer=given)
 
     def _python(self, code: str) -> str:
         self._cell = self._run(code)
@@ -233,6 +244,4 @@ def _failure(kind: FailureKind, message: str) -> Observation:
 
 
 def _with_effects(seen: Observation, changes: Mapping[str, Any]) -> Observation:
-    from dataclasses import replace
-
     return replace(seen, effects=changes)

@@ -112,6 +112,7 @@ def _finish(
         question=problem.question,
         model=model.name,
         agent=agent,
+        isolation=place.isolation,
     )
     model.trace.record(
         "run_end",
@@ -126,6 +127,7 @@ def _finish(
         seconds=outcome.seconds,
         working_seconds=outcome.working_seconds,
         steps=outcome.steps,
+        isolation=outcome.isolation,
     )
     return outcome
 

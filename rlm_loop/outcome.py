@@ -63,6 +63,8 @@ class Outcome:
     of the run.  `artifact` is what the task collects besides the answer (a git diff, a function's source),
     `evidence` what verified the result, `over_budget` whether a limit was exceeded, `reason` one line of why
     it stopped, `seconds` wall time and `working_seconds` the same without waits for rate limits.
+    `isolation` is what kept the cells apart from this machine (`sandbox`, `hardened`, `plain` ...; empty where no REPL
+    was started).
     """
 
     answer: Any
@@ -82,6 +84,7 @@ class Outcome:
     model: str = ""
     agent: str = ""
     notes: tuple[str, ...] = field(default=())
+    isolation: str = ""
 
     @property
     def answered(self) -> bool:

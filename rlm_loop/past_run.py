@@ -72,6 +72,7 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
         reason=str(end.get("reason", "")),
         seconds=end.get("seconds", 0.0),
         working_seconds=end.get("working_seconds", 0.0),
+        isolation=str(end.get("isolation", "")),
     )
 
 
@@ -91,6 +92,7 @@ def _action(data: Mapping[str, Any]) -> Action:
 def _observation(data: Mapping[str, Any]) -> Observation:
     values = _fields(data)
     failure: Mapping[str, Any] | None = values.pop("failure", None)
+    values.pop("displays", None)  # of which a trace has only kind and size
     answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
     return Observation(
         failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Display, Malformed, Observation, RunCode
 from rlm_loop.messages import Usage
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _PRE = (
     "background:rgba(128,128,128,.12);border-radius:4px;font-size:.9em"
 )
 _CELL = "text-align:left;padding:.1em .8em .1em 0;border:0"
+_IMAGE = '<img src="data:{mime};base64,{data}" style="max-width:100%;background:white">'
+_FRAME = "width:100%;height:16em;resize:vertical;border:0;background:white"
 _GREEN, _AMBER, _RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,51,.25)"
 
 
@@ -87,6 +90,7 @@ def step_text(turn: Turn) -> str:
         for label, text in _shown(action, observation):
             lines.append(f"[{label}]")
             lines += ["    " + line for line in clipped(text).splitlines()]
+        lines += [f"[display {display.mime}]" for display in observation.displays]
     return "\n".join(lines)
 
 
@@ -130,10 +134,24 @@ def _turn_html(turn: Turn) -> str:
         for label, text in _shown(action, observation):
             body.append(f'<div style="opacity:.65;font-size:.85em">{escape(label)}</div>')
             body.append(f'<pre style="{_PRE}"><code>{escape(clipped(text.rstrip()))}</code></pre>')
+        body += [_display_html(display) for display in observation.displays]
     return (
         f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(head)}{mark}</summary>'
         f'<div style="margin-left:1.2em">{"".join(body)}</div></details>'
     )
+
+
+def _display_html(display: Display) -> str:
+    """A picture or table of a cell.  HTML gets a frame of its own, in which no script runs."""
+    match display.mime:
+        case "image/png" | "image/jpeg":
+            return _IMAGE.format(mime=display.mime, data=escape(display.data))
+        case "image/svg+xml":  # as an image, so that its scripts do not run
+            return _IMAGE.format(mime=display.mime, data=base64.b64encode(display.data.encode()).decode())
+        case "text/html":
+            return f'<iframe sandbox srcdoc="{escape(display.data)}" style="{_FRAME}"></iframe>'
+        case _:
+            return f'<pre style="{_PRE}">{escape(clipped(display.data))}</pre>'
 
 
 def _causes_html(by_cause: dict[str, int]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rlm_loop.actions import Display
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.redact import redactor
 
@@ -127,6 +128,8 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else {"repr": repr(value)}
+    if isinstance(value, Display):  # a trace is no album
+        return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
         return {"is": type(value).__name__, **{k: plain(v) for k, v in vars(value).items() if not k.startswith("_")}}
     if isinstance(value, Mapping):

@@ -24,7 +24,7 @@ LAYERS = {
     3: "dialects environment context",
     4: "tasks",
     5: "loop agents recursion",
-    6: "study",
+    6: "study torture",
     7: "report",
     8: "cli commands",
 }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, Given, Malformed, Observation, RunCode
 from rlm_loop.ledger import Ledger, Part
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
@@ -186,3 +186,21 @@ def test_long_output_does_not_make_a_long_page() -> None:
 )
 def test_unknown_figures_are_not_zero(usage: Usage | None, shown: str) -> None:
     assert counted(usage) == shown
+
+
+def test_displays_are_shown_and_cannot_run_anything() -> None:
+    displays = (
+        Display("image/png", "iVBORw0KGgo="),
+        Display("image/svg+xml", "<svg onload='x()'/>"),
+        Display("text/html", '<b>t</b><script>x()</script>"'),
+        Display("text/latex", "<$x$>"),
+    )
+    plotted = turn("```python\nplot()\n```", (RunCode("plot()"), Observation(displays=displays)))
+    page = outcome_html(outcome(plotted))
+    assert '<img src="data:image/png;base64,iVBORw0KGgo="' in page
+    assert '<img src="data:image/svg+xml;base64,' in page
+    assert '<iframe sandbox srcdoc="&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"' in page
+    assert "&lt;$x$&gt;" in page
+    assert "<script" not in page
+    assert "<svg" not in page
+    assert "[display image/png]" in step_text(plotted)

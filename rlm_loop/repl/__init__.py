@@ -7,28 +7,65 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 
 if TYPE_CHECKING:
+    from rlm_loop.repl.attached import NotebookREPL, attach_current
+    from rlm_loop.repl.kernel import KernelREPL
+    from rlm_loop.repl.limits import Limits
+    from rlm_loop.repl.restricted import RestrictedREPL
     from rlm_loop.repl.session import PythonREPL, ReplTool
+    from rlm_loop.repl.zygote import Zygote
 
-KINDS = ("auto", "subprocess")
-"""The kinds of session that `open_repl` knows; `auto` takes the best one there is."""
+KINDS = ("auto", "subprocess", "hardened", "sandbox", "kernel", "restricted", "notebook")
+"""The kinds of session that `open_repl` knows; `auto` takes the best one there is.  See `docs/sessions.md`.
+
+`hardened` and `sandbox` are the subprocess with that launcher (`docs/isolation.md`).
+"""
 
 
 def open_repl(kind: str = "auto", **options: Any) -> Session:
-    """A session of a kind; `options` are those of `PythonREPL`.  Raises `ValueError` for a kind that is not there."""
+    """A session of a kind; `options` are those of its class (`PythonREPL`, `KernelREPL`, `RestrictedREPL`,
+    `NotebookREPL`).  Raises `ValueError` for a kind that is not there, `ReplError` for one that cannot be had here.
+    """
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
+    if kind == "kernel":
+        from rlm_loop.repl.kernel import KernelREPL
+
+        return KernelREPL(**options)
+    if kind == "restricted":
+        from rlm_loop.repl.restricted import RestrictedREPL
+
+        return RestrictedREPL(**options)
+    if kind == "notebook":
+        from rlm_loop.repl.attached import attach_current
+
+        return attach_current(**options)
     from rlm_loop.repl.session import PythonREPL
 
+    if kind in ("hardened", "sandbox"):
+        options.setdefault("launcher", kind)
     return PythonREPL(**options)
 
 
 def __getattr__(name: str) -> Any:
     """Sessions are imported when first asked for: `import rlm_loop` starts no process and needs none of it."""
-    if name in ("PythonREPL", "ReplTool"):
-        from rlm_loop.repl import session
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(session, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"rlm_loop.repl.{home}"), name)
+
+
+_HOME = {
+    "PythonREPL": "session",
+    "ReplTool": "session",
+    "KernelREPL": "kernel",
+    "Limits": "limits",
+    "RestrictedREPL": "restricted",
+    "NotebookREPL": "attached",
+    "Zygote": "zygote",
+    "attach_current": "attached",
+}
 
 
 __all__ = [
@@ -36,10 +73,16 @@ __all__ = [
     "CellError",
     "CellResult",
     "EvaluationFailed",
+    "KernelREPL",
+    "Limits",
+    "NotebookREPL",
     "PythonREPL",
     "ReplError",
     "ReplTool",
+    "RestrictedREPL",
     "Session",
     "SetupFailed",
+    "Zygote",
+    "attach_current",
     "open_repl",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import Display, Given
 
 CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
 
@@ -36,6 +36,7 @@ class CellResult:
     the output: why the cell ended, and what became of the variables.  `lost` names variables that are gone.
     `answer` is what `final_answer` was set to by this cell, `pending` the same where the cell then raised.
     `seconds` is the cell's own time: time spent in host tools is not included.
+    `displays` are rich outputs (pictures, HTML), of sessions that have them.
     """
 
     output: str = ""
@@ -47,6 +48,7 @@ class CellResult:
     truncated: bool = False
     characters: int = 0
     seconds: float = 0.0
+    displays: tuple[Display, ...] = ()
 
 
 class Session(Protocol):

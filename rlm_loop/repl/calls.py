@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.text import same_text
 from rlm_loop.repl.worker import decode, portable
 
 _LONGEST_REPR = 1_000_000
 
 inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside", default=frozenset())
 """Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
+
+
+@dataclass(slots=True)
+class HostCall:
+    """A call of a host tool: its arguments and what it gave, in the JSON forms that crossed (`worker.decode`).
+
+    `outcome` has a `value`, or an `error` (the text of what it raised), or the `end` of the whole cell; it is `None`
+    where the cell was over before the tool.
+    """
+
+    name: str
+    args: Any
+    kwargs: Any
+    outcome: dict[str, Any] | None = None
 
 
 class CellCalls:
@@ -33,6 +50,8 @@ class CellCalls:
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
+        self.made: list[HostCall] = []
+        """All calls of the cell, in the order in which they came."""
         self.ended: BaseException | None = None
         """What a tool raised to end the whole cell: anything but an `Exception`, or a `BudgetSpent`."""
 
@@ -56,6 +75,7 @@ class CellCalls:
     def start(self, frame: Mapping[str, Any], session: int) -> None:
         """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
         number, name = frame.get("id"), frame.get("name")
+        call = HostCall(str(name), frame.get("args"), frame.get("kwargs"))
         tool = self._tools.get(name) if isinstance(name, str) else None
         refusal = ""
         args: list[Any] = []
@@ -70,21 +90,26 @@ class CellCalls:
         with self._lock:
             if self._closed:
                 refusal = refusal or "RuntimeError: the cell is being stopped"
-            elif self.ended is not None:
-                self._reply(number, {"end": "the cell was ended"})
-                return
-            elif not refusal:
-                if not self._under_way:
-                    self._since = self._clock()
-                self._under_way += 1
+            else:
+                self.made.append(call)
+                if self.ended is not None:
+                    self._reply(number, {"end": "the cell was ended"})
+                    return
+                if not refusal:
+                    if not self._under_way:
+                        self._since = self._clock()
+                    self._under_way += 1
         if refusal or tool is None:
-            self._reply(number, {"error": refusal})
+            call.outcome = {"error": refusal}
+            self._reply(number, call.outcome)
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
-        threading.Thread(target=context.run, args=(self._work, number, tool, args, kwargs), daemon=True).start()
+        threading.Thread(target=context.run, args=(self._work, call, number, tool, args, kwargs), daemon=True).start()
 
-    def _work(self, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _work(
+        self, call: HostCall, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
         ended: BaseException | None = None
         outcome: dict[str, Any]
         try:
@@ -97,6 +122,7 @@ class CellCalls:
         with self._lock:
             if self._closed:
                 return
+            call.outcome = outcome
             if ended is not None and self.ended is None:
                 self.ended = ended
             self._under_way -= 1
@@ -109,3 +135,40 @@ class CellCalls:
     def _reply(self, number: Any, outcome: dict[str, Any]) -> None:
         with contextlib.suppress(WorkerGone):  # whoever reads from the worker notices
             self._worker.send({"t": "reply", "g": self._generation, "id": number, **outcome})
+
+
+class RecordedCalls(CellCalls):
+    """The calls of a cell that is run again: they are answered from its record, and no tool runs twice.
+
+    What is not in the record is refused, except with `live`, where it is made.
+    """
+
+    def __init__(self, calls: CellCalls, recorded: Sequence[HostCall], live: bool = False) -> None:
+        super().__init__(calls._worker, calls._generation, calls._tools, calls._clock)
+        self._left, self._live = list(recorded), live
+        self.unknown: list[str] = []
+        """Names of tools that were called otherwise than in the record."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of tools that were called according to the record, and now were not."""
+        return [call.name for call in self._left]
+
+    def start(self, frame: Mapping[str, Any], session: int) -> None:
+        name = frame.get("name")
+        for i, call in enumerate(self._left):
+            if call.name == name and _same(call.args, frame.get("args")) and _same(call.kwargs, frame.get("kwargs")):
+                del self._left[i]
+                if call.outcome is not None:  # else it had not answered when the cell ended, and will not now
+                    self._reply(frame.get("id"), call.outcome)
+                return
+        if self._live:
+            super().start(frame, session)
+            return
+        self.unknown.append(str(name))
+        refusal = "RuntimeError: this call was not made when the cell ran first, and is not made while it runs again"
+        self._reply(frame.get("id"), {"error": refusal})
+
+
+def _same(before: Any, after: Any) -> bool:
+    return before == after or same_text(json.dumps(before), json.dumps(after))  # NaN, and addresses in a repr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
+import secrets
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.calls import CellCalls
-from rlm_loop.repl.launch import Launcher
-from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.process import Starter, WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
@@ -48,7 +47,6 @@ class Driver:
         grace: float,
     ) -> None:
         self._start, self._clock, self._grace = start, clock, grace
-        self._ids = itertools.count(1)
         self._backlog: deque[dict[str, Any]] = deque()
         self.worker: WorkerProcess | None = None
         self.generation = 0
@@ -95,7 +93,7 @@ class Driver:
 
     def number(self) -> int:
         """A number for the next job."""
-        return next(self._ids)
+        return secrets.randbits(48) + 1  # not to be guessed: a cell may write frames, and not for cells to come
 
     def send(self, frame: Mapping[str, Any], number: int) -> int:
         """Hand over a job and return its number; it runs after those before it."""
@@ -199,10 +197,8 @@ class Driver:
         return ""
 
 
-def worker_starter(
-    launcher: Launcher, python: str, options: dict[str, Any], cwd: Path, log: Path
-) -> Callable[[], WorkerProcess]:
-    return lambda: WorkerProcess(launcher, python, options, cwd, log)
+def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], WorkerProcess]:
+    return lambda: WorkerProcess(start, options, cwd, log)
 
 
 def _piece(frame: Mapping[str, Any]) -> Piece:

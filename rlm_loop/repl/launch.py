@@ -2,15 +2,19 @@
 
 A launcher is the place where isolation is added: it may put a prefix before Python (a sandbox, a container).
 `plain` adds none: it protects the host from crashes, endless loops and a polluted namespace, not from malice.
+The others are in `hardened`, `sandbox` and `container`; `isolation` knows them by name.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from rlm_loop.repl.base import ReplError
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -45,20 +49,59 @@ _PASSED = frozenset(
 _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
 
 
+def _nothing() -> None:
+    """What there is to clear up after an ordinary process."""
+
+
 @dataclass(frozen=True)
 class Launch:
-    """What `subprocess.Popen` needs."""
+    """What `subprocess.Popen` needs: `argv` and the environment.
+
+    `kind` is the isolation that is really in force (`plain`, `hardened`, `sandbox`, `container`, `custom`), `note`
+    what to know about it in this case, and `cleanup` is called once the process ended other than by itself.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
+    kind: str = "custom"
+    note: str = ""
+    cleanup: Callable[[], None] = _nothing
 
 
 Launcher = Callable[[str, str], Launch]
+"""Called with the interpreter and the worker's options (JSON) each time that a worker is started."""
 
 
 def plain(python: str, options: str) -> Launch:
     """`python worker.py OPTIONS` with the environment cut down to an allow-list."""
-    return Launch((python, "-u", str(WORKER), options), worker_environment())
+    return Launch((python, "-u", str(WORKER), options), worker_environment(), "plain")
+
+
+def folders(options: str) -> tuple[Path, Path]:
+    """The working folder and the session's private folder, out of the worker's options.
+
+    Isolated cells may write to the first only.  In the second the host writes (values on their way, the log): a
+    cell that could make a link there would lead the host's hand.
+    """
+    given = json.loads(options)
+    if "home" not in given:
+        raise ReplError("a zygote forks many sessions, so it cannot be confined to the folders of one: launch it plain")
+    return Path(given["path"][0]), Path(given["home"])
+
+
+# In sh, since it has to outlive an isolated worker, which cannot remove its host's folder; and as the parent of the
+# sandbox it does not end with the thread that started it, as far as parent-death signals go.
+_TIDY = """
+h=$1; shift; "$@"; c=$?
+read -r _ _ _ p _ 2>/dev/null </proc/$$/stat
+[ -z "$p" ] || [ "$p" = "$PPID" ] || rm -rf -- "$h"
+exit $c
+"""
+
+
+def tidied(argv: list[str], home: Path) -> tuple[str, ...]:
+    """The command, such that the private folder goes when it ends and the host is gone by then."""
+    return ("/bin/sh", "-c", _TIDY, "rlm-loop", str(home), *argv)
 
 
 def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -76,6 +119,15 @@ def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, st
     env["PYTHONHASHSEED"] = "0"
     env["PYTHONIOENCODING"] = "utf-8"
     return env
+
+
+def isolated_environment(temporary: str) -> dict[str, str]:
+    """`worker_environment` where the user's folders cannot be seen: what points into them points to `temporary`."""
+    env = {k: v for k, v in worker_environment().items() if k not in _OF_THE_USER}
+    return {**env, "HOME": temporary, "TMPDIR": temporary, "USER": "cells", "LOGNAME": "cells"}
+
+
+_OF_THE_USER = ("SHELL", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 
 def default_python() -> str:

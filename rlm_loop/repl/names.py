@@ -12,11 +12,11 @@ from typing import Any
 def check_names(names: Mapping[str, Any] | list[str], taken: Mapping[str, Any] | None = None) -> None:
     """Refuse, all at once, names that Python, the REPL or the user's variables already use."""
     bad = [n for n in names if not n.isidentifier() or keyword.iskeyword(n) or n.startswith("__") or n == _ANSWER]
-    if bad:
-        raise ValueError(f"not usable as names in the REPL: {', '.join(map(repr, bad))}")
     clash = [n for n in names if taken is not None and (n in taken or n in _BUILTINS)]
-    if clash:
-        raise ValueError(f"tool names already in use by a variable or a built-in: {', '.join(map(repr, clash))}")
+    problems = {"not usable as names in the REPL": bad, "tool names in use by a variable or a built-in": clash}
+    if bad or clash:
+        listed = [f"{what}: {', '.join(map(repr, which))}" for what, which in problems.items() if which]
+        raise ValueError(f"{'; '.join(listed)}; choose other names")
 
 
 _ANSWER = "final_answer"

@@ -10,8 +10,9 @@ import signal
 import subprocess
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.launch import Launcher
@@ -24,12 +25,34 @@ class WorkerGone(Exception):
     """The supervisor ended (not only the REPL in it)."""
 
 
-class WorkerProcess:
-    """A running worker.  Frames that it sends are checked for form only: what they say is not to be trusted."""
+class Running(Protocol):
+    """A started worker: its pipes, and how to learn of its end and to force it."""
 
-    def __init__(self, launcher: Launcher, python: str, options: dict[str, Any], cwd: Path, log: Path) -> None:
-        launch = launcher(python, json.dumps(options))
-        self._log = log
+    stdin: int
+    stdout: int
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status, or `None` when it has not ended within so many seconds."""
+        ...
+
+    def kill(self, repl_pid: int | None) -> None:
+        """End the supervisor and the REPL by force, if they run."""
+        ...
+
+    def release(self) -> None:
+        """Close the pipes."""
+        ...
+
+
+Starter = Callable[[Mapping[str, Any], Path, Path], Running]
+"""Starts a worker, given its options, its working folder, and the file for its complaints."""
+
+
+class Spawned:
+    """A worker started as a program of its own."""
+
+    def __init__(self, launcher: Launcher, python: str, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
+        self._launch = launch = launcher(python, json.dumps(options))
         try:
             with log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
@@ -47,7 +70,63 @@ class WorkerProcess:
             raise ReplError(f"cannot start the REPL with {launch.argv[0]!r}: {e.strerror or e}") from e
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        self._in, self._out = self._popen.stdin.fileno(), self._popen.stdout.fileno()
+        self.stdin, self.stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
+
+    def wait(self, seconds: float) -> int | None:
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self, repl_pid: int | None) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        for pid in _in_session(self._popen.pid, repl_pid):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        self._popen.wait()
+        self._launch.cleanup()
+
+    def release(self) -> None:
+        for stream in (self._popen.stdin, self._popen.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+def _in_session(session: int, told: int | None) -> list[int]:
+    """The processes of a session.  Linux lists them; elsewhere the group that the worker named, if it is in it.
+
+    A number out of the worker alone is not enough: it may be forged, or be that of another pid namespace.
+    """
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if os.getsid(int(pid)) == session:
+                    found.append(int(pid))
+        return found
+    with contextlib.suppress(OSError):
+        if told is not None and os.getsid(told) == session:
+            return [-told]
+    return []
+
+
+def _forged(line: bytes, kind: Any) -> bool:
+    """Whether a frame says what only a supervisor may say, but came from the REPL: such lines begin with a blank."""
+    return line.startswith(b" ") and kind in ("died", "out")
+
+
+def program_starter(launcher: Launcher, python: str) -> Starter:
+    return lambda options, cwd, log: Spawned(launcher, python, options, cwd, log)
+
+
+class WorkerProcess:
+    """A running worker.  Frames that it sends are checked for form only: what they say is not to be trusted."""
+
+    def __init__(self, start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
+        self._running, self._log = start(options, cwd, log), log
+        self._in, self._out = self._running.stdin, self._running.stdout
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
         self._writing = threading.Lock()
@@ -135,7 +214,7 @@ class WorkerProcess:
                 frame: Any = json.loads(line)
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
-            if isinstance(frame, dict) and "t" in frame:
+            if isinstance(frame, dict) and "t" in frame and not _forged(line, frame["t"]):
                 self._frames.append(cast("dict[str, Any]", frame))
 
     def complaint(self) -> str:
@@ -155,25 +234,12 @@ class WorkerProcess:
                 os.write(self._in, b"!quit\n")
             self._writing.release()
         self._closed = True
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
+        status = None
         try:
-            self._popen.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
+            status = self._running.wait(patience)
         finally:
-            if self._popen.returncode != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
-                self._kill_group(self._popen.pid)
-                if self.repl_pid is not None:
-                    self._kill_group(self.repl_pid)
-            self._popen.wait()
-            for stream in (self._popen.stdin, self._popen.stdout):
-                with contextlib.suppress(OSError):
-                    stream.close()
+            if status != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
+                self._running.kill(self.repl_pid)
+            self._running.release()
             os.close(self._wake_r)
             os.close(self._wake_w)
-
-    @staticmethod
-    def _kill_group(pid: int) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(pid, signal.SIGKILL)

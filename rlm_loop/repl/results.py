@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Given
 from rlm_loop.repl.base import CellError, CellResult
+from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.driver import Ended
-from rlm_loop.repl.text import Piece
+from rlm_loop.repl.journal import Rebuilt
+from rlm_loop.repl.text import Piece, shown
 from rlm_loop.repl.worker import decode
 
 _NAMES_SHOWN = 20
 
 
-def cell_result(
-    ended: Ended, lost: tuple[str, ...], limit: float, cap: int, earlier: tuple[str, tuple[str, ...]] = ("", ())
-) -> CellResult:
-    """The result of a cell.  `earlier` says how the REPL ended before this cell, if it did, and what was lost then."""
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of the variables where the REPL was replaced: names that are lost, and names to be rebuilt."""
+
+    lost: tuple[str, ...] = ()
+    promised: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class News:
+    """What the next cell's result has to say of an earlier restart."""
+
+    note: str = ""
+    lost: tuple[str, ...] = ()
+
+
+def cell_result(ended: Ended, fate: Fate, limit: float, cap: int, news: News | None = None) -> CellResult:
+    """The result of a cell."""
     report = ended.report
     text = ended.out
     if "echo" in report and not text.characters:
@@ -28,15 +45,15 @@ def cell_result(
     fault = report.get("error")
     if isinstance(fault, dict):
         fault = cast("dict[str, Any]", fault)
-        error, message = "runtime", str(fault.get("message", ""))
+        error, message = "runtime", shown(str(fault.get("message", "")))
         text = _below(text, _piece(fault.get("text")))
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
-        message = restarted(ended, limit, lost)
-    if earlier[0]:
-        lost = tuple(dict.fromkeys(earlier[1] + lost))
-        note = f"[before this cell the REPL was restarted ({earlier[0]}); {_gone(earlier[1])}]\n"
-        text = Piece(note).then(text)
+        message = restarted(ended, limit, fate)
+    lost = fate.lost
+    if news is not None and news.note:
+        lost = tuple(dict.fromkeys(news.lost + lost))
+        text = Piece(f"[{news.note}]\n").then(text)
     answer = given(report["answer"]) if isinstance(report.get("answer"), dict) else None
     output, truncated = text.clip(cap)
     return CellResult(
@@ -49,10 +66,11 @@ def cell_result(
         truncated=truncated,
         characters=text.characters,
         seconds=ended.seconds,
+        displays=displays_in(report),
     )
 
 
-def restarted(ended: Ended, limit: float, lost: tuple[str, ...]) -> str:
+def restarted(ended: Ended, limit: float, fate: Fate) -> str:
     """One line: why the job was stopped or died, and what became of the variables."""
     why = {
         "timeout": f"the cell was stopped after {limit:g} s, its time limit",
@@ -66,7 +84,37 @@ def restarted(ended: Ended, limit: float, lost: tuple[str, ...]) -> str:
         why += " (it had to be killed)"
     elif ended.stopped:
         why += f" (and the process died: {ended.cause})"
-    return f"{why}; the REPL was restarted, what this cell had set is lost" + (f", and {_listed(lost)}" if lost else "")
+    text = f"{why}; the REPL was restarted, what this cell had set is lost"
+    if fate.lost:
+        text += f", and {_listed(fate.lost)}"
+    if fate.promised:
+        text += f"; {_listed(fate.promised)} will be rebuilt before the next cell, by running the earlier cells again"
+    return text
+
+
+def restart_news(cause: str, fate: Fate, rebuilt: Rebuilt | None) -> News:
+    """What is to be said after a restart.  `cause` is empty where the cell that led to it has told of it.
+
+    `fate` is what was expected then; a rebuild that came out as it promised needs no further word.
+    """
+    if rebuilt is None:
+        if not cause:
+            return News()
+        gone = f"these names are lost: {_listed(fate.lost)}" if fate.lost else "no variables were lost"
+        return News(f"before this cell the REPL was restarted ({cause}); {gone}", fate.lost)
+    lost = rebuilt.lost if cause else tuple(n for n in rebuilt.lost if n not in fate.lost)
+    if not cause and not lost and not rebuilt.notes and not rebuilt.doubtful:
+        return News()
+    parts = [f"before this cell the REPL was restarted ({cause})" if cause else "after the restart of the REPL"]
+    if rebuilt.names:
+        parts.append(f"rebuilt from the journal: {_listed(rebuilt.names)}")
+    parts.append(f"lost: {_listed(lost)}" if lost else "no variables were lost")
+    if rebuilt.doubtful:
+        parts.append(f"perhaps with another value than before: {_listed(rebuilt.doubtful)}")
+    if rebuilt.notes:
+        more = f" and {len(rebuilt.notes) - 3} more" if len(rebuilt.notes) > 3 else ""
+        parts.append(", ".join(rebuilt.notes[:3]) + more)
+    return News("; ".join(parts), lost)
 
 
 def given(report: Mapping[str, Any]) -> Given:
@@ -79,10 +127,6 @@ def given(report: Mapping[str, Any]) -> Given:
     return Given(str(report.get("repr", "")), "repr")
 
 
-def _gone(lost: tuple[str, ...]) -> str:
-    return f"these names are lost: {_listed(lost)}" if lost else "no variables were lost"
-
-
 def _listed(lost: tuple[str, ...]) -> str:
     more = f" and {len(lost) - _NAMES_SHOWN} more" if len(lost) > _NAMES_SHOWN else ""
     return ", ".join(lost[:_NAMES_SHOWN]) + more
@@ -91,7 +135,7 @@ def _listed(lost: tuple[str, ...]) -> str:
 def _piece(parts: Any) -> Piece:
     match parts:
         case [str(head), int(dropped), str(tail)] if dropped >= 0:
-            return Piece(head, dropped, tail)
+            return Piece(shown(head), dropped, shown(tail)) if dropped else Piece(shown(head + tail))
         case _:
             return Piece()
 

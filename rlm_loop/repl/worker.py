@@ -40,6 +40,7 @@ import threading
 import time
 import traceback
 import types
+import zlib
 
 TYPE_CHECKING = False  # importing `typing` would cost a tenth of the start
 if TYPE_CHECKING:
@@ -185,6 +186,37 @@ def safe_repr(value: Any, limit: int) -> str:
     return f"{text[:half]}... [{len(text) - 2 * half} characters left out] ...{text[-half:]}"
 
 
+_ATOMS = (bool, int, float, complex, str, bytes, type(None))
+_SIZED = frozenset((list, dict, set, bytearray, collections.deque, collections.Counter, collections.defaultdict))
+
+
+def summary(value: Any) -> str:
+    """A few words about a value that differ where the value does, as far as that is cheap to see."""
+    kind = type(value)
+    try:
+        if kind in (str, bytes) and len(value) > 60:
+            head = value[:100_000]
+            raw = head if kind is bytes else head.encode("utf-8", "surrogatepass")
+            return f"{kind.__name__} of {len(value)}, {zlib.crc32(raw):08x}"
+        if kind is int and value.bit_length() > 200:
+            return f"int of {value.bit_length()} bits, {value % 0xFFFFFFFB:08x}"
+        if kind in _ATOMS:
+            return f"{kind.__name__} {value!r}"
+        if kind in _SIZED or kind in (tuple, frozenset):
+            text = f"{kind.__name__} of {len(value)}"
+            if len(value) <= 50:
+                items = [*value.items()] if isinstance(value, dict) else [*value]
+                flat = [v for item in items for v in (item if type(item) is tuple and len(item) == 2 else (item,))]
+                if all(type(v) in _ATOMS for v in flat):
+                    text += f", {zlib.crc32(repr(flat)[:100_000].encode('utf-8', 'surrogatepass')):08x}"
+            return text
+        if kind.__module__.partition(".")[0] in ("numpy", "pandas"):
+            return f"{kind.__name__} of shape {tuple(value.shape)}"
+        return str(kind.__name__)
+    except Exception:
+        return "object"
+
+
 def portable(value: Any, limit: int) -> dict[str, Any]:
     """`{"value": ...}` where the value crosses exactly, else `{"repr": ...}`."""
     try:
@@ -300,7 +332,8 @@ class Link:
         self._partial: list[bytes] = []
 
     def send(self, frame: dict[str, Any], fd: int | None = None) -> None:
-        data = json.dumps(frame, separators=(",", ":")).encode() + b"\n"
+        # The line break in front ends what a cell may have written to this descriptor.
+        data = b"\n" + json.dumps(frame, separators=(",", ":")).encode() + b"\n"
         with self.interrupts, self._writing:
             if fd is None:
                 self.sock.sendall(data)
@@ -419,11 +452,13 @@ class Output:
     def __init__(self, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
         self.old_idents: set[int] = set()
+        self.unusable: list[Any] = []
         self.stdout: Any = None
         self.stderr: Any = None
         self.stdin: Any = None
         self.here = threading.local()
         self._follow_threads()
+        self._follow_descriptors()
 
     def cell_here(self) -> int | None:
         """The cell that the running thread belongs to."""
@@ -452,6 +487,48 @@ class Output:
         threading.Thread.start = start  # type: ignore[method-assign]
         _thread.start_new_thread = start_new_thread  # type: ignore[assignment]
 
+    def _follow_descriptors(self) -> None:
+        """What a thread of an earlier cell writes past `sys.stdout`, itself or by a child process, is dropped too."""
+        output, write_raw, system_raw = self, os.write, os.system  # pyright: ignore[reportDeprecated]
+
+        def write(fd: int, data: Any, /) -> int:
+            if fd in (1, 2) and output.stale():
+                return memoryview(data).nbytes
+            return write_raw(fd, data)
+
+        def system(command: Any) -> int:
+            if output.stale():
+                silent = "exec >/dev/null 2>&1\n"
+                command = silent.encode() + command if isinstance(command, bytes) else silent + str(command)
+            return system_raw(command)
+
+        def silence_fork() -> None:
+            if output.stale():
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, 1)
+                os.dup2(nothing, 2)
+                os.close(nothing)
+
+        os.write = write
+        os.system = system
+        os.register_at_fork(after_in_child=silence_fork)
+
+    def _follow_children(self) -> None:
+        """`subprocess` forks without the hooks of `os.fork`; it is patched once a cell has imported it."""
+        module, output = sys.modules.get("subprocess"), self
+        handles = getattr(getattr(module, "Popen", None), "_get_handles", None)
+        if module is None or handles is None or hasattr(module.Popen, "_repl_handles"):
+            return
+
+        def get_handles(popen: Any, stdin: Any, stdout: Any, stderr: Any) -> Any:
+            if output.stale():
+                stdout = module.DEVNULL if stdout is None else stdout
+                stderr = module.DEVNULL if stderr is None else stderr
+            return handles(popen, stdin, stdout, stderr)
+
+        module.Popen._repl_handles = handles
+        module.Popen._get_handles = get_handles
+
     def belonging(self, function: Any) -> Any:
         """The function, such that the thread which runs it counts as one of the cell which is running now."""
         cell = self.cell_here()
@@ -473,23 +550,29 @@ class Output:
         os.dup2(writer, 2)
         if writer > 2:
             os.close(writer)
-        if self.stdout is None or self.stdout.closed or self.stderr.closed:
+        if not (_usable(self.stdout) and _usable(self.stderr)):
             raw = _CellWriter(self)
+            self.unusable.append((self.stdout, self.stderr))  # collected, they would write what they still hold
             self.stdout, self.stderr = _text(raw), _text(raw)
-        if self.stdin is None or self.stdin.closed:
+        if not _usable(self.stdin):
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
         self.reset()
         self.old_idents = set(sys._current_frames()) - {self.interrupts.main}  # pyright: ignore[reportPrivateUsage]
         self._follow_pools()
+        self._follow_children()
 
     def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
 
     def close_cell(self) -> None:
-        for stream in (sys.stdout, self.stdout):
-            with contextlib.suppress(Exception):  # the cell closed it
-                stream.flush()
+        with contextlib.suppress(Exception):  # the cell's own, and it may be anything
+            sys.stdout.flush()
+        try:
+            self.stdout.flush()
+        except Exception:  # closed; or descriptor 1 takes nothing, and a later cell must not get what is left
+            self.unusable.append((self.stdout, self.stderr))
+            self.stdout = self.stderr = None
 
     def _follow_pools(self) -> None:
         """A pool's thread outlives the cell that made it; what is submitted belongs to the cell that submits."""
@@ -503,6 +586,13 @@ class Output:
 
         pools.ThreadPoolExecutor._repl_submit = submit
         pools.ThreadPoolExecutor.submit = follow
+
+
+def _usable(stream: Any) -> bool:
+    try:
+        return stream is not None and not stream.closed
+    except ValueError:  # detached
+        return False
 
 
 def _text(raw: io.BufferedWriter) -> io.TextIOWrapper:
@@ -569,12 +659,14 @@ class AnswerGiven(SystemExit):
 class FinalAnswer:
     """What `final_answer` is while no answer is set: call it, or assign to the name."""
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        self._namespace = namespace
+    def __init__(self, namespace: dict[str, Any], stale: Callable[[], bool] = lambda: False) -> None:
+        self._namespace, self._stale = namespace, stale
         self.earlier: Any = self
         """An earlier cell's answer: `final_answer(final_answer)` confirms it."""
 
     def __call__(self, answer: Any) -> None:
+        if self._stale():
+            raise RuntimeError("final_answer() was called by a thread whose cell has ended")
         self._namespace["final_answer"] = self.earlier if answer is self else answer
         raise AnswerGiven("the answer was given")
 
@@ -594,13 +686,13 @@ class Repl:
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
         self.output = Output(self.interrupts)
-        self.unset = FinalAnswer(self.names)
+        self.unset = FinalAnswer(self.names, self.output.stale)
         # The unset marker, or an answer of an earlier cell, is found through builtins; so an assignment by this
         # cell is simply the name being in the namespace, whatever its value.
         _show_answer(self.unset)
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
-        self.known: list[str] = []
+        self.marks: dict[str, tuple[int, int]] = {}
         self.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
         self.folder = os.getcwd()
@@ -649,9 +741,7 @@ class Repl:
             self._tidy()
             self.link.abandon_calls()
         report["interrupts"] = self.interrupts.count
-        names = [n for n in self.names if n[0] != "_" and n not in self.tools and n != "final_answer"]
-        if names != self.known:
-            report["names"] = self.known = names
+        self._note_names(report)
         return report
 
     # -- jobs
@@ -659,18 +749,18 @@ class Repl:
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        tree = compile(code, file, "exec", self.flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+        tree = _compile(code, file, "exec", self.flags | ast.PyCF_ONLY_AST, dont_inherit=True)
         last: ast.expr | None = None
         if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
             last = tree.body.pop().value
-        self._execute(compile(tree, file, "exec", self.flags, dont_inherit=True))
+        self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
         if last is not None:
-            value = self._execute(compile(ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
+            value = self._execute(_compile(ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
             if value is not None:
                 report["echo"] = self._cut(repr(value))
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        code = compile(job["code"], "<expression>", "eval", dont_inherit=True)
+        code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)
         report.update(portable(self._execute(code), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
@@ -693,7 +783,36 @@ class Repl:
         self.unset.earlier = self.unset
         _show_answer(self.unset)
 
+    def _job_drop(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
+        for name in job["names"]:
+            if name not in self.reserved:
+                self.names.pop(name, None)
+
     # -- parts
+
+    def _note_names(self, report: dict[str, Any]) -> None:
+        """Report which public names there are, where that changed, and which are new or changed, with a summary.
+
+        A change is another object, or another size of a built-in container.  What changes inside an object of the
+        same size, or deeper down, is not noticed: looking there would cost more than most cells.
+        """
+        marks: dict[str, tuple[int, int]] = {}
+        changed: dict[str, str] = {}
+        known, tools = self.marks, self.tools
+        for name, value in list(self.names.items()):  # a thread may bind names meanwhile
+            if type(name) is not str or name[:1] in ("", "_") or name in tools or name == "final_answer":
+                continue
+            # Never the object itself: holding it would keep it alive after `del`.
+            marks[name] = mark = (id(value), len(value) if type(value) in _SIZED else 0)
+            if known.get(name) != mark:
+                changed[name] = summary(value)
+        if changed:
+            report["changed"] = changed
+        if changed or len(marks) != len(known):
+            names = list(marks)
+            if names != list(known):
+                report["names"] = names
+        self.marks = marks
 
     def _execute(self, code: types.CodeType) -> Any:
         self.flags |= code.co_flags & _FUTURES
@@ -756,6 +875,10 @@ class Repl:
         sys.modules["__main__"] = self.module
         if signal.getsignal(signal.SIGINT) != self.interrupts.on_signal:
             signal.signal(signal.SIGINT, self.interrupts.on_signal)
+        if type(linecache.cache) is not dict:
+            linecache.cache = {}
+        if sys.getrecursionlimit() < _LEAST_RECURSION:  # under which our own code fails
+            sys.setrecursionlimit(_LEAST_RECURSION)
 
     def _thread_failed(self, args: Any) -> None:
         if not issubclass(args.exc_type, (SystemExit, HostEnded)):
@@ -764,6 +887,10 @@ class Repl:
 
     def _no_debugger(self, *_args: Any, **_kwargs: Any) -> None:
         raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
+
+
+_LEAST_RECURSION = 200
+_compile = compile  # a cell may take it from builtins
 
 
 def _show_answer(value: Any) -> None:
@@ -905,6 +1032,8 @@ class Outbox:
 class Supervisor:
     """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
 
+    limits: dict[str, int] = {}  # noqa: RUF012
+
     def __init__(self, cap: int, home: str = "") -> None:
         self.cap, self.home = cap, home
         self.parent = os.getppid()
@@ -928,6 +1057,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, _ignore)
         signal.signal(signal.SIGTERM, self.die)
         signal.signal(signal.SIGHUP, self.die)
+        signal.signal(signal.SIGUSR1, self.outlive)  # from a zygote that saw the host end
         self._read_on(self.input, self.from_host)
         self._read_on(wake_r, lambda: self.reap(wake_r))
         self.from_host_partial = bytearray()
@@ -973,15 +1103,18 @@ class Supervisor:
     def _become_repl(self, sock: socket.socket, supervisor: int) -> None:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, signal.SIG_DFL)
         _be_modest()
+        _limit(self.limits)
         if self.prctl:
+            self.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: no set-uid program gives a cell more than we have
             self.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
         else:
             threading.Thread(target=_watch_parent, args=(supervisor,), daemon=True).start()
         if os.getppid() != supervisor:
             os._exit(0)
+        _reseed()
         link = Link(sock, self.generation, Interrupts())
         repl = Repl(link, self.cap)
         link.send({"t": "hello", "g": self.generation, "pid": os.getpid(), "python": sys.version.split()[0]})
@@ -1040,7 +1173,7 @@ class Supervisor:
         self.kill_tree()
         os._exit(0)
 
-    def outlive(self) -> None:
+    def outlive(self, *_: Any) -> None:
         """The host ended without a word, so nobody else removes its private folder."""
         self.kill_tree()
         if self.home:
@@ -1083,7 +1216,8 @@ class Supervisor:
                 continue  # came with the descriptor, that is all
             if line.startswith(b'{"t":"done"'):
                 self._end_capture()
-            self.host.send(line)
+            if line != b"\n":
+                self.host.send(b" " + line)  # the blank marks what came from the REPL, where a cell may forge it
         return True
 
     def tell(self, frame: dict[str, Any]) -> None:
@@ -1159,6 +1293,14 @@ def _prctl() -> Any:
         return None
 
 
+def _reseed() -> None:
+    """Forked processes must not draw the same random numbers; `random` sees to itself, NumPy does not."""
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        with contextlib.suppress(Exception):
+            numpy_random.seed()
+
+
 def _be_modest() -> None:
     """No core files; and when memory runs out, the kernel should take the REPL, not the host or the model."""
     import resource
@@ -1169,6 +1311,36 @@ def _be_modest() -> None:
             f.write("500")
     except (OSError, ValueError):
         pass  # not Linux, or not allowed
+
+
+def _limit(limits: dict[str, int]) -> None:
+    """Set resource limits (the fields of the host's `Limits`) for this process and its children, for good."""
+    import resource
+
+    if "processes" in limits:  # the kernel counts all of the user's
+        limits = {**limits, "processes": limits["processes"] + (tasks_of_user() or limits.get("others", 1))}
+    kinds = {"memory": "DATA", "cpu_seconds": "CPU", "processes": "NPROC", "open_files": "NOFILE", "file_size": "FSIZE"}
+    for name, kind in kinds.items():
+        number = getattr(resource, "RLIMIT_" + kind, None)
+        if name not in limits or number is None:
+            continue
+        hard = resource.getrlimit(number)[1]
+        most = limits[name] + (2 if kind == "CPU" else 0)  # SIGXCPU at the limit, SIGKILL for who ignores it
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(number, (min(limits[name], most), most))
+
+
+def tasks_of_user() -> int:
+    """How many processes and threads this user has; 0 where that cannot be seen."""
+    count, user = 0, os.getuid()
+    try:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if os.stat("/proc/" + pid).st_uid == user:
+                    count += len(os.listdir("/proc/" + pid + "/task"))
+    except OSError:
+        return 0
+    return count
 
 
 def _children() -> list[int]:
@@ -1187,8 +1359,203 @@ def _watch_parent(supervisor: int) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
+# ------------------------------------------------------------------------------------------------ zygote
+
+
+class Zygote:
+    """Forks supervisors on request, each with pipes, environment and folder of its own; never runs a cell.
+
+    The host asks over a socket, which is descriptor 0: one JSON line, with four descriptors attached (the new
+    process's 0, 1, 2, and the pipe that gets its exit status).  Each is answered by one line with its process id.
+    `spare` children are forked ahead and wait for their orders.  All end when the socket or this process does.
+    """
+
+    def __init__(self, preload: list[str], spare: int) -> None:
+        self.host = socket.socket(fileno=os.dup(0))
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(2, 1)
+        self.parent, self.spare = os.getppid(), spare
+        self.prctl = _prctl()
+        if self.prctl:
+            self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what a killed supervisor leaves is ours to kill
+        self.wake_r, self.wake_w = os.pipe()
+        os.set_blocking(self.wake_w, False)
+        signal.set_wakeup_fd(self.wake_w, warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, _ignore)
+        failed: dict[str, str] = {}
+        for name in preload:
+            try:
+                __import__(name)
+            except Exception as error:
+                failed[name] = one_line(error)
+        import gc
+
+        __import__("resource")  # every REPL needs it: better once, here
+        gc.collect()
+        gc.freeze()  # a collection in a child would write to every object, and so copy the shared memory
+        self.status: dict[int, int] = {}
+        self.waiting: list[tuple[int, socket.socket]] = []
+        self._answer({"t": "ready", "pid": os.getpid(), "failed": failed})
+
+    def run(self) -> None:
+        poll = select.poll()
+        poll.register(self.host, select.POLLIN)
+        poll.register(self.wake_r, select.POLLIN)
+        while os.getppid() == self.parent:  # somebody else may hold the host's end of the socket open
+            short = len(self.waiting) < self.spare
+            ready = [fd for fd, _ in poll.poll(20 if short else 2000)]  # idle first: a request goes before a spare
+            if self.wake_r in ready:
+                os.read(self.wake_r, 4096)
+                self._reap()
+            if self.host.fileno() in ready and not self._serve():
+                self.end(signal.SIGTERM)
+            if short and not ready:
+                self.waiting.append(self._fork_spare())
+        self.end(signal.SIGUSR1)
+
+    def end(self, number: int) -> None:
+        """End all supervisors, which clear up first: by SIGUSR1 also the private folders of a host that is gone."""
+        for _, sock in self.waiting:
+            sock.close()
+        for pid in self.status:
+            self._kill(pid, number)
+        until = time.monotonic() + 1
+        while _children() and time.monotonic() < until:
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.002)
+        for pid in [*_children(), *self.status]:
+            self._kill(pid, signal.SIGKILL)
+        os._exit(0)
+
+    def _serve(self) -> bool:
+        data, fds = _receive_with_fds(self.host)
+        if not data:
+            self.end(signal.SIGUSR1)
+        order = json.loads(data)
+        if order["t"] == "end":
+            return False
+        if order["t"] == "kill":
+            if order["pid"] in self.status:
+                with contextlib.suppress(OSError):
+                    os.killpg(order["pid"], signal.SIGKILL)
+            return True
+        if self.waiting:
+            pid, sock = self.waiting.pop(0)
+            with contextlib.suppress(OSError):  # one that was killed meanwhile reads nothing; its end is reported
+                sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds[:3]))])
+            sock.close()
+        else:
+            pid = self._fork(lambda: (order, fds[:3]), [fds[3]])
+        self.status[pid] = fds[3]
+        for fd in fds[:3]:
+            os.close(fd)
+        self._answer({"t": "forked", "n": order["n"], "pid": pid})
+        return True
+
+    def _fork_spare(self) -> tuple[int, socket.socket]:
+        ours, theirs = socket.socketpair()
+
+        def orders() -> tuple[dict[str, Any], list[int]]:
+            data, fds = _receive_with_fds(theirs)
+            if not data:
+                os._exit(0)
+            theirs.close()
+            return json.loads(data), fds
+
+        pid = self._fork(orders, [ours.fileno()])
+        theirs.close()
+        return pid, ours
+
+    def _fork(self, orders: Callable[[], tuple[dict[str, Any], list[int]]], not_its_own: list[int]) -> int:
+        zygote = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if self.prctl:
+                self.prctl(36, 0, 0, 0, 0)
+                self.prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG: the supervisor's handler clears up
+            if os.getppid() != zygote:
+                os._exit(0)
+            mine = [self.host.fileno(), self.wake_r, self.wake_w, *self.status.values()]
+            for fd in [*mine, *not_its_own, *(s.fileno() for _, s in self.waiting)]:
+                os.close(fd)
+            order, fds = orders()
+            for number, fd in enumerate(fds):
+                os.dup2(fd, number)
+            for fd in fds:
+                if fd > 2:
+                    os.close(fd)
+            os.environ.clear()
+            os.environ.update(order["env"])
+            time.tzset()
+            os.chdir(order["cwd"])
+            _supervise(order["options"])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(70)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            self.waiting = [(p, s) for p, s in self.waiting if p != pid or s.close()]
+            fd = self.status.pop(pid, None)
+            if fd is not None:
+                with contextlib.suppress(OSError):
+                    os.write(fd, b"%d\n" % status)
+                os.close(fd)
+        known = {*self.status, *(p for p, _ in self.waiting)}
+        for pid in _children():
+            if pid not in known:  # left by a supervisor that was killed
+                self._kill(pid, signal.SIGKILL)
+
+    def _kill(self, pid: int, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
+
+    def _answer(self, frame: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):  # the host is gone, which the next read notices
+            self.host.sendall(json.dumps(frame).encode() + b"\n")
+
+
+def _receive_with_fds(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """One line and the descriptors that came with it; no bytes at the end of the stream."""
+    data, fds = b"", array.array("i")
+    while not data.endswith(b"\n"):
+        try:
+            more, extra, _, _ = sock.recvmsg(1 << 16, socket.CMSG_SPACE(4 * fds.itemsize))
+        except OSError:
+            return b"", []
+        if not more:
+            return b"", []
+        data += more
+        for level, kind, payload in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(payload[: len(payload) // fds.itemsize * fds.itemsize])
+    return data, list(fds)
+
+
+def _supervise(options: dict[str, Any]) -> None:
+    sys.path += options.get("path", [])
+    del sys.argv[1:]
+    Supervisor.limits = options.get("limits", {})
+    Supervisor(int(options.get("cap", 65536)), options.get("home", "")).run()
+
+
 if __name__ == "__main__":
     _options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    sys.path += _options.get("path", [])
-    del sys.argv[1:]
-    Supervisor(int(_options.get("cap", 65536)), _options.get("home", "")).run()
+    if "zygote" in _options:
+        Zygote(_options["zygote"].get("preload", []), _options["zygote"].get("spare", 0)).run()
+    _supervise(_options)

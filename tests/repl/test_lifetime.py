@@ -149,7 +149,7 @@ def test_a_session_without_the_calls_of_linux_works_the_same() -> None:
     def elsewhere(python: str, options: str) -> Launch:
         return Launch((python, "-c", NO_PRCTL, options), worker_environment())
 
-    with PythonREPL(launcher=elsewhere, grace=0.3) as repl:
+    with PythonREPL(launcher=elsewhere, grace=0.3, rebuild=False) as repl:
         assert repl.run("x = 1\nx").output == "1"
         assert repl.run("while True: pass", timeout=0.2).lost == ()
         assert repl.run("sum(range(10 ** 15))", timeout=0.2).lost == ("x",)
@@ -196,7 +196,7 @@ def test_ctrl_c_stops_the_cell_and_keeps_the_session(repl: PythonREPL, code: str
 
 
 def test_ctrl_c_kills_what_does_not_stop() -> None:
-    with PythonREPL(grace=0.3) as repl:
+    with PythonREPL(grace=0.3, rebuild=False) as repl:
         repl.run("x = 1")
         with ctrl_c(0.2), pytest.raises(KeyboardInterrupt):
             repl.run("sum(range(10 ** 15))")
@@ -206,7 +206,7 @@ def test_ctrl_c_kills_what_does_not_stop() -> None:
 
 
 def test_a_second_ctrl_c_kills_at_once() -> None:
-    with PythonREPL(grace=30) as repl:
+    with PythonREPL(grace=30, rebuild=False) as repl:
         repl.run("x = 1")
         began = time.monotonic()
         with ctrl_c(0.2, 0.5), pytest.raises(KeyboardInterrupt):

@@ -28,6 +28,14 @@ CELLS = {
     "bytes that are no text": ("import os; os.write(1, b'a\\xff\\xfeb')", "a\ufffd\ufffdb"),
     "control characters": ("print('a\\x00b\\x07c\\td')", "a\ufffdb\ufffdc\td\n"),
     "colours": ("print('\\x1b[31mred\\x1b[0m \\x1b]8;;http://x\\x07link\\x1b]8;;\\x07')", "red link\n"),
+    "colours in a repr": (
+        "class R:\n    def __repr__(self): return '\\x1b[31mred\\x1b[0m \\x00'\nR()",
+        "red \ufffd",
+    ),
+    "colours in an error": (
+        "try: raise ValueError('\\x1b[31mred\\x1b[0m')\nexcept ValueError as e: err = e\nprint('a')\nraise err",
+        "a\nTraceback (most recent call last):\n",
+    ),
     "lone surrogates": ("print('\\ud800')", "\\ud800\n"),
     "CRLF": ("print('a\\r\\nb')", "a\r\nb\n"),
     "a progress bar": ("for i in range(3): print(f'\\r{i}/2', end='')\nprint('\\ndone')", "2/2\ndone\n"),
@@ -47,8 +55,12 @@ CELLS = {
 @pytest.mark.parametrize("name", CELLS)
 def test_output_is_complete_and_in_order(shared: PythonREPL, name: str) -> None:
     code, expected = CELLS[name]
-    output = shared.run(code).output
-    assert output == expected if name != "before an error" else output.startswith(expected)
+    result = shared.run(code)
+    if "error" in name:
+        assert result.output.startswith(expected)
+        assert "\x1b" not in result.output + result.message
+    else:
+        assert result.output == expected
 
 
 @pytest.mark.parametrize(
@@ -75,6 +87,9 @@ LATE = {
     "a thread": TALK + "threading.Thread(target=talk, daemon=True).start()",
     "a timer": "import threading\ndef again():\n    print('late'); threading.Timer(0.005, again).start()\nagain()",
     "a raw thread": TALK + "_thread.start_new_thread(talk, ());",
+    "a thread past sys.stdout": "import os\n"
+    + TALK.replace("print('late')", "os.write(1, b'late')")
+    + "threading.Thread(target=talk, daemon=True).start()",
     "a process": "import subprocess\np = subprocess.Popen('while true; do echo late; sleep 0.01; done', shell=True);",
 }
 
@@ -86,6 +101,29 @@ def test_what_a_cell_leaves_running_does_not_write_into_a_later_cell(repl: Pytho
     assert (result.output, result.error) == ("mine\n", None)
     if name == "a process":
         assert repl.get("p.poll()") is None  # it lives on: its pipe is still read
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "print('late')",
+        "sys.stdout.buffer.write(b'late')",
+        "os.write(1, b'late'), os.write(2, b'late')",
+        "os.system('echo late; echo late >&2')",
+        "subprocess.run(['echo', 'late'])",
+        "subprocess.run('echo late >&2', shell=True)",
+        "os.waitpid(os.fork() or (os.write(1, b'late'), os._exit(0)), 0)",
+    ],
+)
+def test_a_thread_that_acts_after_its_cell_is_not_heard(repl: PythonREPL, act: str) -> None:
+    repl.run(
+        "import os, subprocess, sys, threading\nbegin = threading.Event()\n"
+        f"def late():\n    begin.wait()\n    {act}\nt = threading.Thread(target=late); t.start()"
+    )
+    result = repl.run("begin.set(); t.join(30); print('mine', t.is_alive())")
+    assert (result.output, result.error) == ("mine False\n", None)
+    kept = repl.run("os.write(1, b'1'); os.system('printf 2'); subprocess.run(['printf', '3']);").output
+    assert kept == "123"
 
 
 def test_a_pool_kept_over_cells_prints_for_the_cell_that_submits(repl: PythonREPL) -> None:

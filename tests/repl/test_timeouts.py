@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -37,8 +38,15 @@ KILLED = {
 
 
 @pytest.fixture(scope="module")
-def hasty() -> object:
-    with PythonREPL(timeout=TIMEOUT, grace=GRACE) as repl:
+def hasty() -> Iterator[PythonREPL]:
+    with PythonREPL(timeout=TIMEOUT, grace=GRACE, rebuild=False) as repl:
+        yield repl
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[PythonREPL]:
+    """A session that does not get its variables back; for those that do, see test_journal.py."""
+    with PythonREPL(timeout=20, rebuild=False) as repl:
         yield repl
 
 
@@ -118,7 +126,8 @@ def test_setup_and_get_have_limits_too() -> None:
 
 
 def test_setup_runs_again_after_a_kill() -> None:
-    with PythonREPL(setup="base = 1\ndef helper(): return base", timeout=0.3, grace=0.3) as repl:
+    setup = "base = 1\ndef helper(): return base"
+    with PythonREPL(setup=setup, timeout=0.3, grace=0.3, rebuild=False) as repl:
         result = repl.run("mine = 2", timeout=20)
         result = repl.run("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass")
         assert result.lost == ("mine",)
@@ -137,30 +146,28 @@ def test_setup_runs_again_after_a_kill() -> None:
         ("import os; os.kill(os.getppid(), 9); import time; time.sleep(60)", "supervisor was killed"),
     ],
 )
-def test_a_dead_process_is_a_result(shared: PythonREPL, code: str, cause: str) -> None:
-    shared.set("context", "stays")
-    shared.run("x = 1\ny = 2")
-    result = shared.run("print('last words', flush=True)\n" + code)
+def test_a_dead_process_is_a_result(forgetful: PythonREPL, code: str, cause: str) -> None:
+    forgetful.set("context", "stays")
+    forgetful.run("x = 1\ny = 2")
+    result = forgetful.run("print('last words', flush=True)\n" + code)
     assert result.error == "died"
     assert cause in result.message
     assert result.lost == ("x", "y")
     if "ppid" not in code:
         assert result.output == "last words\n"
-    assert shared.run("context").output == "'stays'"
-    assert shared.run("x").error == "runtime"
+    assert forgetful.run("context").output == "'stays'"
+    assert forgetful.run("x").error == "runtime"
 
 
-def test_a_death_between_cells_is_told_by_the_next(repl: PythonREPL) -> None:
-    repl.run("x = 1\nimport os, threading\nthreading.Timer(0.05, os._exit, [5]).start()")
-    pid = repl.get("__import__('os').getpid()")
-    assert pid
+def test_a_death_between_cells_is_told_by_the_next(forgetful: PythonREPL) -> None:
+    forgetful.run("x = 1\nimport os, threading\nthreading.Timer(0.05, os._exit, [5]).start()")
     time.sleep(0.4)
-    result = repl.run("2 + 2")
+    result = forgetful.run("2 + 2")
     assert result.error is None
     assert result.output.endswith("\n4")
     assert "exit status 5" in result.output
     assert set(result.lost) == {"x", "os", "threading"}
-    assert repl.run("3").output == "3"
+    assert forgetful.run("3").output == "3"
 
 
 def test_the_clock_is_an_argument() -> None:

@@ -176,6 +176,8 @@ def test_clashing_names_are_refused_all_at_once(repl: PythonREPL) -> None:
     repl.set("context", "text")
     with pytest.raises(ValueError, match=r"'context', 'print'"):
         repl.add_tools({"context": add, "print": add})
+    with pytest.raises(ValueError, match=r"'lambda'; .*'context'"):
+        repl.add_tools({"context": add, "lambda": add})
     assert repl.run("fine").error == "runtime"
     repl.add_tools({"fine": add})
     with pytest.raises(ValueError, match="tool"):

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.repl import EvaluationFailed, PythonREPL
-from rlm_loop.repl.transfer import IN_FRAME
-from rlm_loop.repl.worker import NotExact, decode, encode
+from rlm_loop.repl.transfer import IN_FRAME, set_frame
+from rlm_loop.repl.worker import NotExact, decode, encode, load
 
 leaves = (
     st.none()
@@ -103,6 +103,14 @@ def test_set_copies_exactly(shared: PythonREPL, value: Any) -> None:
     else:
         assert shared.get("type(given).__name__") == type(value).__name__
         assert shared.get("given") == (repr(value) if isinstance(value, Path) else value)
+
+
+@pytest.mark.parametrize("value", ["é\r\n\0\ud800" * IN_FRAME, b"\r\n\0\xff" * IN_FRAME, [0] * IN_FRAME])
+def test_what_is_large_goes_through_a_file_not_the_pipe(tmp_path: Path, value: Any) -> None:
+    frame = set_frame("context", value, tmp_path / "value")
+    assert len(json.dumps(frame)) < 1000
+    assert (tmp_path / "value").stat().st_size >= IN_FRAME
+    assert load(frame) == value
 
 
 def test_a_data_frame_goes_in(repl: PythonREPL) -> None:

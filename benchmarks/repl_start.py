@@ -1,0 +1,136 @@
+"""What a fresh REPL costs: plain, sandboxed, forked from a zygote, beside `exec` here and an IPython kernel.
+
+    python benchmarks/repl_start.py [--starts 10] [--cells 500] [--preload pandas] [--launcher sandbox]
+
+Prints minimum and median of one run, and ratios of medians; the memory is that of Linux's `smaps_rollup`.  The
+kernel needs `pip install jupyter_client ipykernel` and is left out without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from repl_cells import show, timed
+
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.zygote import Zygote
+
+CELL = "x = 1"
+
+
+def starts(make: Callable[[], PythonREPL], times: int) -> list[float]:
+    """Seconds from nothing to the first result."""
+    spent: list[float] = []
+    for _ in range(times):
+        began = time.perf_counter()
+        with make() as repl:
+            repl.run(CELL)
+            spent.append(time.perf_counter() - began)
+    return spent
+
+
+def kernel(times: int, cells: int) -> tuple[list[float], list[float]] | None:
+    """The same with `jupyter_client`: a kernel's first result, and its round trip."""
+    try:
+        from jupyter_client.manager import start_new_kernel
+    except ImportError:
+        return None
+    firsts: list[float] = []
+    trips: list[float] = []
+    for _ in range(times):
+        began = time.perf_counter()
+        manager, client = start_new_kernel()
+        client.execute_interactive(CELL, output_hook=lambda _: None)
+        firsts.append(time.perf_counter() - began)
+        if not trips:
+            trips = timed(lambda c=client: c.execute_interactive(CELL, output_hook=lambda _: None), cells)
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return firsts, trips
+
+
+def memory(pid: int) -> dict[str, float]:
+    """MB that only this process holds, and its share of all."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return {}
+    kb = {line.split(":")[0]: int(line.split()[1]) for line in lines}
+    return {"unique": (kb["Private_Clean"] + kb["Private_Dirty"]) / 1024, "PSS": kb["Pss"] / 1024}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--cells", type=int, default=500)
+    parser.add_argument("--preload", nargs="*", default=[])
+    parser.add_argument("--launcher", default="", help="another launcher to measure, such as sandbox")
+    given = parser.parse_args()
+
+    namespace: dict[str, object] = {}
+    inside = timed(lambda: exec(CELL, namespace), given.cells)
+    with PythonREPL() as repl:
+        repl.run(CELL)
+        plain_cell = timed(lambda: repl.run(CELL), given.cells)
+    plain = starts(PythonREPL, given.starts)
+    other: Any = None
+    if given.launcher:
+        other = starts(lambda: PythonREPL(launcher=given.launcher), given.starts)
+        with PythonREPL(launcher=given.launcher) as repl:
+            repl.run(CELL)
+            other_cell = timed(lambda: repl.run(CELL), given.cells)
+    with Zygote(preload=given.preload) as zygote:
+        zygote.start()
+        forked = starts(zygote.repl, given.starts)
+        with zygote.repl() as repl:
+            repl.run(CELL)
+            pids = repl.get("[__import__('os').getpid(), __import__('os').getppid()]")
+            used = [memory(pid) for pid in pids]
+    with Zygote(preload=given.preload, pool=2) as zygote:
+        zygote.start()
+        ahead: list[float] = []
+        for _ in range(given.starts):
+            time.sleep(0.1)  # the pool fills while nobody asks
+            ahead += starts(zygote.repl, 1)
+    jupyter = kernel(max(1, given.starts // 5), max(10, given.cells // 10))
+    text = "0123456789abcde\n" * (100_000_000 // 16)
+    with PythonREPL() as repl:
+        repl.run(CELL)
+        big = timed(lambda: repl.set("context", text), 1)
+        after = timed(lambda: repl.run(CELL), 1)
+
+    print(f"{'':<44} {'min':>9} {'median':>9}")
+    show("cell: exec in this process", inside, 1e6, "us")
+    show("cell: plain", plain_cell, 1e6, "us")
+    if other:
+        show(f"cell: {given.launcher}", other_cell, 1e6, "us")
+    if jupyter:
+        show("cell: ipykernel", jupyter[1], 1e6, "us")
+    show("first result: plain", plain, 1e3, "ms")
+    if other:
+        show(f"first result: {given.launcher}", other, 1e3, "ms")
+    show("first result: forked", forked, 1e3, "ms")
+    show("first result: forked ahead", ahead, 1e3, "ms")
+    if jupyter:
+        show("first result: ipykernel", jupyter[0], 1e3, "ms")
+    show("100 MB of ASCII into a variable", big, 1e3, "ms")
+    show("the cell after it", after, 1e3, "ms")
+    for what, one in zip(("forked REPL", "its supervisor"), used, strict=True):
+        if one:
+            print(f"memory: {what:<36} {one['unique']:9.1f} {one['PSS']:9.1f} MB (unique, PSS)")
+    if jupyter:
+        ratio = statistics.median(jupyter[1]) / statistics.median(plain_cell)
+        print(f"ratio: ipykernel to a plain cell {ratio:.0f}", end=", ")
+        print(f"to a plain start {statistics.median(jupyter[0]) / statistics.median(plain):.1f}", end=", ")
+        print(f"to a forked start {statistics.median(jupyter[0]) / statistics.median(forked):.0f}")
+    print(f"ratio: plain cell to exec {statistics.median(plain_cell) / statistics.median(inside):.0f}", end=", ")
+    print(f"plain start to forked {statistics.median(plain) / statistics.median(forked):.1f}")
+
+
+if __name__ == "__main__":
+    main()

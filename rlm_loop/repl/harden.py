@@ -1,0 +1,175 @@
+"""Gives up rights, then runs a script in the same process: `python harden.py RIGHTS SCRIPT ARGUMENTS...`.
+
+RIGHTS is JSON, each part optional:
+
+    user      [uid, gid] to become, for root
+    keep_read keep the capability to read what the interpreter's folder holds, where others may not
+    read, write, remove   paths for landlock, which then refuses all others; no TCP, no signals to the outside
+    folder    the working folder, where the caller could not enter it
+    filter    a seccomp filter, in hexadecimal (made by `seccomp.py`)
+
+No new privileges, ever, and no capability but that one, also where nothing else is asked for.  What cannot be done
+ends the process with one line: nothing runs with more rights than it was meant to have.  See landlock(7), seccomp(2),
+prctl(2), capabilities(7).  Standard library only, Python 3.8 and newer, Linux only; imported by the host for
+`landlock_abi`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":  # the script's folder would let `import base` find our files
+    sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
+
+import ctypes
+import json
+import os
+import struct
+import types
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every machine
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR = (1 << i for i in range(7))
+_MAKE_BLOCK, _REFER, _TRUNCATE, _IOCTL = 1 << 11, 1 << 13, 1 << 14, 1 << 15
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+_DAC_READ_SEARCH = 2  # the capability's number
+
+
+def landlock_abi() -> int:
+    """The version of landlock that this kernel has; 0 where it has none, or it is switched off."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    try:
+        return _landlock(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    except (OSError, AttributeError):
+        return 0
+
+
+def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) -> None:
+    """Refuse this process and its children every file that is not below one of these paths.  For good.
+
+    `write` includes reading, creating and removing, `remove` is reading and removing only.  From ABI 4 (Linux 6.7)
+    TCP is refused too, from ABI 6 (6.12) signals and abstract sockets to processes outside.  A path that is not there
+    is left out.  `no_new_privileges` has to be called first.
+    """
+    abi = landlock_abi()
+    rights = (1 << 13) - 1
+    rights |= (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL if abi >= 5 else 0)
+    handled = struct.pack("=QQQ", rights, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
+    handled = handled[: 8 if abi < 4 else 16 if abi < 6 else 24]
+    ruleset = _landlock(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint32(0))
+    reading = _EXECUTE | _READ_FILE | _READ_DIR
+    removing = _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
+    writing = rights & ~(_MAKE_CHAR | _MAKE_BLOCK)
+    try:
+        for paths, allowed in ((read, reading), (remove, removing), (write, writing)):
+            for path in paths:
+                try:
+                    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                except OSError:
+                    continue
+                own = allowed & rights if os.path.isdir(path) else allowed & rights & _OF_FILES
+                rule = struct.pack("=Qi", own, fd)
+                _landlock(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+                if not path.startswith("/proc/"):  # the kernel forgets a folder of /proc that nobody holds open
+                    os.close(fd)
+        _landlock(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+
+
+def _landlock(number: int, *arguments: Any) -> int:
+    return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
+
+
+def no_new_privileges() -> None:
+    """No program gives more rights than its caller has: set-uid bits and file capabilities do nothing from here on."""
+    _prctl(38, 1)  # PR_SET_NO_NEW_PRIVS
+
+
+def install(code: bytes) -> None:
+    """Put a seccomp filter in force.  `no_new_privileges` has to be called first."""
+    buffer = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(program, len(program))
+    _prctl(22, 2, ctypes.addressof(holder))  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+def become(user: Sequence[int] | None, keep_read: bool) -> None:
+    """Change from root to a user (or stay who we are) and give up all capabilities, all but one with `keep_read`."""
+    for capability in range(64):
+        if capability != _DAC_READ_SEARCH or not keep_read:
+            try:
+                _prctl(24, capability)  # PR_CAPBSET_DROP
+            except OSError:
+                break  # no such capability, or not allowed, and then we have none to give up
+    if user is not None:
+        if keep_read:
+            _prctl(8, 1)  # PR_SET_KEEPCAPS
+        os.setgroups([])
+        os.setresgid(user[1], user[1], user[1])
+        os.setresuid(user[0], user[0], user[0])
+    kept = 1 << _DAC_READ_SEARCH if keep_read else 0
+    header = struct.pack("=Ii", 0x20080522, 0)
+    _checked(_libc().capset(header, struct.pack("=6I", kept, kept, kept, 0, 0, 0)))
+    if keep_read:
+        _prctl(47, 2, _DAC_READ_SEARCH)  # PR_CAP_AMBIENT_RAISE: programs that cells start need it as well
+    _prctl(4, 1)  # PR_SET_DUMPABLE: a change of user hides /proc/self from ourselves
+
+
+def _prctl(option: int, *arguments: int) -> None:
+    padded = [*arguments, 0, 0, 0, 0][:4]
+    _checked(_libc().prctl(ctypes.c_int(option), *(ctypes.c_ulong(a) for a in padded)))
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def _libc() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    rights, script = json.loads(sys.argv[1]), sys.argv[2]
+    step = "reading the script"
+    try:
+        with open(script, encoding="utf-8") as f:
+            source = f.read()
+        try:
+            with open("/proc/self/oom_score_adj", "w") as f:  # the worker cannot, from inside
+                f.write("500")
+        except OSError:
+            pass
+        step = "giving up the user's rights"
+        become(rights.get("user"), rights.get("keep_read", False))
+        if "folder" in rights:
+            step = "entering the working folder"
+            os.chdir(rights["folder"])
+            os.environ["PWD"] = rights["folder"]
+        step = "no_new_privs"
+        no_new_privileges()
+        if "write" in rights:
+            step = "landlock"
+            confine(rights["read"], rights["write"], rights["remove"])
+        if rights.get("filter"):
+            step = "seccomp"
+            install(bytes.fromhex(rights["filter"]))
+    except Exception as error:
+        sys.exit(f"the REPL was not isolated, so it was not started ({step}: {error})")
+    sys.argv[:] = sys.argv[2:]
+    module = types.ModuleType("__main__")
+    module.__file__ = script
+    sys.modules["__main__"] = module
+    exec(compile(source, script, "exec"), module.__dict__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The kinds of isolation by name: what each protects from, which of them work here, and which to take."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlm_loop.repl.hardened import Hardened
+from rlm_loop.repl.launch import Launch, Launcher, plain
+from rlm_loop.repl.ordinary_user import RootFolder
+from rlm_loop.repl.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """A launcher: the first of `kinds` that works here, else `plain` with a warning.
+
+    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.
+    """
+
+    kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
+    kind = "auto"
+
+    def __call__(self, python: str, options: str) -> Launch:
+        for launcher in self.kinds:
+            if not launcher.problem(python):
+                try:
+                    return launcher(python, options)
+                except RootFolder:
+                    continue
+        warnings.warn(
+            "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return plain(python, options)
+
+
+LAUNCHERS: Mapping[str, Launcher] = {
+    "auto": Strongest(),
+    "plain": plain,
+    "hardened": Hardened(),
+    "sandbox": Sandbox(),
+}
+"""The launchers that have a name; a container needs an image, so it has none."""
+
+_ISOLATED = {"plain": "no", "hardened": "yes", "sandbox": "yes", "container": "yes"}
+
+PROTECTION: Mapping[str, Mapping[str, str]] = {
+    "crashes, endless loops": {**_ISOLATED, "plain": "yes"},
+    "reading the environment": {**_ISOLATED, "plain": "partly"},
+    "reading files": _ISOLATED,
+    "writing files": _ISOLATED,
+    "network": _ISOLATED,
+    "sockets of services": _ISOLATED,
+    "seeing processes": _ISOLATED,
+    "signals to processes": {**_ISOLATED, "hardened": "Linux 6.12+"},
+    "taking all memory": dict.fromkeys(_ISOLATED, "by limits"),
+    "bugs of the kernel": {**dict.fromkeys(_ISOLATED, "fewer calls"), "plain": "no"},
+}
+"""What each kind protects this machine from; `docs/isolation.md` says how, and what is left open."""
+
+
+def launcher_named(launcher: Launcher | str) -> Launcher:
+    """The launcher of a name in `LAUNCHERS`, or the one given.  Raises `ValueError` for another name."""
+    if not isinstance(launcher, str):
+        return launcher
+    if launcher == "container":
+        raise ValueError("a container needs an image: launcher=rlm_loop.repl.container.Container('IMAGE')")
+    if launcher not in LAUNCHERS:
+        raise ValueError(f"no launcher is called {launcher!r}; there are: {', '.join(LAUNCHERS)}")
+    return LAUNCHERS[launcher]
+
+
+def default_launcher() -> Launcher:
+    """The strongest that works here: `sandbox`, else `hardened`, else `plain` with a warning."""
+    return LAUNCHERS["auto"]
+
+
+class Remembered:
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.kind = "plain" if launcher is plain else str(getattr(launcher, "kind", "custom"))
+        self.note = ""
+
+    def __call__(self, python: str, options: str) -> Launch:
+        launch = self.launcher(python, options)
+        self.kind, self.note = launch.kind, launch.note
+        return launch

@@ -1,0 +1,223 @@
+"""What happened in a session, cell by cell: enough to show it, to run it again, and to rebuild its variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.repl.base import CellError
+from rlm_loop.repl.calls import HostCall
+from rlm_loop.repl.worker import decode
+
+_MOST = 64 << 20  # characters of code, output and host results that are kept; beyond, the oldest cells are forgotten
+
+
+@dataclass(slots=True)
+class Cell:
+    """One cell that ran.
+
+    `step` counts from 1; `output` is what the model saw; `error` and `seconds` are as in `CellResult`.  `changed` has
+    the names that were new or changed afterwards, each with a few words about its value: another object, or another
+    size of a built-in container (a change inside an object that keeps its size is not noticed).  `calls` are the host
+    tools that were called, in order, with what they gave.
+    """
+
+    step: int
+    code: str
+    output: str = ""
+    error: CellError | None = None
+    changed: Mapping[str, str] = field(default_factory=dict[str, str])
+    calls: tuple[HostCall, ...] = ()
+    seconds: float = 0.0
+    names: tuple[str, ...] | None = None
+    """All public names afterwards; `None` where the REPL was replaced."""
+    gone_at: int | None = None
+    """The step after which its effects were no part of the namespace any more."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it ran to its own end.  One that was stopped or killed is never run again: it might go on again."""
+        return self.error in (None, "runtime")
+
+    def weight(self) -> int:
+        made = sum(len(json.dumps([c.args, c.kwargs, c.outcome])) for c in self.calls)
+        return len(self.code) + len(self.output) + made + 64 * len(self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The host bound a variable (the frame that does it), or, where there is no frame, began a new run."""
+
+    frame: Mapping[str, Any] | None
+
+
+class _Beginning:
+    """The namespace began anew: tools, variables, setup, and nothing of what was before."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to get to a state: variables that are there before the setup code, then events in their order."""
+
+    first: Mapping[str, Mapping[str, Any]]
+    events: tuple[Cell | Setting, ...]
+
+
+class Journal:
+    """The events of a session."""
+
+    def __init__(self) -> None:
+        self._events: list[Cell | Setting | _Beginning] = []
+        self._weight = 0
+        self.forgotten = 0
+        """Cells that are no longer kept, because the journal had grown too large."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(e for e in self._events if isinstance(e, Cell))
+
+    def history(self) -> tuple[Cell | Setting, ...]:
+        """All events in their order."""
+        return tuple(e for e in self._events if not isinstance(e, _Beginning))
+
+    def add(self, cell: Cell) -> None:
+        self._events.append(cell)
+        self._weight += cell.weight()
+        while self._weight > _MOST and any(isinstance(e, Cell) for e in self._events[:-1]):
+            oldest = next(i for i, e in enumerate(self._events) if isinstance(e, Cell))
+            dropped = self._events.pop(oldest)
+            assert isinstance(dropped, Cell)
+            self._weight -= dropped.weight()
+            self.forgotten += 1
+
+    def set(self, frame: Mapping[str, Any]) -> None:
+        """Note a variable of the host; an earlier value is kept only where a cell may have seen it."""
+        for i in range(len(self._events) - 1, -1, -1):
+            event = self._events[i]
+            if not isinstance(event, Setting):
+                break
+            if event.frame is not None and event.frame["name"] == frame["name"]:
+                del self._events[i]
+        self._events.append(Setting(frame))
+
+    def new_run(self) -> None:
+        if self._events and self._events[-1] != Setting(None):
+            self._events.append(Setting(None))
+
+    def begin(self) -> None:
+        """The namespace begins anew; cells of before are no part of it."""
+        if any(isinstance(e, Cell) for e in self._events):
+            self._events.append(_Beginning())
+
+    def paths(self) -> set[str]:
+        """Files that hold values of the host which may be needed again."""
+        settings = [e.frame for e in self._events if isinstance(e, Setting) and e.frame is not None]
+        return {str(f["path"]) for f in settings if "path" in f}
+
+    def plan(self, step: int | None = None) -> Plan:
+        """How to get to the state after cell `step`; default: to the state of now."""
+        first: dict[str, Mapping[str, Any]] = {}
+        events: list[Cell | Setting] = []
+        for event in self._up_to(step):
+            if isinstance(event, _Beginning):
+                for earlier in events:
+                    if isinstance(earlier, Setting) and earlier.frame is not None:
+                        first[earlier.frame["name"]] = earlier.frame
+                events.clear()
+            elif isinstance(event, Cell) or events:
+                events.append(event)
+            elif event.frame is not None:  # before the first cell: before the setup code, too
+                first[event.frame["name"]] = event.frame
+        return Plan(first, tuple(events))
+
+    def trim_files(self, most: int) -> None:
+        """Forget the oldest of the host's values that were replaced since, to keep files of `most` bytes at most."""
+        latest = {e.frame["name"]: e for e in self._events if isinstance(e, Setting) and e.frame is not None}
+        for event in reversed(self._events[:]):
+            if isinstance(event, Setting) and event.frame is not None and "path" in event.frame:
+                if latest[event.frame["name"]] is event:
+                    continue
+                most -= Path(event.frame["path"]).stat().st_size
+                if most < 0:
+                    self._events.remove(event)
+
+    def names(self) -> tuple[str, ...] | None:
+        """The names after the last cell that left any; `None` where there is no cell."""
+        cells = [e for e in self.plan().events if isinstance(e, Cell)]
+        return next((c.names for c in reversed(cells) if c.names is not None), ()) if cells else None
+
+    def variables(self) -> dict[str, dict[str, Any]]:
+        """The latest value of each variable of the host."""
+        settings = [e.frame for e in self._events if isinstance(e, Setting) and e.frame is not None]
+        return {f["name"]: dict(f) for f in settings}
+
+    def copied_to(self, new_path: Callable[[], Path]) -> Journal:
+        """This journal with files of its own."""
+        copies: dict[str, str] = {}
+        for path in sorted(self.paths()):
+            copies[path] = str(new_path())
+            try:
+                os.link(path, copies[path])  # they are written once, so both may share one
+            except OSError:
+                shutil.copyfile(path, copies[path])
+        for i, event in enumerate(self._events):
+            if isinstance(event, Setting) and event.frame is not None and "path" in event.frame:
+                self._events[i] = Setting({**event.frame, "path": copies[event.frame["path"]]})
+            elif isinstance(event, Cell):
+                self._events[i] = replace(event)  # either session may lose it
+        return self
+
+    def upto(self, step: int) -> Journal:
+        """A journal of the cells up to `step`, for a session that goes on from there."""
+        part = Journal()
+        part._events = [*self._up_to(step)]  # pyright: ignore[reportPrivateUsage]
+        part._weight = sum(c.weight() for c in part.cells)
+        return part
+
+    def _up_to(self, step: int | None) -> Iterator[Cell | Setting | _Beginning]:
+        """Events with the cells up to a step; cells that had no part in the state by then are left out."""
+        for event in self._events:
+            if not isinstance(event, Cell):
+                yield event
+                continue
+            if step is not None and event.step > step:
+                return
+            if event.gone_at is None or (step is not None and event.gone_at > step):
+                yield event
+            if event.step == step:
+                return
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """How the variables came back.
+
+    `names` were rebuilt by running `cells` cells again in `seconds`; `lost` are gone; `notes` say, one line each,
+    what was not as before (a different output, other host calls): what is nondeterministic cannot be rebuilt for sure,
+    and `doubtful` names the variables of such cells that are there, perhaps with another value.
+    """
+
+    names: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    cells: int = 0
+    seconds: float = 0.0
+
+
+def arguments(call: HostCall) -> tuple[list[Any], dict[str, Any]]:
+    """What a host tool was called with; forms that cannot be read are given as they came."""
+    try:
+        return [*decode(call.args)], {**decode(call.kwargs)}
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError):
+        return [call.args], {}
+
+
+def names_in(cells: Iterable[Cell]) -> dict[str, Cell]:
+    """The last of the cells that changed each name."""
+    return {name: cell for cell in cells for name in cell.changed}

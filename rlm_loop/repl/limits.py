@@ -1,0 +1,53 @@
+"""How much of the machine the cells of a session may take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+_LEAST = {
+    "memory": (32 << 20, "bytes, at least 32 MiB (an empty REPL takes 10)"),
+    "cpu_seconds": (1, "seconds, at least 1"),
+    "processes": (0, "a number, 0 for none besides the REPL itself"),
+    "open_files": (32, "a number, at least 32 (the REPL itself keeps some open)"),
+    "file_size": (0, "bytes, 0 or more"),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the process that runs the cells; `None` means not limited.  See setrlimit(2) and `docs/isolation.md`.
+
+    Each is inherited by child processes, which count on their own, except for `processes`.  No cell can raise one.
+
+    - `memory`: bytes of private writable memory (`RLIMIT_DATA`): beyond it a cell gets a `MemoryError`.  Memory that
+      is only reserved does not count, which NumPy and PyTorch do by the gigabyte; nor does shared memory.
+    - `cpu_seconds`: processor time from start to end of a REPL, all cells together; at the limit it is killed, and
+      replaced.  Fractions are rounded up.
+    - `processes`: child processes and threads at one time (`RLIMIT_NPROC`), besides what the same user runs
+      already when the REPL starts.  The kernel exempts root: as root it holds in `hardened` and `sandbox` only.
+    - `open_files`: open descriptors of one process.
+    - `file_size`: bytes of any one file that is written.
+
+    Raises `ValueError` for a value that makes no sense.
+    """
+
+    memory: int | None = None
+    cpu_seconds: float | None = None
+    processes: int | None = None
+    open_files: int | None = None
+    file_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (least, what) in _LEAST.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            whole = (int, float) if name == "cpu_seconds" else (int,)
+            if isinstance(value, bool) or not isinstance(value, whole) or not least <= value < math.inf:
+                raise ValueError(f"{name}={value!r} is no limit: give {what}, or None for no limit")
+
+    def as_options(self) -> dict[str, int]:
+        """What the worker is told: the limits that are set, as whole numbers."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: math.ceil(value) for name, value in given.items() if value is not None}

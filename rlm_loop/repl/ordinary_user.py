@@ -1,0 +1,88 @@
+"""Who the cells run as where the host is root: an ordinary user, made up for the session."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import random
+import stat
+from pathlib import Path
+
+from rlm_loop.repl.base import ReplError
+
+_FIRST, _LAST = 61184, 65519  # what systemd keeps for users that exist only while a service runs
+_NOBODY = 65534
+
+
+class RootFolder(ReplError):
+    """The working folder belongs to root, so that no ordinary user could work in it."""
+
+
+def cell_user(cwd: Path, home: Path) -> tuple[int, int] | None:
+    """User and group for the cells of a session; `None` where this process is no root, and they are its own.
+
+    The owner of the working folder, else a user that nobody has, to whom the session's private folder is given.
+    Raises `RootFolder` where the working folder was given, belongs to root and is closed to others.
+    """
+    if os.geteuid() != 0:
+        return None
+    about = cwd.stat()
+    if about.st_uid != 0:
+        user = (about.st_uid, about.st_gid or about.st_uid)
+    else:
+        user = (_free(), _NOBODY)
+        if cwd.is_relative_to(home):
+            _give(home, user)
+        elif about.st_mode & 0o007 != 0o007:
+            raise RootFolder(
+                f"cells do not run as root when isolated, and the working folder {str(cwd)!r} belongs to root: "
+                "give it to an ordinary user (chown), or leave cwd out"
+            )
+    if home.stat().st_uid == 0:
+        os.chown(home, *user)  # it stays closed to all others
+    return user
+
+
+def may_read(paths: list[str]) -> bool:
+    """Whether any user may read these folders and files."""
+    return all(_open_to_all(Path(p)) for p in paths)
+
+
+def _open_to_all(path: Path) -> bool:
+    try:
+        path = path.resolve()
+        mode = path.stat().st_mode
+        wanted = 0o005 if stat.S_ISDIR(mode) else 0o004
+        return mode & wanted == wanted and all(p.stat().st_mode & 0o001 for p in path.parents)
+    except OSError:
+        return False
+
+
+def _free() -> int:
+    """A user id that no account has; sessions side by side get different ones, so none can touch another."""
+    ids = random.Random(os.urandom(8))
+    for _ in range(100):
+        user = ids.randint(_FIRST, _LAST)
+        try:
+            pwd.getpwuid(user)
+        except KeyError:
+            if _mapped(user):
+                return user
+    return _NOBODY
+
+
+def _mapped(number: int) -> bool:
+    """Whether this id exists in our user namespace; a container may have a few only."""
+    try:
+        rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+        return any(int(first) <= number < int(first) + int(count) for first, _, count in rows)
+    except (OSError, ValueError):
+        return True
+
+
+def _give(folder: Path, user: tuple[int, int]) -> None:
+    """Hand over a folder with what is in it; links are not followed."""
+    for _, folders, files, place in os.fwalk(folder):
+        for name in [*folders, *files]:
+            os.chown(name, *user, dir_fd=place, follow_symlinks=False)
+    os.chown(folder, *user)

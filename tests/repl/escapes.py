@@ -1,0 +1,177 @@
+"""Ways out of an isolated session: each is tried for real, against targets that the test itself owns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlm_loop.repl import PythonREPL
+
+_CONNECT = """
+import socket
+for family, kind, address in TARGETS:
+    for make in (socket.socket, lambda f, k: socket.socketpair(socket.AF_UNIX, k)[0]):
+        try:
+            s = make(socket.AddressFamily(family), socket.SocketKind(kind))
+            s.settimeout(5)
+            s.sendto(b"x", address) if kind == socket.SOCK_DGRAM else s.connect(address)
+        except (OSError, TypeError):  # a pair has no addresses of another family
+            pass
+"""
+
+
+def reached_by_sockets(repl: PythonREPL, folder: Path) -> list[str]:
+    """Which servers of this test, of all kinds there are on one machine, a cell got something to."""
+    kinds = {
+        "tcp": (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+        "udp": (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+        "abstract": (socket.AF_UNIX, socket.SOCK_STREAM, f"\0rlm-loop-{uuid.uuid4().hex}"),
+        "path": (socket.AF_UNIX, socket.SOCK_STREAM, str(folder / "s")),
+        "path, datagrams": (socket.AF_UNIX, socket.SOCK_DGRAM, str(folder / "d")),
+    }
+    with contextlib.ExitStack() as stack:
+        servers: dict[str, socket.socket] = {}
+        for name, (family, kind, address) in kinds.items():
+            servers[name] = server = stack.enter_context(socket.socket(family, kind))
+            server.bind(address)
+            server.setblocking(False)
+            if kind == socket.SOCK_STREAM:
+                server.listen()
+            elif family == socket.AF_UNIX:
+                os.chmod(address, 0o777)
+        repl.set("TARGETS", [(int(s.family), int(s.type), s.getsockname()) for s in servers.values()])
+        result = repl.run(_CONNECT)
+        assert result.error is None, result
+        return [name for name, server in servers.items() if _heard_of_anybody(server)]
+
+
+def _heard_of_anybody(server: socket.socket) -> bool:
+    try:
+        if server.type == socket.SOCK_DGRAM:
+            server.recv(10)
+        else:
+            server.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def written_outside(repl: PythonREPL, folder: Path) -> list[str]:
+    """Which places of this machine besides the working folder a cell could write to, by name or through a link."""
+    name = f"rlm-loop-{uuid.uuid4().hex}"
+    home = repl.cwd.parent
+    places = [
+        folder,
+        Path.home(),
+        Path("/usr/lib"),
+        Path("/etc"),
+        Path("/var/tmp"),
+        Path("/tmp"),
+        Path("/dev/shm"),
+        home,
+    ]
+    repl.set("PLACES", [str(p / name) for p in places])
+    repl.run(
+        "import os\n"
+        "for i, place in enumerate(PLACES):\n"
+        "    try:\n        open(place, 'w').close()\n    except OSError:\n        pass\n"
+        "    try:\n        os.symlink(place, f'link{i}'); open(f'link{i}', 'w').close()\n"
+        "    except OSError:\n        pass\n"
+    )
+    found = [p / name for p in places if (p / name).exists()]
+    for path in found:
+        path.unlink()
+    return [str(p.parent) for p in found]
+
+
+def read_outside(repl: PythonREPL, folder: Path) -> list[str]:
+    """Which files of the user and of the machine a cell could read."""
+    secret = folder / "secret.txt"
+    secret.write_text("hunter2")
+    secret.chmod(0o644)
+    paths = [
+        secret,
+        "/etc/shadow",
+        "/etc/hostname",
+        "/etc/machine-id",
+        Path.home() / ".bashrc",
+        f"/proc/{os.getpid()}/environ",
+    ]
+    repl.set("PATHS", [str(p) for p in paths if Path(p).exists()])
+    repl.run(
+        "import os\nread = []\n"
+        "for i, path in enumerate(PATHS):\n"
+        "    os.symlink(path, f'away{i}')\n"
+        "    for name in (path, f'away{i}'):\n"
+        "        try:\n            open(name, 'rb').read(); read.append(path)\n"
+        "        except OSError:\n            pass\n"
+    )
+    return repl.get("read")
+
+
+def environment_seen(repl: PythonREPL) -> set[str]:
+    """Names of the variables in the environment of a cell, and of every process that it can look into."""
+    repl.run(
+        "import glob, os\nseen = set(os.environ)\n"
+        "for path in glob.glob('/proc/[0-9]*/environ'):\n"
+        "    try:\n"
+        "        seen |= {e.partition('=')[0] for e in open(path, errors='replace').read().split(chr(0)) if e}\n"
+        "    except OSError:\n        pass\n"
+    )
+    return repl.get("seen")
+
+
+@contextlib.contextmanager
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the host's that has nothing to do with the session; its last argument is a name of its own."""
+    name = f"bystander-{uuid.uuid4().hex}"
+    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)", name]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def command_lines_seen(repl: PythonREPL, process: subprocess.Popen[bytes]) -> str:
+    """The command lines that a cell can read: of the processes it can list, and of a number it was told."""
+    repl.set("NUMBER", process.pid)
+    repl.run(
+        "import glob\nlines = ''\n"
+        "for path in [*glob.glob('/proc/[0-9]*/cmdline'), f'/proc/{NUMBER}/cmdline']:\n"
+        "    try:\n        lines += open(path, errors='replace').read()\n    except OSError:\n        pass\n"
+    )
+    return repl.get("lines")
+
+
+def was_ended(repl: PythonREPL, process: subprocess.Popen[bytes]) -> bool:
+    """Whether a cell ended a process of the host's, by its number or by its group."""
+    repl.set("NUMBER", process.pid)
+    repl.run(
+        "import os, signal\n"
+        "for end in (os.kill, os.killpg, lambda n, s: signal.pidfd_send_signal(os.pidfd_open(n), s)):\n"
+        "    try:\n        end(NUMBER, signal.SIGKILL)\n    except OSError:\n        pass\n"
+    )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    return process.returncode is not None
+
+
+PRIVILEGED = """
+import ctypes, errno, os
+libc, failed = ctypes.CDLL(None, use_errno=True), {}
+for name, call in {
+    "unshare": lambda: libc.unshare(0x10000000),
+    "mount": lambda: libc.mount(b"none", b"/", None, 32, None),
+    "ptrace": lambda: libc.ptrace(0, 0, 0, 0),
+    "keyctl": lambda: libc.syscall(250 if os.uname().machine == "x86_64" else 219, 0, -3, 1),
+    "setuid": lambda: libc.setuid(0),
+}.items():
+    failed[name] = call() == -1 and ctypes.get_errno() == errno.EPERM
+"""
+"""What only root may do, or what seccomp refuses: `failed` says which were."""

@@ -1,0 +1,436 @@
+"""What ran is on record: variables come back after a kill, no host tool is paid twice, and notebooks run alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_loop.repl import PythonREPL, journal
+from rlm_loop.repl.calls import HostCall
+from rlm_loop.repl.journal import Cell, Journal
+from rlm_loop.repl.transfer import IN_FRAME
+from rlm_loop.repl.worker import summary
+from rlm_loop.repl.zygote import Zygote
+
+DIE = "import os; os._exit(3)"
+
+
+class Counter:
+    """A host tool that gives another number each time, so that asking it again would be seen."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def __call__(self, *about: Any) -> int:
+        self.asked.append(about)
+        return len(self.asked)
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as zygote:
+        yield zygote
+
+
+def test_a_cell_is_on_record_with_its_calls_and_names(repl: PythonREPL) -> None:
+    def fail(why: str) -> None:
+        raise LookupError(why)
+
+    repl.add_tools({"ask": Counter(), "fail": fail})
+    repl.run("a = ask('first')\nprint(a)\nb = [a]")
+    repl.run("try: fail('no')\nexcept RuntimeError as e: b.append(str(e))")
+    repl.run("a = 2\n1/0")
+    one, two, three = repl.journal
+    assert (one.step, one.output, one.error) == (1, "1\n", None)
+    assert one.changed == {"a": "int 1", "b": summary([1])}
+    assert one.calls == (HostCall("ask", ["first"], {}, {"value": 1}),)
+    assert two.calls == (HostCall("fail", ["no"], {}, {"error": "LookupError: no"}),)
+    assert set(two.changed) == {"b"}
+    assert (three.error, set(three.changed)) == ("runtime", {"a"})
+    assert all(c.seconds > 0 for c in repl.journal)
+    assert three.names == ("a", "b")
+
+
+NOTICED = {
+    "rebinding": ("x = 1", "x = 2", {"x"}),
+    "the same again": ("x = 1; s = 'a'", "x = 1; s = 'a'", set[str]()),
+    "a list that grew": ("x = []", "x.append(1)", {"x"}),
+    "a dict that grew": ("x = {}", "x[1] = 2", {"x"}),
+    "a definition": ("def f(): pass", "def f(): pass", {"f"}),
+    "a new name beside": ("x = 1", "y = x", {"y"}),
+    "inside, same size: not noticed": ("x = [1, [2]]", "x[0] = 5; x[1].append(3)", set[str]()),
+}
+
+
+@pytest.mark.parametrize("name", NOTICED)
+def test_new_and_changed_names(shared: PythonREPL, name: str) -> None:
+    first, second, changed = NOTICED[name]
+    shared.run(first)
+    shared.run(second)
+    assert set(shared.journal[-1].changed) == changed
+
+
+def test_the_record_keeps_nothing_alive(shared: PythonREPL) -> None:
+    shared.run("class Noisy:\n    def __del__(self): print('gone')\nnoisy = Noisy()")
+    assert shared.run("del noisy\nprint('after')").output == "gone\nafter\n"
+
+
+def test_odd_names_and_threads_that_bind_names_do_no_harm(repl: PythonREPL) -> None:
+    assert repl.run("globals()[1] = 2; globals()[''] = 3; globals()['a b'] = 4").error is None
+    repl.run(
+        "import threading, time\ndef bind():\n    for i in range(10**6): globals()[f'n{i % 999}'] = i; time.sleep(0)\n"
+        "threading.Thread(target=bind, daemon=True).start()"
+    )
+    for _ in range(20):
+        assert repl.run("1").output == "1"
+
+
+KILLS = {
+    "exit": DIE,
+    "segmentation fault": "import ctypes; ctypes.string_at(0)",
+    "supervisor": "import os, time; os.kill(os.getppid(), 9); time.sleep(60)",
+    "in C": "sum(range(10 ** 13))",
+}
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_variables_come_back_and_nothing_is_paid_twice(name: str) -> None:
+    ask = Counter()
+    with PythonREPL(timeout=20, grace=0.3, setup="base = ask('setup')") as repl:
+        repl.add_tools({"ask": ask})
+        repl.set("context", "text")
+        repl.run("a = ask('a')\nfrom collections import Counter\ndef f(): return a + g")
+        repl.run("g = 40\nprint(ask('b'))\n1/0")
+        repl.set("context", "other")
+        repl.run("kept = [context]")
+        began = time.monotonic()
+        killed = repl.run("late = 1\n" + KILLS[name], timeout=0.4)
+        assert time.monotonic() - began < 0.4 + 0.3 + 0.5
+        assert killed.lost == ()
+        assert "what this cell had set is lost; a, Counter, f, g, kept will be rebuilt" in killed.message
+        assert repl.run("print(f(), kept, context, base, 'late' in globals())").output == "42 ['other'] other 1 False\n"
+        assert repl.last is not None
+        assert repl.last.lost == ()
+        assert ask.asked == [("setup",), ("a",), ("b",)]
+        assert repl.rebuilt is not None
+        assert repl.rebuilt.names == ("a", "Counter", "f", "g", "kept")
+        assert (repl.rebuilt.lost, repl.rebuilt.notes, repl.rebuilt.cells) == ((), (), 3)
+
+
+def test_a_death_between_cells_is_told_with_what_came_back(repl: PythonREPL) -> None:
+    repl.run("x = 1")
+    repl.run("import os, threading\nthreading.Timer(0.05, lambda: os.path.exists('f') or os._exit(5)).start()")
+    time.sleep(0.5)
+    (repl.cwd / "f").touch()
+    result = repl.run("x + 1")
+    assert result.output.endswith("\n2")
+    assert "restarted (it ended itself with exit status 5); rebuilt from the journal: x, os, threading" in result.output
+    assert repl.run("x").output == "1"
+
+
+UNSTEADY = {
+    "prints another number": ("import random\nr = random.random()\nprint(r)", "cell 1 printed something else", "r"),
+    "keeps another number": ("import random\nr = random.random()", "cell 1 gave r another value", "r"),
+    "does not fail again": (
+        "import os\nr = 1\nif not os.path.exists('x'):\n    open('x', 'w').close()\n    1/0",
+        "cell 1 did not fail",
+        "r",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSTEADY)
+def test_what_differs_is_noticed_and_said(repl: PythonREPL, name: str) -> None:
+    code, note, doubtful = UNSTEADY[name]
+    repl.run(code)
+    repl.run("steady = object()\nprint(steady)")  # the address differs, which means nothing
+    repl.run(DIE)
+    told = repl.run("'steady' in globals()").output
+    assert repl.rebuilt is not None
+    assert repl.rebuilt.doubtful[-1:] == (doubtful,)
+    assert [n for n in repl.rebuilt.notes if n.startswith(note)] == list(repl.rebuilt.notes)
+    assert f"perhaps with another value than before: {', '.join(repl.rebuilt.doubtful)}" in told
+    assert note in told
+    assert repl.run("1").output == "1"  # told once
+
+
+def test_a_call_that_is_not_on_record_is_not_made(repl: PythonREPL) -> None:
+    ask = Counter()
+    repl.add_tools({"ask": ask})
+    repl.run("import os\nmine = ask(os.getpid())\nafter = mine + 1")
+    repl.run("other = ask('steady')")
+    repl.run(DIE)
+    told = repl.run("other")
+    assert len(ask.asked) == 2
+    assert told.output.endswith("\n2")
+    assert set(told.lost) == {"mine", "after"}
+    assert "cell 1 called ask otherwise" in told.output
+    assert repl.run("mine").error == "runtime"
+
+
+def test_a_failure_on_the_way_loses_what_it_did_not_get_to(repl: PythonREPL) -> None:
+    repl.run("n = 1")
+    repl.run("import os\nos.mkdir('made')\nn = 2\nm = 3")
+    repl.run(DIE)
+    result = repl.run("'n' in globals()")
+    assert set(result.lost) == {"n", "m"}  # n would be 1 now, which is not its last value
+    assert result.output.endswith("False")
+    assert "failed: FileExistsError" in result.output
+
+
+def test_a_cell_that_was_stopped_is_never_run_again() -> None:
+    with PythonREPL(timeout=20, grace=1) as repl:
+        repl.run("n = 0\nsafe = 'safe'")
+        assert "all variables are kept" in repl.run("while True: n += 1", timeout=0.3).message
+        repl.run("m = n + 1")
+        killed = repl.run(DIE)
+        assert killed.lost == ("n",)
+        assert "and n; safe, m will be rebuilt" in killed.message
+        told = repl.run("safe")
+        assert told.lost == ("m",)  # made of n, so it cannot come back either
+        assert told.output.endswith("'safe'")
+        assert repl.run("n").message == "NameError: name 'n' is not defined"
+
+
+def test_running_again_is_bounded_in_time() -> None:
+    with PythonREPL(timeout=20, grace=0.3) as repl:
+        repl.run("quick = 1")
+        repl.run("import time; time.sleep(1.5); slow = 2")
+        repl.run("quick += 1")
+        repl.run(DIE)
+        began = time.monotonic()
+        result = repl.run("quick", timeout=1)
+        assert time.monotonic() - began < 1 + 1 + 0.3 + 0.5
+        assert set(result.lost) == {"slow", "time"}
+        assert "cell 2 was not run again (it took 1." in result.output
+        assert result.output.endswith("2")
+
+
+def test_a_cell_that_kills_when_run_again_is_left_out() -> None:
+    with PythonREPL(timeout=20) as repl:
+        repl.run("a = 1")
+        repl.run("import os\nos.path.exists('x') and os._exit(1)\nopen('x', 'w').close()\nb = 2")
+        repl.run("c = 3")
+        repl.run(DIE)
+        result = repl.run("(a, c)")
+        assert result.output.endswith("(1, 3)")
+        assert set(result.lost) == {"b", "os"}
+        repl.run(DIE)  # and it stays out
+        assert repl.run("(a, c)").output == "(1, 3)"
+
+
+def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
+    with PythonREPL(timeout=20, grace=1) as repl:
+        repl.run("import os\nclass Deadly:\n    def __del__(self): os._exit(1)\nd = [Deadly()]\nsafe = 1")
+        assert "all variables are kept" in repl.run("d.append(1)\nwhile True: pass", timeout=0.3).message
+        repl.run(DIE)
+        assert repl.run("safe").output.endswith("\n1")
+        assert repl.rebuilt is not None
+        assert (repl.rebuilt.lost, repl.rebuilt.doubtful) == ((), ("d",))
+
+
+def test_without_rebuilding_all_is_lost_and_going_back_still_works() -> None:
+    with PythonREPL(timeout=20, rebuild=False) as repl:
+        repl.run("x = 1")
+        assert repl.run(DIE).lost == ("x",)
+        assert repl.run("x").error == "runtime"
+        repl.run("y = 2")
+        assert repl.rebuilt is None
+        with repl.at(1) as first, repl.at(4) as last:
+            assert (first.variables, last.variables) == (("x",), ("y",))
+
+
+def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> None:
+    repl.set("big", "b" * (IN_FRAME + 1))
+    repl.run("n = len(big)")
+    repl.set("big", "c" * (IN_FRAME + 2))
+    repl.set("big", "d" * (IN_FRAME + 3))
+    assert len([*repl.cwd.parent.glob("value*")]) == 2  # the middle one was seen by no cell
+    repl.run("m = len(big)")
+    repl.run(DIE)
+    assert repl.get("(n, m, big[0], len(big))") == (IN_FRAME + 1, IN_FRAME + 3, "d", IN_FRAME + 3)
+
+
+def test_going_back_to_a_cell(tmp_path: Path) -> None:
+    ask = Counter()
+    with PythonREPL(timeout=20, files={"data.txt": "seven"}) as repl:
+        repl.add_tools({"ask": ask})
+        repl.set("context", "c" * (IN_FRAME + 1))
+        repl.run("log = [ask(len(context))]")
+        repl.run("log.append(open('data.txt').read())\nopen('data.txt', 'w').write('changed');")
+        repl.run(DIE)
+        repl.run("log.append('late')")
+        with repl.at(0) as start, repl.at(2) as second:
+            assert start.variables == ("context",)
+            assert second.get("log") == [1, "seven"]
+            assert second.rebuilt is not None
+            assert second.rebuilt.notes == ()
+            assert ask.asked == [(IN_FRAME + 1,)]
+            assert second.run("ask('live')").output == "2"  # from here on, its tools are the real ones
+            assert second.journal[-1].step == 3
+            repl.close()
+            second.run(DIE)
+            assert second.get("len(context)") == IN_FRAME + 1
+            assert second.rebuilt.doubtful == ("log",)  # the file that the second cell read is no longer the same
+    with PythonREPL() as repl, pytest.raises(ValueError, match="no cell 1"):
+        repl.at(1)
+
+
+def test_a_journal_that_grows_too_large_forgets_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_MOST", 1000)
+    kept = Journal()
+    for step in range(1, 101):
+        kept.add(Cell(step, f"x = {step}", "." * 90))
+    assert kept.forgotten > 80
+    assert [c.step for c in kept.cells] == list(range(kept.forgotten + 1, 101))
+    assert sum(c.weight() for c in kept.cells) <= 1000
+
+
+def test_what_is_forgotten_is_lost(repl: PythonREPL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_MOST", 1000)
+    repl.run("old = 1\n#" + "x" * 900)
+    repl.run("new = 2\n#" + "x" * 900)
+    assert repl.run(DIE).lost == ("old",)
+    assert repl.run("new").output == "2"
+    with pytest.raises(ValueError, match="there are 2 to 4"):
+        repl.at(1)
+
+
+# -- any small session, killed at any place
+
+names = st.sampled_from(["v0", "v1", "v2"])
+numbers = st.integers(-9, 9)
+steps = st.one_of(
+    st.builds("{} = {}".format, names, numbers),
+    st.builds("{} = ask({})".format, names, numbers),
+    st.builds("{} = {} + {}".format, names, names, numbers),
+    st.builds("items.append({})".format, names),
+    st.builds("items = items + [ask({})]".format, numbers),
+    st.builds("print({}, items)".format, names),
+    st.builds("del {}".format, names),
+    st.builds("{} = ask({})\n1/0".format, names, numbers),
+    st.builds("try: fail({})\nexcept RuntimeError as e: {} = str(e)".format, numbers, names),
+    st.builds("final_answer = {}".format, names),
+    st.builds("!set {} {}".format, names, numbers),
+)
+STATE = "{k: v for k, v in globals().items() if k[0] in 'vi'}"
+
+
+def play(repl: PythonREPL, code: str) -> Any:
+    if code.startswith("!set"):
+        _, name, value = code.split()
+        repl.set(name, int(value))
+        return None
+    result = repl.run(code)
+    return result.output, result.message, result.answer, result.lost
+
+
+@settings(max_examples=12)
+@given(st.lists(steps, min_size=1, max_size=8), st.integers(0, 8))
+def test_any_session_killed_anywhere_goes_on_as_if_it_had_not_been(zygote: Zygote, cells: list[str], at: int) -> None:
+    def fail(n: int) -> None:
+        raise ValueError(n)
+
+    outcomes: list[Any] = []
+    for kill in (False, True):
+        ask = Counter()
+        with zygote.repl(timeout=20) as repl:
+            repl.add_tools({"ask": ask, "fail": fail})
+            told = [play(repl, "items = []")]
+            for i, cell in enumerate(cells):
+                if kill and i == at:
+                    assert repl.run(DIE).lost == ()
+                told.append(play(repl, cell))
+            outcomes.append(([_unnumbered(t) for t in told], repl.get(STATE), repl.variables, ask.asked))
+            if kill and at < len(cells):
+                assert repl.rebuilt is None or (repl.rebuilt.lost, repl.rebuilt.notes) == ((), ())
+    assert outcomes[0] == outcomes[1]
+
+
+def _unnumbered(told: Any) -> Any:
+    """Without the number of the cell, which is one more after the kill."""
+    return told if told is None else ("".join(told[0].split("<cell ")[0]), *told[1:])
+
+
+# -- notebooks
+
+
+def replay(path: Path) -> dict[str, Any]:
+    """Run a notebook's cells one after the other, in the notebook's folder, without this package."""
+    book = json.loads(path.read_text("utf-8"))
+    names: dict[str, Any] = {}
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            try:
+                exec("".join(cell["source"]), names)
+            except Exception:
+                assert "raises-exception" in cell["metadata"].get("tags", ())
+    return names
+
+
+def test_a_notebook_runs_without_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, path = Counter(), tmp_path / "out" / "session.ipynb"
+    path.parent.mkdir()
+    big = "é\r\n\0\ud800" * 20_000
+    with PythonREPL(timeout=20, setup="base = ask('setup')", files={"d/a.txt": "7"}) as repl:
+        repl.add_tools({"ask": ask, "fail": lambda: 1 / 0})
+        repl.set("context", big)
+        repl.set("small", {"k": (1, {2.5}), "nan": float("inf"), "text": "žluť"})
+        repl.run("from pathlib import Path\na = ask('one')\nb = [ask('two'), small['k']]")
+        repl.run("print(Path('d/a.txt').read_text(), len(context))")
+        repl.run("a = 9\n1/0")
+        repl.run("import os; os._exit(1)")
+        repl.set("small", 5)
+        repl.run("try: fail()\nexcept RuntimeError as e: c = str(e)\nfinal_answer(small)")
+        assert repl.to_notebook(path) == path
+    monkeypatch.chdir(path.parent)
+    names = replay(path)
+    assert (names["a"], names["b"], names["base"], names["small"]) == (9, [3, (1, {2.5})], 1, 5)
+    assert names["c"] == "ZeroDivisionError: division by zero"
+    assert names["context"] == big
+    assert len(ask.asked) == 3
+    book = json.loads(path.read_text("utf-8"))
+    outputs = [o["text"] for c in book["cells"] if c["cell_type"] == "code" for o in c["outputs"]]
+    assert outputs[0] == ["7 100000\n"]
+    assert any("did not come to its end (died)" in "".join(c["source"]) for c in book["cells"])
+
+
+def test_a_notebook_is_valid(tmp_path: Path, repl: PythonREPL) -> None:
+    nbformat: Any = pytest.importorskip("nbformat", reason="pip install nbformat")
+    repl.run("print('x')")
+    repl.run("1/0")
+    nbformat.validate(nbformat.read(repl.to_notebook(tmp_path / "n.ipynb"), as_version=4))
+
+
+@settings(max_examples=40)
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.floats() | st.text(st.characters(codec=None)) | st.binary(max_size=9),
+        lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text(), s, max_size=3) | st.tuples(s, s),
+        max_leaves=6,
+    )
+)
+def test_any_value_is_written_as_python(value: Any) -> None:
+    from rlm_loop.repl.notebook import _literal
+
+    text = _literal(value)
+    assert text is not None
+    back = eval(text)
+    assert repr(back) == repr(value)
+    compile(text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass"), "cell", "eval")
+
+
+@settings(max_examples=60)
+@given(st.lists(st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=3), max_size=4))
+def test_summaries_of_equal_values_agree(value: list[Any]) -> None:
+    again = json.loads(json.dumps(value))
+    assert summary(again) == summary(value)
+    assert all(summary(a) != summary(b) for a, b in itertools.combinations([1, 2, "1", [1], [2], (1,), None, 2.0], 2))

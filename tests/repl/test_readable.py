@@ -1,0 +1,111 @@
+"""What an interpreter needs to read, and who may read it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.repl import ReplError, interpreter
+from rlm_loop.repl.launch import worker_environment
+from rlm_loop.repl.ordinary_user import RootFolder, cell_user, may_read
+from rlm_loop.repl.readable import readable
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
+
+
+def test_a_chain_of_links_is_followed_to_the_program(tmp_path: Path) -> None:
+    for name in ("venv", "alias", "real"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "real" / "python3.11").touch()
+    (tmp_path / "alias" / "python3").symlink_to(tmp_path / "real" / "python3.11")
+    (tmp_path / "venv" / "python").symlink_to("../alias/python3")
+    folders = {os.path.normpath(f) for f in interpreter._links(str(tmp_path / "venv" / "python"))}  # pyright: ignore[reportPrivateUsage]
+    assert folders == {str(tmp_path / name) for name in ("venv", "alias", "real")}
+
+
+def test_packages_that_are_installed_editable_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.pth").write_text("# a comment\nimport sys\n/src/one\ntwo\n\n")
+    (tmp_path / "not-one.txt").write_text("/src/three\n")
+    added = interpreter._added_by(str(tmp_path))  # pyright: ignore[reportPrivateUsage]
+    assert added == ["/src/one", str(tmp_path / "two")]
+
+
+def test_this_interpreter_and_one_that_is_asked_agree(tmp_path: Path) -> None:
+    link = tmp_path / "python"
+    link.symlink_to(os.path.realpath(sys.executable))
+    here = interpreter.needs_of(os.path.realpath(sys.executable))
+    assert os.path.realpath(sys.base_prefix) in {os.path.realpath(p) for p in here}
+    assert str(tmp_path) in interpreter.needs_of(str(link))
+    assert "/" not in here
+
+
+def test_a_missing_interpreter_or_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReplError, match="no-such-python"):
+        readable("no-such-python", {})
+    with pytest.raises(ReplError, match=r"no-such-folder.*does not exist"):
+        readable(sys.executable, worker_environment(), [tmp_path / "no-such-folder"])
+
+
+def test_search_paths_of_the_environment_are_readable(tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), "/no/such/folder"])}
+    paths = readable(sys.executable, environment)
+    assert str(tmp_path) in paths
+    assert "/no/such/folder" not in paths
+    assert len(paths) == len(set(paths))
+
+
+def test_what_lies_in_a_closed_folder_is_not_open_to_all(tmp_path: Path) -> None:
+    closed, inner = tmp_path / "closed", tmp_path / "closed" / "inner"
+    inner.mkdir(parents=True)
+    for folder in (inner, closed, tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.geteuid() and str(folder).startswith(str(tmp_path.parents[1])):
+            folder.chmod(0o755)
+    assert may_read([str(inner)])
+    closed.chmod(0o700)
+    assert not may_read([str(inner)])
+    assert not may_read([str(tmp_path / "missing")])
+
+
+@as_root
+def test_root_gives_its_session_a_user_of_its_own(tmp_path: Path) -> None:
+    homes = [tmp_path / "one", tmp_path / "two"]
+    users: list[tuple[int, int]] = []
+    for home in homes:
+        (home / "work").mkdir(parents=True)
+        (home / "work" / "given.txt").touch()
+        (home / "work" / "link").symlink_to("/etc/passwd")
+        user = cell_user(home / "work", home)
+        assert user is not None
+        users.append(user)
+        assert {p.lstat().st_uid for p in (home, home / "work", *(home / "work").iterdir())} == {user[0]}
+        assert cell_user(home / "work", home) == user  # the same after a restart
+    assert 0 not in {n for user in users for n in user}
+    assert Path("/etc/passwd").stat().st_uid == 0
+
+
+@as_root
+def test_a_folder_that_was_given_keeps_its_owner(tmp_path: Path) -> None:
+    home, given = tmp_path / "home", tmp_path / "given"
+    home.mkdir()
+    given.mkdir()
+    with pytest.raises(RootFolder, match="belongs to root"):
+        cell_user(given, home)
+    given.chmod(0o777)
+    assert cell_user(given, home) is not None
+    os.chown(given, 4711, 0)
+    assert cell_user(given, home) == (4711, 4711)  # not root's group
+    assert given.stat().st_uid == 4711
+
+
+def test_an_ordinary_user_stays_who_it_is() -> None:
+    if os.geteuid() == 0:
+        code = "import os; from pathlib import Path; from rlm_loop.repl.ordinary_user import cell_user\n"
+        code += "os.setuid(65534); print(cell_user(Path('/'), Path('/')))"
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout == "None\n"
+    else:
+        assert cell_user(Path("/"), Path("/")) is None
