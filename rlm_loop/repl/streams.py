@@ -1,0 +1,92 @@
+"""What cells print that run in this process, told apart from what everything else in it prints.
+
+`sys.stdout` and `sys.stderr` belong to the whole process, so they cannot simply be replaced for a cell: other threads
+may print, or run cells of their own.  While any cell runs they are routers, which look up whose output it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+import threading
+from collections.abc import Generator
+from typing import Any
+
+from rlm_loop.repl.text import Piece, printed
+from rlm_loop.repl.worker import Capture
+
+
+class CellOutput:
+    """The text that one cell printed: its beginning and its end, when it is long."""
+
+    def __init__(self, cap: int) -> None:
+        self._kept = Capture(-1, cap)
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            self._kept.feed(text.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+    def flush(self) -> None: ...
+
+    def piece(self) -> Piece:
+        with self._lock:
+            frame = self._kept.frame()
+        return printed(frame["head"].encode("latin-1"), frame["dropped"], frame["tail"].encode("latin-1"))
+
+
+_here: contextvars.ContextVar[CellOutput | None] = contextvars.ContextVar("cell_output", default=None)
+_lock = threading.Lock()
+_running = 0
+_replaced: dict[str, tuple[Any, Any]] = {}
+
+
+class _Router:
+    """A stream of the process, but for code that runs in a cell the cell's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        output = _here.get()
+        return self._stream.write(text) if output is None else output.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def captured(output: CellOutput) -> Generator[None]:
+    """What this thread prints inside goes to `output`; threads that it starts print to the process's streams."""
+    global _running
+    with _lock:
+        _running += 1
+        if _running == 1:
+            for name in ("stdout", "stderr"):
+                stream = getattr(sys, name)
+                router = _Router(stream)
+                _replaced[name] = (stream, router)
+                setattr(sys, name, router)
+    token = _here.set(output)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+        with _lock:
+            _running -= 1
+            if _running == 0:
+                for name, (stream, router) in _replaced.items():
+                    if getattr(sys, name) is router:  # else somebody else replaced it meanwhile
+                        setattr(sys, name, stream)
+
+
+@contextlib.contextmanager
+def uncaptured() -> Generator[None]:
+    """For a host tool: what it prints is not the cell's."""
+    token = _here.set(None)
+    try:
+        yield
+    finally:
+        _here.reset(token)

@@ -1,0 +1,55 @@
+"""Sessions of every kind, for tests that are the same for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop.repl import KernelREPL, NotebookREPL, PythonREPL, RestrictedREPL
+
+KINDS = ("subprocess", "kernel", "restricted", "notebook")
+NEEDS = {"kernel": "ipykernel", "restricted": "RestrictedPython", "notebook": "IPython"}
+
+
+def need(kind: str) -> None:
+    """Skip where the packages of a kind are not installed."""
+    if kind in NEEDS:
+        extra = "restricted" if kind == "restricted" else "kernel"
+        pytest.importorskip(NEEDS[kind], reason=f"needs {NEEDS[kind]}: pip install 'rlm-loop[{extra}]'")
+
+
+@contextlib.contextmanager
+def ipython_shell(folder: Path) -> Iterator[Any]:
+    """An IPython shell in this process, as in a notebook, without history and with an empty profile."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IPYTHONDIR", str(folder))
+        for name in ("displayhook", "excepthook", "ps1", "ps2", "ps3"):
+            patch.setattr(sys, name, getattr(sys, name, None), raising=False)
+        patch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+        shell = InteractiveShell.instance(config=config)
+        try:
+            yield shell
+        finally:
+            InteractiveShell.clear_instance()
+
+
+@contextlib.contextmanager
+def session(kind: str, folder: Path, **options: Any) -> Iterator[Any]:
+    """An open session."""
+    need(kind)
+    with contextlib.ExitStack() as stack:
+        if kind == "notebook":
+            made: Any = NotebookREPL(stack.enter_context(ipython_shell(folder)), report=None, **options)
+        else:
+            made = {"subprocess": PythonREPL, "kernel": KernelREPL, "restricted": RestrictedREPL}[kind](**options)
+        yield stack.enter_context(made)

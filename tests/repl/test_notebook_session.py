@@ -1,0 +1,220 @@
+"""A session in the user's own namespace: what it changes, what it gives back, and how it is stopped."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session_kinds import ipython_shell
+
+from rlm_loop.actions import Display, Given
+from rlm_loop.repl import ReplError, attach_current, open_repl
+from rlm_loop.repl.changes import Changes, Snapshot
+
+pytest.importorskip("IPython", reason="needs IPython: pip install 'rlm-loop[kernel]'")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with ipython_shell(tmp_path_factory.mktemp("ipython")) as made:
+        yield made
+
+
+@pytest.fixture
+def names(shell: Any) -> Iterator[dict[str, Any]]:
+    """The user's variables, of this test alone."""
+    before = dict(shell.user_ns)
+    yield shell.user_ns
+    shell.user_ns.clear()
+    shell.user_ns.update(before)
+
+
+def test_the_cells_work_on_the_users_own_objects(names: dict[str, Any]) -> None:
+    mine = names["mine"] = [1]
+    with attach_current(report=None) as session:
+        assert session.run("mine.append(2); mine").output == "[1, 2]"
+        assert session.variables == ("mine",)
+        assert session.cwd == Path.cwd()
+    assert mine == [1, 2]
+    assert names["mine"] is mine
+
+
+def test_what_was_changed_is_listed(names: dict[str, Any]) -> None:
+    names.update(same=[1], grown=[1], bound=1, gone="x", gen=(i for i in ()), deep={"a": [1]}, text="abc")
+    told: list[str] = []
+    with attach_current(report=told.append) as session:
+        session.set("context", "big")
+        session.add_tools({"tool": lambda: 1})
+        session.run("grown.append(2)\nbound = 2\ndel gone\nfresh = tool()\ndeep['a'].append(0)\n_hidden = 1")
+        session.run("final_answer = 3")
+        assert session.changes == Changes(("fresh",), ("grown", "bound", "deep"), ("gone",), ("gen",))
+    assert session.changes.new == ("fresh",)
+    assert told == [f"the agent changed variables of this notebook: {session.changes}"]
+    names["fresh"] = 5
+    assert session.changes.changed == ("grown", "bound", "deep")  # as it was at the end
+
+
+def test_nothing_changed_nothing_said(names: dict[str, Any]) -> None:
+    names["mine"] = {"a": 1}
+    told: list[str] = []
+    with attach_current(report=told.append) as session:
+        session.run("mine['a'], len(mine)")
+    assert not session.changes
+    assert str(session.changes) == "no variable changed"
+    assert told == []
+
+
+def test_names_that_the_session_binds_are_given_back(names: dict[str, Any]) -> None:
+    names.update(context="the user's", final_answer="too")
+    with attach_current(report=None) as session:
+        session.set("context", "the task's", reserved=True)
+        session.add_tools({"add": lambda a: a + 1})
+        assert session.run("print(context)").output == "the task's\n"
+        assert session.run("final_answer = add(1)").answer == Given(2, "object")
+        assert "final_answer" not in vars(builtins)
+    assert (names["context"], names["final_answer"]) == ("the user's", "too")
+    assert "add" not in names
+    assert "final_answer" not in vars(builtins)
+    assert not session.changes
+
+
+def test_a_users_function_may_be_a_tool_of_the_same_name(names: dict[str, Any]) -> None:
+    def lookup(word: str) -> str:
+        return word.upper()
+
+    names["lookup"] = lookup
+    with attach_current(report=None) as session:
+        session.add_tools({"lookup": lookup})
+        assert session.run("lookup('a')").output == "'A'"
+    assert names["lookup"] is lookup
+
+
+def test_leaving_asking_and_stopping_do_not_reach_the_user(names: dict[str, Any]) -> None:
+    with attach_current(report=None) as session:
+        for code, message in {
+            "exit()": "SystemExit",
+            "quit(3)": "SystemExit: 3",
+            "input('?')": "EOFError: EOF when reading a line",
+            "breakpoint()": "RuntimeError: breakpoint() does not work here: nobody can type into this REPL",
+        }.items():
+            assert session.run(code).message == message
+        session.run("exit = 4")
+        assert session.run("exit").output == "4"
+    assert "input" not in names
+
+
+def test_functions_of_the_user_are_in_tracebacks(shell: Any, names: dict[str, Any]) -> None:
+    shell.run_cell("def mine(x):\n    return 1 / x\n")
+    with attach_current(report=None) as session:
+        result = session.run("mine(0)")
+    assert "in mine" in result.output
+    assert result.output.endswith("ZeroDivisionError: division by zero\n")
+
+
+def test_rich_outputs_are_kept_and_not_shown(names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    with attach_current(report=None) as session:
+        session.run("from IPython.display import HTML, display")
+        shown = session.run("print('a')\ndisplay(HTML('<i>x</i>'))\nprint('b')")
+        assert shown.output == "a\n<IPython.core.display.HTML object>\nb\n"
+        assert shown.displays == (Display("text/html", "<i>x</i>"),)
+        value = session.run("class T:\n    def _repr_html_(self): return '<b>t</b>'\nT()")
+        assert value.displays == (Display("text/html", "<b>t</b>"),)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+@pytest.mark.parametrize("code", ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "wait()"])
+def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code: str) -> None:
+    with attach_current(report=None) as session:
+        session.add_tools({"wait": lambda: threading.Event().wait(60)})
+        session.run("kept = 1")
+        timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.run("print('begun')\n" + code)
+        timer.join()
+        assert session.last is not None
+        assert (session.last.error, session.last.output.split("\n")[0]) == ("interrupted", "begun")
+        assert session.run("kept").output == "1"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_time_limit_while_awaiting(names: dict[str, Any]) -> None:
+    with attach_current(report=None) as session:
+        code = "import asyncio\nlog = []\ntry:\n    await asyncio.sleep(60)\nfinally:\n    log.append('cleaned up')"
+        assert session.run(code, timeout=0.3).error == "timeout"
+        assert session.run("log").output == "['cleaned up']"
+
+
+def test_an_agent_by_name(names: dict[str, Any]) -> None:
+    from rlm_loop import ToolLoopAgent
+    from rlm_loop.models.scripted import ScriptedModel
+
+    names["numbers"] = [1, 2, 3]
+    model = ScriptedModel(["```python\nfinal_answer = sum(numbers)\ndoubled = 2 * final_answer\n```"])
+    outcome = ToolLoopAgent(model=model, repl=lambda: open_repl("notebook", report=None)).run("What is the sum?")
+    assert outcome.answer == 6
+    assert names["doubled"] == 12
+    with pytest.raises(ValueError, match="takes no files"):
+        open_repl("notebook", files={"a": "b"})
+
+
+def test_outside_of_ipython_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "IPython")
+    with pytest.raises(ReplError, match="no notebook here to attach to"):
+        attach_current()
+
+
+def test_in_a_real_notebook() -> None:
+    """In a kernel, where an event loop is running while a cell does."""
+    pytest.importorskip("ipykernel")
+    from rlm_loop.repl import KernelREPL
+
+    with KernelREPL(timeout=120) as kernel:
+        kernel.run("import os, sys\nsys.path.insert(0, " + repr(os.getcwd()) + ")\ndata = [1]")
+        kernel.run("from rlm_loop.repl import attach_current\nsession = attach_current()")
+        code = "r = session.run('import asyncio\\nawait asyncio.sleep(0)\\ndata.append(2)\\nprint(len(data))')\n"
+        code += "r.output, data"
+        assert kernel.run(code).output == "('2\\n', [1, 2])"
+        closed = kernel.run("session.close()").output
+        assert closed.startswith("the agent changed variables of this notebook: ")
+        assert "changed: data" in closed
+
+
+# -- comparing
+
+
+def test_a_snapshot_keeps_no_value_alive_and_stops_at_its_limit() -> None:
+    class Value:
+        pass
+
+    import weakref
+
+    names: dict[str, Any] = {"v": Value(), "large": [0] * 10_000, "small": [0]}
+    gone = weakref.ref(names["v"])
+    snapshot = Snapshot(names, lambda n: True, 1000)
+    names["large"].append(1)
+    names["small"].append(1)
+    del names["v"]
+    assert gone() is None
+    assert snapshot.changes(names) == Changes((), ("small",), ("v",), ("large",))
+
+
+def test_data_frames_and_arrays_are_compared() -> None:
+    pd = pytest.importorskip("pandas")
+    names: dict[str, Any] = {"df": pd.DataFrame({"a": [1, 2]}), "same": pd.DataFrame({"a": [1]})}
+    snapshot = Snapshot(names, lambda n: True, 10_000_000)
+    names["df"]["b"] = 3
+    _ = names["same"].describe()
+    assert snapshot.changes(names) == Changes((), ("df",))
+
+
+def test_the_words() -> None:
+    assert str(Changes(("a", "b"), ("c",), ("d",), ("e",))) == "new: a, b; changed: c; deleted: d; not compared: e"

@@ -1,0 +1,316 @@
+"""Restricted cells: what is refused, what the guards leave open, and what the session itself adds."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import collections
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.repl import PythonREPL, ReplError, RestrictedREPL, SetupFailed, open_repl
+
+pytest.importorskip("RestrictedPython", reason="needs RestrictedPython: pip install 'rlm-loop[restricted]'")
+
+
+@pytest.fixture(scope="module")
+def repl() -> Iterator[RestrictedREPL]:
+    with RestrictedREPL(timeout=20) as made:
+        yield made
+
+
+#: Ways out that are closed.  Each would leave something other than an error if it were open.
+CLOSED = {
+    "a module's module": "import statistics\nstatistics.sys.modules['os']",
+    "a submodule's module": "import re\nre.enum.sys",
+    "typing's module": "import typing\ntyping.sys",
+    "datetime's module": "import datetime\ndatetime.sys",
+    "json's files": "import json\njson.codecs.open('/etc/hostname')",
+    "random's module": "import random\nrandom._os",
+    "from a module": "from statistics import sys",
+    "attrgetter": "import operator\noperator.attrgetter('__class__.__base__.__subclasses__')(3)",
+    "methodcaller": "import operator\noperator.methodcaller('__reduce_ex__', 4)('')",
+    "getattr": "getattr((), '__class' + '__').__base__",
+    "hasattr": "assert hasattr((), '__subclasses__')",
+    "format": "'{0.__class__.__base__}'.format(())",
+    "format_map": "'{a.__dict__}'.format_map({'a': print})",
+    "the class's format": "str.format('{0.__globals__}', print)",
+    "annotations": "import typing\ndef f(a: '[].__class__.__base__.__subclasses__()'): ...\ntyping.get_type_hints(f)",
+    "singledispatch's annotations": "import functools\n@functools.singledispatch\ndef f(a): ...\n"
+    "@f.register\ndef g(a: '().__class__.__base__.__subclasses__()[0]'): ...",
+    "globals of a function": "(lambda: 0).__globals__",
+    "code of a function": "(lambda: 0).__code__",
+    "frames of a generator": "def g(): yield\ngetattr(g(), 'gi_' + 'frame')",
+    "frames of an error": "try:\n    1/0\nexcept Exception as e:\n    e.__traceback__.tb_frame",
+    "match on a private attribute": "match print:\n    case object(__self__=m): print(m.exec)",
+    "builtins": "__builtins__",
+    "the guards": "_getattr_ = None",
+    "a guard as an argument": "def f(_getattr_): return _getattr_",
+    "a guard as a keyword": "(lambda *, _write_: 0)",
+    "a guard by walrus": "(_getattr_ := 0)",
+    "a guard by import": "import math as _getitem_",
+    "a guard by global": "def f():\n    global _getattr_\n    _getattr_ = 0\nf()",
+    "a guard by except": "try:\n    1/0\nexcept Exception as _getattr_: pass",
+    "a guard by match": "match 3:\n    case _getattr_: pass",
+    "three arguments of type": "type('X', (), {})",
+    "three arguments of its type": "type(int)('X', (), {})",
+    "three arguments of a class's class": "int.__class__('X', (), {})",
+    "attributes that a wrapper takes over": "import functools, json\n"
+    "functools.update_wrapper(lambda: 0, json.dumps, assigned=('__globals__',))",
+    "attributes that a pattern names": "import abc, json\n"
+    "C = abc.ABCMeta('C', (), {'__match_args__': ('__globals__',)})\nC.register(type(json.dumps))\n"
+    "match json.dumps:\n    case C(g): print(g)",
+    "changing a module": "import math\nmath.pi = 3",
+    "changing a library's class": "import collections\ncollections.Counter.most_common = None",
+    "changing it by setattr": "import collections\nsetattr(collections.Counter, 'most_common', None)",
+    "changing it in place": "import collections\ncollections.Counter.most_common += 1",
+    "deleting from it": "import collections\ndel collections.Counter.most_common",
+    "changing a function": "import json\njson.dumps.x = 1",
+    "changing a class of its own object": "class A: pass\nA().__class__ = 3",
+    "private parts of the library": "import collections\ncollections.OrderedDict()._x",
+    "redirecting the process": "import contextlib\ncontextlib.redirect_stdout",
+    "files by io": "import io\nio.open('/etc/hostname')",
+    "files by a link": "open('link')",
+    "files by a number": "open(0)",
+    "files above": "open('../secret')",
+    "functions from types": "import types\ntypes.FunctionType",
+    "frames from sys": "import sys\nsys._getframe()",
+    "modules from sys": "import sys\nsys.modules",
+    "import by name": "__import__('os')",
+    "import from a package": "from os import path",
+    "relative import": "from . import x",
+    "everything": "from math import *",
+    "a compiler": "compile('1', '', 'eval')",
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_ways_out_that_are_closed(repl: RestrictedREPL, name: str) -> None:
+    if name == "files by a link" and not (repl.cwd / "link").is_symlink():
+        (repl.cwd / "link").symlink_to("/etc/hostname")
+    result = repl.run(CLOSED[name])
+    assert result.error == "runtime"
+    assert "RuntimeError" not in result.message
+    assert collections.Counter("aab").most_common(1) == [("a", 2)]
+
+
+#: Gaps that are known: code that gets further than it should.  A gap that is closed leaves this table.
+GAPS = {
+    "memory is not limited": "len('x' * 50_000_000) > 1",
+    "time in C is not limited": "pow(3, 10 ** 6) > 0",
+    "classes made by a library's metaclass have any methods": "import abc\n"
+    "abc.ABCMeta('X', (), {'__getattribute__': lambda self, name: True})().anything",
+    "settings of the library are the process's": "import csv\nold = csv.field_size_limit(10)\n"
+    "csv.field_size_limit(old) == 10",
+    "the user's tools are only as safe as they are": "len(read_secret()) > 0",
+    "objects of the host lead to what they know": "host_value.owner is not None",
+}
+
+
+class Owner:
+    """A value of the host that refers to something else of the host."""
+
+    def __init__(self) -> None:
+        self.owner = ["everything"]
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_known_gaps(name: str) -> None:
+    with RestrictedREPL() as made:
+        made.add_tools({"read_secret": lambda: "secret"})
+        made.set("host_value", Owner())
+        assert made.run(GAPS[name]).output == "True"
+
+
+def test_a_package_that_is_allowed_is_a_known_gap(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    target = tmp_path / "out.txt"
+    with RestrictedREPL(imports=("numpy",)) as made:
+        made.set("target", str(target))
+        made.run("import numpy as np\na = np.arange(6).reshape(2, 3)\na[0, 1] += 5")
+        assert made.run("int(a.sum())").output == "20"
+        assert made.run("from numpy import linalg\nlinalg.norm(a), np.random.default_rng(0)").error is None
+        assert made.run("np.savetxt(target, a)").error is None
+    assert target.exists()
+
+
+def test_restricted_and_free_cells_evaluate_in_the_same_order() -> None:
+    code = (
+        "log = []\ndef t(x):\n    log.append(x)\n    return x\nclass A: pass\na = A(); a.d = {1: [1, 2, 3]}; a.n = 1\n"
+        "t(a).d[t(1)][t(0):t(2)] += [t(9)]\nt(a).n -= t(4)\nd = {'n': 1}\n"
+        "def change():\n    d['n'] = 100\n    return 1\nd['n'] += change()\n"
+        "for d['n'], (x, *y) in [(5, 'abc')]: pass\nlog = [v if isinstance(v, int) else 'a' for v in log]\n"
+        "print(log, a.d, a.n, d, x, y)"
+    )
+    with RestrictedREPL() as restricted, PythonREPL(timeout=60) as free:
+        assert restricted.run(code).output == free.run(code).output
+
+
+@given(st.text("abc_=+.[]()':\n 1", max_size=30))
+def test_any_text_is_a_result(repl: RestrictedREPL, code: str) -> None:
+    result = repl.run(code)
+    assert (result.error is None) or result.message
+
+
+def test_every_guard_that_the_policy_calls_is_there() -> None:
+    from rlm_loop.repl.restricted_policy import Policy
+
+    code = "a.b; a.b = 1; a[0]; a[0] = 1; a += 1; a.b += 1; a[1:2] += 1; x, (y, z) = a; f(*a)\nfor i, j in a: pass\n"
+    code += "for k in a: pass\n[q for q in a]\nwith a as (b, c): pass"
+    tree = ast.fix_missing_locations(Policy("<cell>").visit(ast.parse(code)))
+    called = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id.startswith("_") and n.id.endswith("_")}
+    with RestrictedREPL() as made:
+        there = set(made.run("1") and made._names["__builtins__"])  # pyright: ignore[reportPrivateUsage]
+    assert called <= there
+    assert len(called) >= 8
+
+
+# -- the session
+
+
+def test_the_hosts_values_are_copied(repl: RestrictedREPL) -> None:
+    mine = {"a": [1]}
+    repl.set("theirs", mine)
+    repl.run("theirs['a'].append(2)")
+    assert mine == {"a": [1]}
+    seen: list[Any] = []
+    repl.add_tools({"keep": lambda v: seen.append(v) or v})
+    assert repl.run("v = [1]; w = keep(v); w.append(2); v").output == "[1]"
+    assert seen == [[1, 2]] or seen == [[1]]
+    with pytest.raises(TypeError, match="cannot copy 'lock'"):
+        repl.set("lock", threading.Lock())
+
+
+def test_the_host_is_left_as_it_was(repl: RestrictedREPL) -> None:
+    random.seed(7)
+    expected = random.Random(7).random()
+    assert (
+        repl.run(
+            "import random\nrandom.seed(0)\nfirst = random.random()\nrandom.seed(0)\nfirst == random.random()"
+        ).output
+        == "True"
+    )
+    assert random.random() == expected
+    before = (sys.stdout, sys.stderr, set(vars(builtins)))
+    repl.run("print = 3\nlen = None\nfinal_answer = 2")
+    assert repl.run("del print, len\nlen('ab')").output == "2"
+    assert (sys.stdout, sys.stderr, set(vars(builtins))) == before
+
+
+def test_output_of_others_is_not_the_cells(repl: RestrictedREPL, capsys: pytest.CaptureFixture[str]) -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        go.wait(20)
+        print("other thread")
+        done.set()
+
+    def wait() -> None:
+        print("host tool")
+        go.set()
+        done.wait(20)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    repl.add_tools({"wait": wait})
+    assert repl.run("print('cell')\nwait()\nprint('cell')").output == "cell\ncell\n"
+    thread.join()
+    assert sorted(capsys.readouterr().out.split("\n")) == ["", "host tool", "other thread"]
+
+
+def test_sessions_in_threads_do_not_mix() -> None:
+    results: dict[int, str] = {}
+
+    def work(n: int) -> None:
+        with RestrictedREPL(timeout=60) as made:
+            code = f"import time\nfor i in range(20):\n    print({n})\n    time.sleep(0.001)"
+            results[n] = made.run(code).output
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {n: f"{n}\n" * 20 for n in range(4)}
+
+
+def test_a_time_limit_off_the_main_thread() -> None:
+    results: list[Any] = []
+
+    def work() -> None:
+        with RestrictedREPL(timeout=0.3) as made:
+            results.append(
+                made.run("n = 0\nwhile True:\n    try:\n        while True: n += 1\n    except Exception: pass")
+            )
+            results.append(made.run("n > 0", timeout=60))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [r.error for r in results] == ["timeout", None]
+    assert results[1].output == "True"
+
+
+def test_the_hosts_own_timer_goes_on() -> None:
+    import signal
+
+    rang: list[int] = []
+    old = signal.signal(signal.SIGALRM, lambda *_: rang.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 30)
+        with RestrictedREPL() as made:
+            assert made.run("while True: pass", timeout=0.1).error == "timeout"
+        assert 0 < signal.setitimer(signal.ITIMER_REAL, 0)[0] <= 30
+        assert signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert rang == []
+
+
+def test_files_only_in_the_working_folder() -> None:
+    with RestrictedREPL(files={"data.csv": "a,b\r\n1,é\r\n", "sub/raw.bin": b"\x00\xff"}) as made:
+        code = "import csv\nwith open('data.csv', newline='') as f: rows = list(csv.reader(f))\nrows"
+        assert made.run(code).output == "[['a', 'b'], ['1', 'é']]"
+        assert made.run("with open('sub/raw.bin', 'rb') as f: raw = f.read()\nraw").output == "b'\\x00\\xff'"
+        made.run("with open('new.txt', 'w') as f: _ = f.write('ü')")
+        assert (made.cwd / "new.txt").read_text(encoding="utf-8") == "ü"
+        folder = made.cwd
+    assert not folder.exists()
+    with pytest.raises(ValueError, match="stay inside"):
+        RestrictedREPL(files={"../x": ""})
+
+
+def test_setup_is_the_hosts_own_and_leaves_no_way_out() -> None:
+    setup = "import os, json\nsecret = os.getcwd()\ndef where(): return os.sep"
+    with open_repl("restricted", setup=setup) as made:
+        assert made.run("where(), json.dumps([secret])[:2]").output == "('/', '[\"')"
+        assert made.run("os").message == "NameError: name 'os' is not defined"
+        assert made.run("json.codecs").error == "runtime"
+    with RestrictedREPL(setup="1/0") as made, pytest.raises(SetupFailed, match="ZeroDivisionError"):
+        made.run("1")
+
+
+def test_the_clock_is_an_argument() -> None:
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 0.25
+        return now[0]
+
+    with RestrictedREPL(clock=clock) as made:
+        assert made.run("1").seconds == 0.25
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "rlm_loop.repl.restricted_guards", raising=False)
+    monkeypatch.setitem(sys.modules, "RestrictedPython.Guards", None)
+    with pytest.raises(ReplError, match=r"pip install 'rlm-loop\[restricted\]'"):
+        RestrictedREPL()

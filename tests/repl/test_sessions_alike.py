@@ -1,0 +1,426 @@
+"""One table of cells for every kind of session; what a kind does otherwise is in the table too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from session_kinds import KINDS, need, session
+
+from rlm_loop.actions import Given
+from rlm_loop.repl import EvaluationFailed, ReplError
+
+REFUSED = "SyntaxError: not allowed in a restricted session"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Cells, and what the last one gives: its output, or the beginning of its error's line.
+
+    Output that ends in `...` is a beginning.  `otherwise` has the same for kinds that do it in another way, as
+    (output, beginning of the error's line).
+    """
+
+    cells: tuple[str, ...]
+    output: str = ""
+    error: str = ""
+    otherwise: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+
+def cell(*cells: str, output: str = "", error: str = "", **otherwise: tuple[str, str]) -> Case:
+    return Case(cells, output, error, otherwise)
+
+
+def refused(*cells: str, output: str = "", error: str = REFUSED) -> Case:
+    """Restricted sessions do not allow it."""
+    return cell(*cells, output=output, restricted=("", error))
+
+
+CASES = {
+    "names stay": cell("x = 1", "x + 1", output="2"),
+    "nothing for None": cell("None"),
+    "no echo after a print": cell("print('a')\n5", output="a\n"),
+    "no echo after a semicolon": cell("5;"),
+    "echo is the repr": cell("{'a': [1] * 40}", output="{'a': [" + ", ".join(["1"] * 40) + "]}"),
+    "bound before an exception": cell("kept = 1\n1/0", "kept", output="1"),
+    "del": cell("gone = 1", "del gone", "'gone' in globals()", output="False"),
+    "recursion": cell("def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)", output="120"),
+    "late binding": cell("def f(): return g()", "def g(): return 7", "f()", output="7"),
+    "global": cell("n = 0\ndef bump():\n    global n\n    n += 1", "bump(); bump()", "n", output="2"),
+    "nonlocal": cell(
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n        return n\n    g()\n"
+        "    return g()\nf()",
+        output="2",
+    ),
+    "closures": cell("def outer(n):\n    return lambda: n", "outer(3)()", output="3"),
+    "comprehensions": cell(
+        "k = 2",
+        "[k * i for i in range(3)], {i: i for i in 'ab'}, {1 for _ in 'ab'}, sum(i for i in (1, 2))",
+        output="([0, 2, 4], {'a': 'a', 'b': 'b'}, {1}, 3)",
+    ),
+    "class": cell("class A:\n    y = 1\n    def m(self): return A.y", "A().m()", output="1"),
+    "class name": cell("class B: pass", "B", output="<class '__main__.B'>"),
+    "inheritance": cell(
+        "class A:\n    def __init__(self, x): self._x = x\n    def __repr__(self): return f'A({self._x})'\n"
+        "class B(A):\n    def __init__(self): super().__init__(3); self._x += 1",
+        "B()",
+        output="A(4)",
+    ),
+    "private names": cell(
+        "class A:\n    def __init__(self): self.__n = 1\n    def up(self):\n        self.__n += 1\n"
+        "        return self.__n",
+        "a = A(); a.up(); a.up()",
+        output="3",
+    ),
+    "properties": cell(
+        "class A:\n    @property\n    def p(self): return 5\n    @classmethod\n    def c(cls): return cls.__name__",
+        "A().p, A.c()",
+        output="(5, 'A')",
+    ),
+    "dataclass": cell(
+        "from dataclasses import dataclass, field\n@dataclass\nclass P:\n    a: int\n"
+        "    b: list = field(default_factory=list)",
+        "P(1)",
+        output="P(a=1, b=[])",
+    ),
+    "enum": cell(
+        "from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2", "[e.name for e in E]", output="['A', 'B']"
+    ),
+    "named tuple": cell(
+        "from collections import namedtuple\nP = namedtuple('P', 'x y')",
+        "P(1, 2)._asdict(), P(1, 2)._replace(y=3)",
+        output="({'x': 1, 'y': 2}, P(x=1, y=3))",
+    ),
+    "augmented assignment": cell(
+        "class A: n = 1\na, d, l = A(), {'k': 1}, [1, 2, 3]\na.n += 1\nd['k'] *= 5\nl[0] -= 1\nl[1:] += [4]\n"
+        "x = 3\nx **= 2",
+        "a.n, d, l, x",
+        output="(2, {'k': 5}, [0, 2, 3, 4], 9)",
+    ),
+    "augmented assignment evaluates once": cell(
+        "log = []\ndef at(v):\n    log.append(v)\n    return v\nd = {0: 5}",
+        "d[at(0)] += at(1); d, log",
+        output="({0: 6}, [0, 1])",
+    ),
+    "unpacking": cell(
+        "a, (b, *c) = 1, (2, 3, 4)\na, b = b, a",
+        "a, b, c, [*c, 5], {**{'k': 1}}",
+        output="(2, 1, [3, 4], [3, 4, 5], {'k': 1})",
+    ),
+    "f-strings": cell("x = 3.14159", "f'{x:.2f} {x!r} {x=}'", output="'3.14 3.14159 x=3.14159'"),
+    "str.format": cell("'{0} {1.real} {k[a]:>3}'.format('x', 2, k={'a': 1})", output="'x 2   1'"),
+    "annotated assignment": cell(
+        "x: int = 5\ndef f(a: int, b: 'str' = 'x') -> 'list[int]':\n    y: int = a\n    return [y]",
+        "f(x)",
+        output="[5]",
+    ),
+    "with and try": cell(
+        "from contextlib import contextmanager\n@contextmanager\ndef c():\n    try:\n        yield 1\n    finally:\n"
+        "        print('out')",
+        "with c() as v:\n    print(v)",
+        output="1\nout\n",
+    ),
+    "generators": cell("def g():\n    yield 1\n    yield from (2, 3)", "list(g()), next(g())", output="([1, 2, 3], 1)"),
+    "walrus": cell("if (n := 3) > 2: print(n)", output="3\n"),
+    "match": cell(
+        "def f(v):\n    match v:\n        case {'k': [a, *rest]}: return a, rest\n"
+        "        case int() | str(): return 'plain'\n"
+        "        case _: return None",
+        "f({'k': [1, 2]}), f(3), f(None)",
+        output="((1, [2]), 'plain', None)",
+    ),
+    "lambda and sorting": cell("sorted({'b': 1, 'a': 2}.items(), key=lambda p: p[1])", output="[('b', 1), ('a', 2)]"),
+    "main": cell("if __name__ == '__main__': print('main')", output="main\n"),
+    "type of": cell("type(3).__name__, isinstance('', str), type(3) is int", output="('int', True, True)"),
+    "analysis": cell(
+        "import json, re, math, statistics, itertools, collections\nfrom datetime import date, timedelta",
+        "json.dumps({'a': 1}), re.findall(r'\\d+', 'a1b22'), math.sqrt(4), statistics.mean([1, 3]), "
+        "list(itertools.accumulate([1, 2])), collections.Counter('aab').most_common(1), "
+        "date(2024, 2, 28) + timedelta(2)",
+        output="('{\"a\": 1}', ['1', '22'], 2.0, 2, [1, 3], [('a', 2)], datetime.date(2024, 3, 1))",
+    ),
+    "CRLF": cell("if True:\r\n    crlf = 1\r\ncrlf", output="1"),
+    "text beyond ASCII": cell("'é' + '😀'", output="'é😀'"),
+    "empty": cell(""),
+    "comment": cell("# nothing"),
+    "printed lone surrogate": cell("print('\\ud800')", output="\\ud800\n"),
+    "colours are removed": cell("print('\\x1b[31mred\\x1b[0m')", output="red\n"),
+    "progress bars end as their last state": cell("print('10%\\r50%\\r100%')", output="100%\n"),
+    "a module's own prints": cell("import pprint\npprint.pprint({'a': 1})", output="{'a': 1}\n"),
+    # -- errors
+    "division": cell("1/0", error="ZeroDivisionError: division by zero"),
+    "unknown name": cell("nope", error="NameError: name 'nope' is not defined"),
+    "unknown attribute": cell("[].nope", error="AttributeError: 'list' object has no attribute 'nope'"),
+    "syntax": cell("x = (1,\ny = 2", error="SyntaxError: '(' was never closed"),
+    "indentation": cell("def f():\npass", error="IndentationError: expected an indented block"),
+    "own error": cell("raise ValueError('first\\nsecond')", error="ValueError: first"),
+    "assert": cell("assert 1 == 2, 'why'", error="AssertionError: why"),
+    "exit": cell("exit()", error="SystemExit"),
+    "exit status": cell("import sys; sys.exit(3)", error="SystemExit: 3"),
+    "raise SystemExit": cell("raise SystemExit", error="SystemExit"),
+    "raise KeyboardInterrupt": cell("raise KeyboardInterrupt", error="KeyboardInterrupt"),
+    "raise BaseException": cell("raise BaseException('b')", error="BaseException: b"),
+    "input": cell("input('? ')", error="EOFError: EOF when reading a line"),
+    "recursion without end": cell("def f(): return f()\nf()", error="RecursionError: maximum recursion depth exceeded"),
+    "a repr that raises": cell(
+        "class R:\n    def __repr__(self): raise RuntimeError('no repr')\nR()", error="RuntimeError: no repr"
+    ),
+    "NUL in the source": cell("a\0b", error="SyntaxError: source code"),
+    "alive after all that": cell("alive = 1", "1/0", "alive", output="1"),
+    # -- what restricted sessions refuse
+    "async def": refused("async def co(): return 5", "await co()", output="5"),
+    "asyncio.run": refused(
+        "import math\nasync def co(): return 6", "import asyncio\nasyncio.run(co())", output="6", error="ImportError"
+    ),
+    "top-level await": refused("import math", "await __import__('asyncio').sleep(0, 'woke')", output="'woke'"),
+    "exec": cell("exec('y = 4'); y", output="4", restricted=("", REFUSED)),
+    "frames": cell("(i for i in ()).gi_frame is not None", output="True", restricted=("", REFUSED)),
+    "subclasses": cell("len(object.__subclasses__()) > 10", output="True", restricted=("", REFUSED)),
+    "other modules": cell(
+        "import os\nos.sep", output="'/'", restricted=("", "ImportError: 'os' cannot be imported here")
+    ),
+    "other files": cell(
+        "with open('/dev/null') as f: print(f.read(), end='')",
+        restricted=("", "PermissionError: '/dev/null' is outside"),
+    ),
+    # -- what only a process of its own can capture
+    "a child's output": cell(
+        "import os\nos.system('echo hi');", output="hi\n", restricted=("", "ImportError"), notebook=("", "")
+    ),
+    "output past sys.stdout": cell(
+        "import os\nos.write(1, b'raw');", output="raw", restricted=("", "ImportError"), notebook=("", "")
+    ),
+    "a thread's output": cell(
+        "import threading\nt = threading.Thread(target=print, args=('in a thread',))\nt.start(); t.join()",
+        output="in a thread\n",
+        restricted=("", "ImportError"),
+        notebook=("", ""),
+    ),
+    # -- IPython's syntax
+    "magic": cell("%time x = 3", error="SyntaxError", kernel=("CPU times...", ""), notebook=("CPU times...", "")),
+    "shell": cell("!echo hi", error="SyntaxError", kernel=("hi\n", ""), notebook=("hi...", "")),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind_and_session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Any]]:
+    with session(request.param, tmp_path_factory.mktemp("ipython"), timeout=60) as made:
+        yield request.param, made
+
+
+@pytest.fixture
+def alike(kind_and_session: tuple[str, Any]) -> Any:
+    return kind_and_session[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cells(kind_and_session: tuple[str, Any], name: str) -> None:
+    kind, made = kind_and_session
+    case = CASES[name]
+    output, error = case.otherwise.get(kind, (case.output, case.error))
+    result = [made.run(code) for code in case.cells][-1]
+    if error:
+        assert result.error == "runtime"
+        assert result.message.startswith(error)
+        assert error.partition(":")[0] in result.output
+        assert "rlm_loop" not in result.output
+    else:
+        assert (result.error, result.message) == (None, "")
+        assert result.output.startswith(output[:-3]) if output.endswith("...") else result.output == output
+
+
+ANSWERS = {
+    "final_answer = None": Given(None, "object"),
+    "final_answer = 0": Given(0, "object"),
+    "final_answer = []\nfinal_answer.append(3)": Given([3], "object"),
+    "final_answer((1, {2: 'b'}))": Given((1, {2: "b"}), "object"),
+    "final_answer = 1\nfinal_answer = 2": Given(2, "object"),
+    "try:\n    final_answer(8)\nexcept Exception:\n    pass": Given(8, "object"),
+    "class R:\n    def __repr__(self): return 'R!'\nfinal_answer = R()": Given("R!", "repr"),
+    "x = final_answer": None,
+    "final_answer = 5\ndel final_answer": None,
+    "def f():\n    final_answer = 3\nf()": None,
+    "2": None,
+}
+
+
+@pytest.mark.parametrize("code", ANSWERS)
+def test_answers(alike: Any, code: str) -> None:
+    alike.new_run()
+    result = alike.run(code)
+    assert (result.error, result.answer) == (None, ANSWERS[code])
+    assert alike.run("3").answer is None
+
+
+def test_pending_is_confirmed_and_a_new_run_forgets(alike: Any) -> None:
+    alike.new_run()
+    first = alike.run("final_answer = 41\n1/0")
+    assert (first.answer, first.pending, first.error) == (None, Given(41, "object"), "runtime")
+    assert alike.run("print(final_answer)").output == "41\n"
+    assert alike.run("final_answer = final_answer").answer == Given(41, "object")
+    alike.new_run()
+    assert "not set" in alike.run("final_answer").output
+    assert alike.get("'final_answer' in globals()") is False
+
+
+def test_errors_show_the_users_frames_only(alike: Any) -> None:
+    alike.run("def inner(x):\n    return 1 / x\n")
+    lines = alike.run("import json\ndef outer():\n    return inner(0)\n\nouter()").output.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert [x.strip() for x in lines if x.startswith("    ")] == ["outer()", "return inner(0)", "return 1 / x"]
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    library = alike.run("json.loads('{')").output
+    assert "decoder.py" not in library
+    assert "json.loads('{')" in library
+
+
+def test_output_is_clipped_in_the_middle(alike: Any) -> None:
+    result = alike.run("print('a' * 100_000 + 'é' * 100_000)")
+    assert result.truncated
+    assert result.characters == 200_001
+    assert len(result.output) <= alike.output_cap
+    assert "characters left out" in result.output
+    assert (result.output[0], result.output[-2:]) == ("a", "é\n")
+    echo = alike.run("'b' * 200_000")
+    assert (echo.truncated, echo.characters, echo.output[:2]) == (True, 200_002, "'b")
+
+
+def test_set_get_and_reserved_names(alike: Any) -> None:
+    value = {"a": [1, (2, {3})], 4: "é\r\n\0"}
+    alike.set("given", value)
+    assert alike.get("given") == value
+    alike.run("given['a'].append(5)")
+    alike.set("fixed", "text", reserved=True)
+    alike.run("fixed = 1")
+    assert alike.run("fixed").output == "'text'"
+    assert {"given", "fixed"} <= set(alike.variables)
+    with pytest.raises(EvaluationFailed, match="NameError"):
+        alike.get("no_such_name")
+    with pytest.raises(ValueError, match="not usable"):
+        alike.set("final_answer", 1)
+
+
+def test_large_values_go_in_exactly(alike: Any) -> None:
+    text = "é\r\n\0😀x" * 300_000
+    alike.set("big", text)
+    assert alike.get("len(big), big[:6], big == big[:6] * 300_000") == (len(text), text[:6], True)
+
+
+class BudgetSpent(Exception):
+    """By its name the REPL knows it: nothing is left to spend."""
+
+
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def test_host_tools(alike: Any) -> None:
+    def fail() -> None:
+        raise LookupError("no such page")
+
+    alike.add_tools({"add": add, "fail": fail, "again": lambda: alike.run("1")})
+    assert alike.run("add(1), add(a=1, b=5)").output == "(3, 6)"
+    assert (
+        alike.run("try:\n    fail()\nexcept RuntimeError as e:\n    print(e)").output == "LookupError: no such page\n"
+    )
+    assert alike.run("fail()").message == "ToolError: LookupError: no such page"
+    assert "session of its own" in alike.run("again()").message
+    assert "Add two numbers." in alike.run("help(add)").output
+    alike.run("add = 3")
+    assert alike.run("add(1)").output == "3"
+    assert "add" not in alike.variables
+    with pytest.raises(ValueError, match="'print'"):
+        alike.add_tools({"print": add})
+    with pytest.raises(ValueError, match="tool"):
+        alike.set("add", 1)
+
+
+@pytest.mark.parametrize(
+    "code", ["stop()", "while True:\n    try:\n        stop()\n    except Exception:\n        pass"]
+)
+def test_a_tool_that_ends_the_run(alike: Any, code: str) -> None:
+    spent = BudgetSpent("no tokens left")
+
+    def stop() -> None:
+        raise spent
+
+    alike.add_tools({"stop": stop})
+    with pytest.raises(BudgetSpent) as raised:
+        alike.run("print('partial')\n" + code)
+    assert raised.value is spent
+    assert alike.last is not None
+    assert (alike.last.error, "partial" in alike.last.output) == ("budget", True)
+    assert alike.run("2").output == "2"
+
+
+STOPPED = {
+    "loop": "while True: pass",
+    "sleep": "import time; time.sleep(60)",
+    "swallowed once": "import time\ntry:\n    time.sleep(60)\nexcept BaseException: pass\nwhile True: pass",
+    "answer": "final_answer = 5\nwhile True: pass",
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_time_limit_keeps_the_variables(alike: Any, name: str) -> None:
+    alike.new_run()
+    alike.run("kept = 1")
+    result = alike.run("print('first')\n" + STOPPED[name], timeout=0.3)
+    assert result.error == "timeout"
+    assert "all variables are kept" in result.message
+    assert result.output.startswith("first\nTraceback")
+    assert result.output.endswith("KeyboardInterrupt\n")
+    assert result.pending == (Given(5, "object") if name == "answer" else None)
+    assert alike.run("kept").output == "1"
+    assert result.seconds < 30
+
+
+def test_time_in_a_tool_is_not_the_cells(alike: Any) -> None:
+    import time
+
+    alike.add_tools({"slow": lambda: time.sleep(1.0)})
+    result = alike.run("slow()", timeout=0.9)
+    assert result.error is None
+    assert result.seconds < 0.9
+
+
+def test_as_a_tool(alike: Any) -> None:
+    tool = alike.as_tool()
+    assert (tool.name, "Python" in tool.description) == ("python", True)
+    assert tool.run("1 + 1") == "2"
+    assert "ZeroDivisionError" in tool.run("1/0")
+
+
+def test_an_agent_uses_any_of_them(alike: Any) -> None:
+    from rlm_loop.actions import RunCode
+    from rlm_loop.environment import Environment
+
+    place = Environment([add], repl=lambda: alike, context={"n": 20})
+    (seen,) = place.perform([RunCode("final_answer = add(context['n'])")])
+    assert seen.answer == Given(22, "object")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_setup_and_closing(kind: str, tmp_path: Any) -> None:
+    with session(kind, tmp_path, setup="base = 40\ndef helper(): return base + 2") as made:
+        assert made.run("helper()").output == "42"
+    made.close()
+    for use in (lambda: made.run("1"), lambda: made.set("a", 1), lambda: made.get("1"), made.new_run):
+        with pytest.raises(ReplError, match="closed"):
+            use()
+
+
+@pytest.mark.parametrize("kind", ["restricted", "kernel"])
+def test_an_agent_picks_one_by_name(kind: str, tmp_path: Any) -> None:
+    from rlm_loop import ToolLoopAgent
+    from rlm_loop.models import ScriptedModel
+
+    need(kind)
+    model = ScriptedModel(["```python\nfinal_answer = len(context)\n```"])
+    outcome = ToolLoopAgent(model, repl=kind).run("How long?", context="abc", trace=tmp_path / "t.jsonl")
+    assert (outcome.answer, outcome.isolation) == (3, kind)
