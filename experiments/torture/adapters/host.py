@@ -1,0 +1,133 @@
+"""Host one case for another project's interpreter: `host.py PEER CASE REPORT`, run by that project's own Python.
+
+What is shared by the adapters is here: which cases apply, and how our `final_answer` is said in another's words.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rlm_loop.torture.apart import READY, Report
+from rlm_loop.torture.case import CellCase, Played, ReplyCase, Said, Seen, Verdict
+from rlm_loop.torture.cases import named
+from rlm_loop.torture.runner import not_applicable, run_cells, run_replies
+from rlm_loop.torture.subject import TEXT_ANSWERS, Subject
+from rlm_loop.torture.world import Place
+
+_ASSIGNED = re.compile(r"^([ \t]*)final_answer = (.*)$", re.MULTILINE)
+_CALLED = re.compile(r"\bfinal_answer\((.*)\)")
+
+#: In a template for an answer: the expression.
+VALUE = "{value}"
+
+
+def in_their_words(code: str, template: str) -> str:
+    """Code with each answer by `final_answer` written as the template says, such as `SUBMIT({value})`."""
+
+    def put(value: str) -> str:
+        return template.replace(VALUE, value)
+
+    code = _CALLED.sub(lambda m: put(m[1]), code)
+    return _ASSIGNED.sub(lambda m: "\n".join(m[1] + line for line in put(m[2]).split("\n")), code)
+
+
+def timed(run: Callable[[], Seen]) -> Seen:
+    """What a cell led to, with the seconds it took; exceptions that are no `Exception` are let through."""
+    began = time.monotonic()
+    seen = run()
+    return Seen(seen.output, seen.error, seen.message, seen.answer, seen.lost, time.monotonic() - began)
+
+
+class OutOfReplies(Exception):
+    """The loop asked for a reply that the script does not have."""
+
+
+class Script:
+    """The replies of a case, in another project's words, and how many were taken."""
+
+    def __init__(self, case: ReplyCase, template: str, fence: str = "```python") -> None:
+        texts = [reply.text if isinstance(reply, Said) else reply for reply in case.replies]
+        self._texts = [in_their_words(text, template).replace("```python", fence) for text in texts]
+        self.taken = 0
+        self.told: list[str] = []
+
+    def next(self, told: str = "") -> str:
+        if self.taken:
+            self.told.append(told)
+        if self.taken == len(self._texts):
+            raise OutOfReplies
+        self.taken += 1
+        return self._texts[self.taken - 1]
+
+    def played(self, answer: tuple[Any, ...], stop: str) -> Played:
+        return Played(answer, stop, self.taken, "\n" + "\n".join(self.told))
+
+
+def for_any_loop(case: ReplyCase) -> str:
+    """Why a case on replies means nothing for another project's loop over code; empty if it does."""
+    if case.loop != "tool-loop" or case.settings or case.needs:
+        return "it is about a setting of ours"
+    if case.stop is not None and case.stop != frozenset(["answered"]):
+        return "it is about the reasons for which our loop stops"
+    texts = [reply.text if isinstance(reply, Said) else reply for reply in case.replies]
+    if any(isinstance(a, str) and any(a in text for text in texts) for a in case.answer or ()):
+        return "whether a text is an answer is for each project to say"
+    if not any("final_answer" in text for text in texts):
+        return "no reply answers"
+    return ""
+
+
+def cannot(subject: Subject) -> str:
+    """Why the interpreter does not run even the simplest cell here; empty if it does."""
+    first = subject.run("print(40 + 2)")
+    ok = first.error == "none" and "42" in first.output
+    said = re.sub(r"\x1b\[[0-9;]*m", "", first.message or first.output)
+    return "" if ok else f"could not be run here: {' '.join(said.split())[:200]}"
+
+
+def probe(peer: str) -> None:
+    """Print why the project's interpreter cannot be run here; nothing if it can."""
+    try:
+        subject = importlib.import_module(f"{peer}_adapter").open_subject(Place("", {}))
+        print(cannot(subject))
+        subject.close()
+    except Exception as error:
+        print(f"could not be run here: {type(error).__name__}: {error}"[:300])
+
+
+def main(peer: str, case_name: str, report_path: str) -> None:
+    place, report, case = Place.here(), Report(report_path), named(case_name)
+    try:
+        adapter = importlib.import_module(f"{peer}_adapter")
+        features = adapter.FEATURES
+        if isinstance(case, CellCase):
+            reason = not_applicable(case, features)
+        else:
+            reason = for_any_loop(case) if adapter.play else "it has no loop over code"
+        if reason:
+            report.verdict(Verdict(case.name, peer, "n/a", reason))
+            return
+        if isinstance(case, CellCase):
+            subject = adapter.open_subject(place)
+            if problem := cannot(subject):
+                report.verdict(Verdict(case.name, peer, "n/a", problem))
+                return
+            report.note(READY)
+            verdict = run_cells(case, subject, place, kind=peer, note=report.note)
+            report.note("closing")
+            subject.close()
+        else:
+            report.note(READY)
+            verdict = run_replies(case, adapter.play, kind=peer, as_text=TEXT_ANSWERS in features)
+        report.verdict(verdict)
+    except Exception as error:
+        report.failed(f"could not be run: {type(error).__name__}: {error}"[:300])
+
+
+if __name__ == "__main__":
+    probe(sys.argv[1]) if sys.argv[2] == "--probe" else main(*sys.argv[1:4])
