@@ -139,7 +139,13 @@ class Silent:
 
 def watching() -> bool:
     """Somebody sees a bar: standard error is a terminal, or this is a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    return sys.stderr.isatty() or _in_notebook()
+
+
+def _in_notebook() -> bool:
+    """This process is a kernel; that ipykernel is imported does not say so."""
+    ipython: Any = sys.modules.get("IPython")
+    return getattr(ipython.get_ipython() if ipython is not None else None, "kernel", None) is not None
 
 
 def to_stderr(line: str) -> None:
