@@ -44,6 +44,16 @@ CODE = {
         "Reply with one ```python block only. It runs in a persistent REPL; the next message is its output. Print the "
         "result and check it. When it is right, set the variable final_answer in a code block."
     ),
+    "c10-think-then-code": (
+        "Solve the task by writing Python. Think in one or two sentences, then write a ```python block. It runs in a "
+        "persistent REPL; the next message is its output. Print the result and check it. When it is right, set the "
+        "variable final_answer in a code block."
+    ),
+    "c11-print-then-answer": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        "output. First only print the result. Then read the output: if it is right, set the variable final_answer in "
+        "another block; if not, fix the code."
+    ),
 }
 
 CALLS = {
