@@ -10,7 +10,7 @@ TEST_READY = $(VENV)/.ready-test
 .PHONY: help demo test notebooks lint format clean
 
 help:
-	@echo "make demo       run three loops on a real local model and compare them (about 6 minutes, 1.1 GB once)"
+	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
 	@echo "make test       run all tests, with the network forbidden"
 	@echo "make notebooks  execute the notebooks on recorded results"
 	@echo "make lint       format check, linter, types"

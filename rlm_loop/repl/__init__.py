@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from rlm_loop.repl.attached import NotebookREPL, attach_current
     from rlm_loop.repl.kernel import KernelREPL
     from rlm_loop.repl.limits import Limits
+    from rlm_loop.repl.repl_tool import ReplTool
     from rlm_loop.repl.restricted import RestrictedREPL
-    from rlm_loop.repl.session import PythonREPL, ReplTool
+    from rlm_loop.repl.session import PythonREPL
     from rlm_loop.repl.zygote import Zygote
 
 KINDS = ("auto", "subprocess", "hardened", "sandbox", "kernel", "restricted", "notebook")
@@ -58,7 +59,7 @@ def __getattr__(name: str) -> Any:
 
 _HOME = {
     "PythonREPL": "session",
-    "ReplTool": "session",
+    "ReplTool": "repl_tool",
     "KernelREPL": "kernel",
     "Limits": "limits",
     "RestrictedREPL": "restricted",

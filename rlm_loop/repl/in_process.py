@@ -16,8 +16,8 @@ from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFai
 from rlm_loop.repl.calls import inside
 from rlm_loop.repl.driver import Ended, Stopped
 from rlm_loop.repl.names import check_names
+from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import Fate, cell_result, given
-from rlm_loop.repl.session import DESCRIPTION, ReplTool
 from rlm_loop.repl.stopper import CellStopped, Stopper
 from rlm_loop.repl.streams import CellOutput, captured, uncaptured
 from rlm_loop.repl.worker import AnswerGiven, HostEnded, ToolError, explain, one_line, portable
@@ -171,13 +171,7 @@ class InProcessSession:
 
     def as_tool(self) -> ReplTool:
         """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-
-        def run(input_data: str) -> str:
-            result = self.run(input_data)
-            stopped = result.error not in (None, "runtime")
-            return "\n".join(filter(None, [result.output, result.message if stopped else ""]))
-
-        return ReplTool(run)
+        return tool_of(self)
 
     def __enter__(self) -> InProcessSession:
         return self

@@ -8,7 +8,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.names import check_names, tools_frame
 from rlm_loop.repl.process import Starter, program_starter
 from rlm_loop.repl.rebuild import Rebuild, names_changed, names_in_report
+from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import Fate, News, cell_result, given, restart_news, restarted
 from rlm_loop.repl.transfer import set_frame
 
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 _OLD_VALUES = 1 << 30  # bytes on disk of host values that were replaced since, kept to rebuild what was made of them
 
 _WORKER_FAILED = "exit status 70"  # what the worker's own code ends with where it cannot go on
-
-DESCRIPTION = (
-    "Run Python code in a persistent session. Variables stay between calls. Returns what the code printed, "
-    "or the value of its last expression."
-)
-
-
-@dataclass(frozen=True)
-class ReplTool:
-    """The REPL as one tool of a function-calling loop."""
-
-    run: Callable[[str], str]
-    name: str = "python"
-    description: str = DESCRIPTION
 
 
 class PythonREPL:
@@ -276,13 +262,7 @@ class PythonREPL:
 
     def as_tool(self) -> ReplTool:
         """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-
-        def run(input_data: str) -> str:
-            result = self.run(input_data)
-            stopped = result.error not in (None, "runtime")
-            return "\n".join(filter(None, [result.output, result.message if stopped else ""]))
-
-        return ReplTool(run)
+        return tool_of(self)
 
     def __enter__(self) -> PythonREPL:
         return self

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import gone
 
 from rlm_loop.actions import Display
 from rlm_loop.repl import KernelREPL, ReplError, open_repl
@@ -33,21 +34,6 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descend
 def kernel() -> Iterator[KernelREPL]:
     with KernelREPL(timeout=60, limits=Limits(open_files=200)) as repl:
         yield repl
-
-
-def gone(pid: int, seconds: float = 15.0) -> bool:
-    """Whether a process has ended (or ends within the time); a zombie has."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
-                return True
-        time.sleep(0.02)
-    return False
 
 
 # -- rich outputs

@@ -16,25 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import gone
 
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.launch import WORKER, Launch, worker_environment
-
-
-def gone(pid: int, seconds: float = 10.0) -> bool:
-    """Whether a process has ended (or ends within the time); a zombie has."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        with contextlib.suppress(OSError):
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
-                return True
-        time.sleep(0.01)
-    return False
-
 
 CHILDREN = (
     "import os, subprocess\n"
