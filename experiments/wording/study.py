@@ -42,9 +42,11 @@ def study(
     first: int = 0,
     steps: int = 6,
     max_tokens: int = 300,
+    suites: str = "computation,tables,function-repair",
 ) -> Study:
     """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half, at equal distances;
-    `first` takes the first so many instead; `only` names arms (c1,c5).
+    `first` takes the first so many instead; `only` names arms (c1,c5); an arm `-require` asks once
+    for code where a reply has none.
 
     With `slots` the model answers that many episodes side by side (and batching may change a text).
     """
@@ -53,6 +55,10 @@ def study(
     arms: dict[str, Any] = {}
     if kind in ("code", "all"):
         arms |= {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
+        arms |= {
+            f"{name}-require": ToolLoopAgent(system=text, require_code=True, **common)
+            for name, text in texts.CODE.items()
+        }
     if kind in ("calls", "all"):
         arms |= {name: LeanAgent(system=text, presentation="text", **common) for name, text in texts.CALLS.items()}
         arms |= {
@@ -66,12 +72,12 @@ def study(
     if only:
         wanted = only.split(",")
         arms = {n: a for n, a in arms.items() if n in wanted or n.split("-")[0] in wanted}
-    suites = [
+    halves = [
         spread(get_suite(f"{n}/development"), per_suite)
         if not first
         else replace(s := get_suite(f"{n}/development"), tasks=s.tasks[:first])
-        for n in ("computation", "tables", "function-repair")
+        for n in suites.split(",")
     ]
     if slots > 1:
         model = LocalModel(model, slots=slots)
-    return Study(f"wording-{kind}", arms, suites, model=model)
+    return Study(f"wording-{kind}", arms, halves, model=model)

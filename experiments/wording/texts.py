@@ -54,6 +54,25 @@ CODE = {
         "output. First only print the result. Then read the output: if it is right, set the variable final_answer in "
         "another block; if not, fix the code."
     ),
+    "c12-do-not-guess": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        "output. Compute, do not guess. Print the result and check it. When it is right, set the variable final_answer "
+        "in a code block."
+    ),
+    "c13-plan-in-comments": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        "output. Compute, do not guess. Begin with comments that say step by step how to solve the task, and print the "
+        "result. When it is right, set the variable final_answer in a code block."
+    ),
+    "c14-example": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        'output. For example, "How many primes are below 50?" is solved by\n'
+        "```python\n"
+        "primes = [n for n in range(2, 50) if all(n % d for d in range(2, n))]\n"
+        "print(primes)\n"
+        "final_answer = len(primes)\n"
+        "```"
+    ),
 }
 
 CALLS = {
