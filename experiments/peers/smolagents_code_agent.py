@@ -16,6 +16,8 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -55,22 +57,13 @@ class Ours(SmolagentsModel):
 
 
 def attempt(task: Task, model: LocalModel, steps: int, max_tokens: int) -> dict[str, Any]:
-    """One task, in a folder of its own that holds the task's files."""
+    """One task; the current folder holds its files."""
     ours = Ours(model, max_tokens)
     agent = CodeAgent(
         tools=[], model=ours, max_steps=steps, additional_authorized_imports=["*"], verbosity_level=LogLevel.OFF
     )
-    before = Path.cwd()
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in task.files.items():
-            data = content.encode() if isinstance(content, str) else content
-            (Path(folder) / name).write_bytes(data)
-        os.chdir(folder)
-        try:
-            result = agent.run(task.question, return_full_result=True)
-        finally:
-            os.chdir(before)
+    result = agent.run(task.question, return_full_result=True)
     answered = result.state == "success"  # without an answer in time, smolagents asks once more, outside the limit
     score = task.score(Attempt(answer=result.output, answered=answered))
     return {
@@ -84,6 +77,17 @@ def attempt(task: Task, model: LocalModel, steps: int, max_tokens: int) -> dict[
     }
 
 
+def one_folder(tasks: Sequence[Task], folder: Path) -> None:
+    """The files of all tasks in one folder: smolagents' interpreter works in the current one, which threads share."""
+    for task in tasks:
+        for name, content in task.files.items():
+            data = content.encode() if isinstance(content, str) else content
+            path = folder / name
+            if path.exists() and path.read_bytes() != data:
+                raise ValueError(f"tasks have different files called {name}; run them one at a time with --slots 1")
+            path.write_bytes(data)
+
+
 def main() -> None:
     here = Path(__file__).parent
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -92,23 +96,30 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=12, help="of the held half of each suite, the first so many")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--max-tokens", type=int, default=400)
+    parser.add_argument("--slots", type=int, default=4, help="tasks side by side")
     options = parser.parse_args()
-    done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    out = options.out.resolve()
+    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     seen = {row["task"] for row in done}
-    model = LocalModel(context_size=16384)
-    with options.out.open("a") as out:
-        for suite in options.suites.split(","):
-            for task in get_suite(f"{suite}/held").tasks[: options.tasks]:
-                if task.id not in seen:
-                    row = {"suite": suite, **attempt(task, model, options.steps, options.max_tokens)}
-                    done.append(row)
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-                    print(
-                        row["task"],
-                        "resolved" if row["resolved"] else f"not resolved: {row['reason']}",
-                        file=sys.stderr,
-                    )
+    model = LocalModel(context_size=16384, slots=options.slots)
+    todo = [
+        (suite, task)
+        for suite in options.suites.split(",")
+        for task in get_suite(f"{suite}/held").tasks[: options.tasks]
+        if task.id not in seen
+    ]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.slots) as pool, out.open("a") as file:
+        one_folder([task for _, task in todo], Path(folder))
+        os.chdir(folder)
+        jobs = {pool.submit(attempt, task, model, options.steps, options.max_tokens): suite for suite, task in todo}
+        for job in as_completed(jobs):
+            row = {"suite": jobs[job], **job.result()}
+            done.append(row)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            said = "resolved" if row["resolved"] else f"not resolved: {row['reason']}"
+            print(row["task"], said, f"{row['seconds']} s", file=sys.stderr)
+        os.chdir(out.parent)
     for suite in options.suites.split(","):
         rows = [r for r in done if r["suite"] == suite]
         mean = {k: round(sum(r[k] for r in rows) / len(rows)) for k in ("input_tokens", "output_tokens", "seconds")}

@@ -73,6 +73,16 @@ CODE = {
         "final_answer = len(primes)\n"
         "```"
     ),
+    "c15-example-check": (
+        "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
+        'output. Print the result, check it, then set final_answer. For example, "How many primes are below 50?" is '
+        "solved by\n"
+        "```python\n"
+        "primes = [n for n in range(2, 50) if all(n % d for d in range(2, n))]\n"
+        "print(primes)\n"
+        "final_answer = len(primes)\n"
+        "```"
+    ),
 }
 
 CALLS = {
@@ -91,6 +101,12 @@ CALLS = {
     "t3-first-then": (
         'Each reply is one tool call, a JSON object {"name": ..., "arguments": {...}} and nothing else. First call '
         "python with code that prints the result. Then call final_answer with what was printed."
+    ),
+    "t5-example": (
+        'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
+        'the result. When the printed result answers the task, call final_answer with it. For example, "How many primes '
+        'are below 50?" starts with\n'
+        '{"name": "python", "arguments": {"code": "print(sum(all(n % d for d in range(2, n)) for n in range(2, 50)))"}}'
     ),
 }
 

@@ -1,7 +1,7 @@
 """Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
 
 Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
-were the best of those tried on twelve tasks of the suites' development halves: see `experiments/wording/`.
+were the best of those tried on the suites' development halves: see `experiments/wording/`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from rlm_loop.tools import Tool
 
 CODE_RULE = (
     "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
-    "output. Print the result and check it. When it is right, set the variable final_answer in a code block."
+    'output. For example, "How many primes are below 50?" is solved by\n'
+    "```python\n"
+    "primes = [n for n in range(2, 50) if all(n % d for d in range(2, n))]\n"
+    "print(primes)\n"
+    "final_answer = len(primes)\n"
+    "```"
 )
 CALLS_RULE = (
     'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
