@@ -72,7 +72,7 @@ def main() -> None:
 
 def repl_folder(repl: PythonREPL) -> bool:
     """Whether the closed session's folder is still there."""
-    home = repl._owned._home  # pyright: ignore[reportPrivateUsage]
+    home = repl._life.owned._home  # pyright: ignore[reportPrivateUsage]
     return home is not None and home.exists()
 
 

@@ -8,18 +8,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.driver import Driver
+from rlm_loop.repl.belongings import Belongings
+from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.kernel_bridge import KernelBridge
 from rlm_loop.repl.kernel_process import check_kernel
 from rlm_loop.repl.launch import worker_environment
+from rlm_loop.repl.life import Life
 from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.process import Running, Starter
-from rlm_loop.repl.session import PythonREPL
+from rlm_loop.repl.settings import Settings
 
 _START = 120.0  # seconds for a kernel to be ready
 
 
-class KernelREPL(PythonREPL):
+class KernelREPL(JournaledSession):
     """A `PythonREPL` whose cells run in a Jupyter kernel, for what IPython adds: `%magic`, `!command`, `display`,
     and rich outputs (PNG, HTML ...), which are kept in `CellResult.displays`.
 
@@ -50,19 +52,9 @@ class KernelREPL(PythonREPL):
         clock: Callable[[], float] = time.monotonic,
         rebuild: bool = True,
     ) -> None:
-        super().__init__(
-            cwd=cwd,
-            files=files,
-            setup=setup,
-            timeout=timeout,
-            grace=grace,
-            output_cap=output_cap,
-            limits=limits,
-            clock=clock,
-            rebuild=rebuild,
-        )
         self.kernel = kernel
-        self._bridges: list[KernelBridge] = []  # at most one: the latest
+        settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
+        super().__init__(_life(kernel, settings))
 
     @property
     def isolation(self) -> str:
@@ -70,22 +62,14 @@ class KernelREPL(PythonREPL):
         return "kernel"
 
     def _another(self, cwd: Path | str | None) -> KernelREPL:
-        return KernelREPL(
-            self.kernel,
-            cwd=cwd,
-            files=self._files,
-            setup=self._setup,
-            timeout=self.timeout,
-            grace=self.grace,
-            output_cap=self.output_cap,
-            limits=self._limits,
-            clock=self._clock,
-            rebuild=self._rebuilds,
-        )
+        return KernelREPL(self.kernel, **self._settings.again(cwd))
 
-    def _starter(self) -> Starter:
-        # The driver keeps the starter, so the starter must not keep the session, or it would never be collected.
-        kernel, bridges, profile = self.kernel, self._bridges, self._owned.home() / "ipython"
+
+def _life(kernel: str, settings: Settings) -> Life:
+    bridges: list[KernelBridge] = []  # at most one: the latest
+
+    def starter(owned: Belongings) -> Starter:
+        profile = owned.home() / "ipython"
 
         def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Running:
             check_kernel(kernel)
@@ -101,10 +85,11 @@ class KernelREPL(PythonREPL):
 
         return start
 
-    def _make_ready(self, driver: Driver, seconds: float) -> None:
-        if driver.worker is not None and self._bridges:
-            self._bridges[0].ready.wait(_START)  # a replaced kernel's start is not the next cell's time
-        super()._make_ready(driver, seconds)
+    def until_ready() -> None:  # a replaced kernel's start is not the next cell's time
+        if bridges:
+            bridges[0].ready.wait(_START)
+
+    return Life(settings, starter, until_ready)
 
 
 def kernel_environment(profile: Path) -> dict[str, str]:

@@ -1,0 +1,178 @@
+"""What `PythonREPL` and `KernelREPL` share: the session protocol over a REPL that is replaced where it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from rlm_loop.repl.base import CellResult, EvaluationFailed
+from rlm_loop.repl.journal import Cell, Rebuilt
+from rlm_loop.repl.life import Life
+from rlm_loop.repl.names import check_names, tools_frame
+from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
+from rlm_loop.repl.results import cell_result, given
+from rlm_loop.repl.transfer import set_frame
+
+
+class JournaledSession:
+    """A `Session` that remembers what ran, gets its variables back after a loss, and can go back to any cell.
+
+    A subclass says what the REPL is started by, in the `Life` that it hands over.
+    """
+
+    name = "python"
+    description = DESCRIPTION
+
+    def __init__(self, life: Life) -> None:
+        self._life, self._held, self._settings = life, life.held, life.settings
+        self.timeout, self.grace, self.output_cap = life.settings.timeout, life.settings.grace, life.settings.output_cap
+        self.last: CellResult | None = None
+        """The result of the latest cell, also where `run` raised."""
+
+    def _another(self, cwd: Path | str | None) -> Self:
+        """A new session with this one's settings."""
+        raise NotImplementedError
+
+    # -- the session protocol
+
+    def run(self, code: str, *, timeout: float | None = None) -> CellResult:
+        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds.
+
+        Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
+        `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
+        """
+        limit = self.timeout if timeout is None else timeout
+        life, held = self._life, self._held
+        with life.turn(limit) as driver:
+            held.cells += 1
+            news = held.take_news()
+            ended, spent, calls = life.serve(driver, {"t": "exec", "code": code, "file": f"<cell {held.cells}>"}, limit)
+            fate = life.account(driver, ended)
+            self.last = own = cell_result(ended, fate, limit, self.output_cap)
+            if news.note:
+                self.last = cell_result(ended, fate, limit, self.output_cap, news)
+            held.add_cell(code, own, ended, calls)
+            if spent is not None:
+                raise spent
+            return self.last
+
+    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
+        """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
+
+        It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
+        """
+        check_names([name])
+        if name in self._held.tools:
+            raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
+        with self._life.turn(start=False) as driver:
+            frame = {**set_frame(name, value, self._life.owned.new_path()), "reserved": reserved}
+            if driver.worker is not None:
+                self._life.tell(driver, frame, f"cannot set {name!r}")
+            self._held.bind(frame)
+
+    def get(self, expression: str) -> Any:
+        """The value of an expression: equal to the one in the REPL where it can cross, else its `repr`.
+
+        Raises `EvaluationFailed` where evaluating it fails.
+        """
+        with self._life.turn() as driver:
+            ended, spent, _ = self._life.serve(driver, {"t": "eval", "code": expression}, self.timeout)
+            fate = self._life.account(driver, ended)
+            if spent is not None:
+                raise spent
+            if ended.how != "done" or ended.stopped or "error" in ended.report:
+                failed = cell_result(ended, fate, self.timeout, self.output_cap)
+                raise EvaluationFailed(f"{expression!r}: {failed.message}")
+            return given(ended.report).value
+
+    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
+        """Make host functions callable from cells by name; a name given again is replaced.
+
+        A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
+        `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
+        """
+        check_names(tools, taken=self._held.variables)
+        with self._life.turn(start=False) as driver:
+            merged = {**self._held.tools, **tools}
+            if driver.worker is not None:
+                self._life.tell(driver, tools_frame(merged), "cannot add tools")
+            self._held.tools = merged
+
+    def new_run(self) -> None:
+        """Forget an answer left by an earlier run; variables stay."""
+        with self._life.turn(start=False) as driver:
+            if driver.worker is not None:
+                self._life.tell(driver, {"t": "new_run"}, "cannot begin a new run")
+            self._held.journal.new_run()
+
+    def close(self) -> None:
+        """End the process and all that it started, and remove the private folder.  May be called again."""
+        self._life.end()
+
+    # -- beyond the protocol
+
+    def start(self) -> None:
+        """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
+        with self._life.turn():
+            pass
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Public names in the namespace after the latest cell, tools not included."""
+        return self._held.names
+
+    @property
+    def rebuilt(self) -> Rebuilt | None:
+        """How the variables came back after the latest restart; `None` where there was nothing to rebuild."""
+        return self._held.rebuilt
+
+    @property
+    def journal(self) -> tuple[Cell, ...]:
+        """The cells that ran, oldest first, with what they printed, changed and asked of the host."""
+        return self._held.journal.cells
+
+    def at(self, step: int, *, cwd: Path | str | None = None) -> Self:
+        """A new session in the state after cell `step` (0: before the first), with this one's settings and tools.
+
+        The cells up to it are run again with the recorded results of their host tools; `rebuilt` says what differed.
+        `cwd` is the new session's working folder; default: that given for this session, else a private one with
+        the `files` of the beginning.  Raises `ValueError` where there is no such cell any more, or yet.
+        """
+        with self._life.alone():
+            self._held.check_step(step)
+            other = self._another(self._settings.cwd if cwd is None else cwd)
+            other._held.take_over(self._held, step, other._life.owned.new_path)
+        try:
+            with other._life.turn(float("inf")):
+                return other
+        except BaseException:
+            other.close()
+            raise
+
+    def to_notebook(self, path: Path | str) -> Path:
+        """Write what ran as a Jupyter notebook that runs without this package, and return its path.
+
+        Variables of the host are loaded in its first cells; host tools give their recorded results.  Large values
+        go into a folder beside it.
+        """
+        from rlm_loop.repl.notebook import write_notebook
+
+        held, settings = self._held, self._settings
+        with self._life.alone():
+            return write_notebook(Path(path), held.journal, settings.setup, held.setup_calls or (), settings.files)
+
+    @property
+    def cwd(self) -> Path:
+        """The working folder of the cells."""
+        return self._life.place()[1]
+
+    def as_tool(self) -> ReplTool:
+        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
+        return tool_of(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
