@@ -15,10 +15,12 @@ from rlm_loop.repl.sandbox import Sandbox
 from rlm_loop.trace_reader import read
 
 PROBLEMS = {
+    "auto": "",
     "subprocess": "",
     "hardened": Hardened().problem(sys.executable),
     "sandbox": Sandbox().problem(sys.executable),
 }
+STRONGEST = next((kind for kind in ("sandbox", "hardened") if not PROBLEMS[kind]), "plain")
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
@@ -28,7 +30,7 @@ def test_the_outcome_and_the_trace_say_so(kind: str, tmp_path: Path) -> None:
     model = ScriptedModel(["```python\nfinal_answer = 6 * 7\n```"])
     outcome = ToolLoopAgent(model, repl=kind).run("6 * 7?", trace=tmp_path / "t.jsonl")
     assert outcome.answer == 42
-    assert outcome.isolation == {"subprocess": "plain"}.get(kind, kind)
+    assert outcome.isolation == {"auto": STRONGEST, "subprocess": STRONGEST}.get(kind, kind)
     assert outcome_of(read(tmp_path / "t.jsonl")).isolation == outcome.isolation
 
 

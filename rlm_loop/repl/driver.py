@@ -165,6 +165,8 @@ class Driver:
                     if stopped == "timeout" and not frame.get("interrupts"):
                         stopped = ""  # it was done before the interrupt reached it
                     return ended("done", frame)
+                elif kind == "done" and frame.get("quiet") is not True:
+                    out = Piece()  # it was printed by that cell
                 elif cause := self._take(frame):
                     return ended("killed" if killed else "died", cause=cause)
         except WorkerGone:

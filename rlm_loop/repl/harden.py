@@ -22,14 +22,17 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
 import ctypes
+import functools
 import json
+import marshal
 import os
+import stat
 import struct
 import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every machine
@@ -72,7 +75,8 @@ def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) ->
                     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 except OSError:
                     continue
-                own = allowed & rights if os.path.isdir(path) else allowed & rights & _OF_FILES
+                folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+                own = allowed & rights if folder else allowed & rights & _OF_FILES
                 rule = struct.pack("=Qi", own, fd)
                 _landlock(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
                 if not path.startswith("/proc/"):  # the kernel forgets a folder of /proc that nobody holds open
@@ -133,22 +137,20 @@ def _checked(result: int) -> int:
     return result
 
 
+@functools.lru_cache(maxsize=1)
 def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def main() -> None:
-    rights, script = json.loads(sys.argv[1]), sys.argv[2]
-    step = "reading the script"
+def give_up(rights: Mapping[str, Any]) -> None:
+    """Keep only these rights (RIGHTS above), for good; raises `NotIsolated` where that cannot be done."""
+    step = "giving up the user's rights"
     try:
-        with open(script, encoding="utf-8") as f:
-            source = f.read()
         try:
             with open("/proc/self/oom_score_adj", "w") as f:  # the worker cannot, from inside
                 f.write("500")
         except OSError:
             pass
-        step = "giving up the user's rights"
         become(rights.get("user"), rights.get("keep_read", False))
         if "folder" in rights:
             step = "entering the working folder"
@@ -163,12 +165,32 @@ def main() -> None:
             step = "seccomp"
             install(bytes.fromhex(rights["filter"]))
     except Exception as error:
-        sys.exit(f"the REPL was not isolated, so it was not started ({step}: {error})")
+        raise NotIsolated(f"the REPL was not isolated, so it was not started ({step}: {error})") from error
+
+
+class NotIsolated(Exception):
+    """Rights could not be given up; the text says which, and why."""
+
+
+def _code(script: str) -> types.CodeType:
+    """A script's code: a `.pyc` file of this Python, or source."""
+    with open(script, "rb") as f:
+        data = f.read()
+    return marshal.loads(data[16:]) if script.endswith(".pyc") else compile(data, script, "exec")
+
+
+def main() -> None:
+    rights, script = json.loads(sys.argv[1]), sys.argv[2]
+    try:
+        code = _code(script)  # which may be closed to who we become
+        give_up(rights)
+    except (NotIsolated, OSError) as error:
+        sys.exit(str(error))
     sys.argv[:] = sys.argv[2:]
     module = types.ModuleType("__main__")
     module.__file__ = script
     sys.modules["__main__"] = module
-    exec(compile(source, script, "exec"), module.__dict__)
+    exec(code, module.__dict__)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.harden import landlock_abi
-from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment
+from rlm_loop.repl.launch import WORKER, Confinement, Launch, folders, isolated_environment, script
 from rlm_loop.repl.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.readable import HARDEN, SETTINGS, SYSTEM, readable
 from rlm_loop.repl.worker import tasks_of_user
@@ -59,6 +59,13 @@ class Hardened:
 
     def __call__(self, python: str, options: str) -> Launch:
         """Raises `ReplError` where the kernel has no landlock: then nothing is started."""
+        given = self.confinement(python, options)
+        scripts = [script(source, python, options) for source in (HARDEN, WORKER)]
+        argv = (python, "-u", scripts[0], json.dumps(given.rights), scripts[1], given.options)
+        return Launch(argv, given.env, given.kind, given.note)
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """The same for a worker that is forked: each has landlock rules of its own."""
         if problem := self.problem(python):
             raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
         cwd, home = folders(options)
@@ -76,8 +83,7 @@ class Hardened:
             "remove": [str(home)],  # the worker's last act when the host was killed; writing there is the host's
             "filter": code.hex(),
         }
-        argv = (python, "-u", str(HARDEN), json.dumps(rights), str(WORKER), _with_others(options, user))
-        return Launch(argv, environment, self.kind, note=note)
+        return Confinement(_with_others(options, user), environment, rights, self.kind, note)
 
 
 def _user(cwd: Path, home: Path, paths: list[str], filtered: bool) -> tuple[tuple[int, int] | None, bool, str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rlm_loop.repl.hardened import Hardened
-from rlm_loop.repl.launch import Launch, Launcher, plain
+from rlm_loop.repl.launch import Confinement, Launch, Launcher, plain, unconfined
 from rlm_loop.repl.ordinary_user import RootFolder
 from rlm_loop.repl.sandbox import Sandbox
 
@@ -16,7 +16,8 @@ from rlm_loop.repl.sandbox import Sandbox
 class Strongest:
     """A launcher: the first of `kinds` that works here, else `plain` with a warning.
 
-    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.
+    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.  So is a worker
+    that a zygote forks, since a sandbox can only be put around a process that is started.
     """
 
     kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
@@ -29,12 +30,24 @@ class Strongest:
                     return launcher(python, options)
                 except RootFolder:
                     continue
-        warnings.warn(
-            "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        _warn()
         return plain(python, options)
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """The same for a worker that is forked."""
+        for launcher in self.kinds:
+            if isinstance(launcher, Hardened) and not launcher.problem(python):
+                return launcher.confinement(python, options)
+        _warn()
+        return unconfined(python, options)
+
+
+def _warn() -> None:
+    warnings.warn(
+        "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 LAUNCHERS: Mapping[str, Launcher] = {
@@ -79,7 +92,7 @@ def default_launcher() -> Launcher:
 
 
 class Remembered:
-    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`."""
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch` or `Confinement`."""
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -90,3 +103,15 @@ class Remembered:
         launch = self.launcher(python, options)
         self.kind, self.note = launch.kind, launch.note
         return launch
+
+    @property
+    def forks(self) -> bool:
+        """Whether it can confine a worker that is forked."""
+        return self.launcher is plain or hasattr(self.launcher, "confinement")
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """What a worker that is forked has to do by itself; for launchers of which `forks` is true."""
+        make = unconfined if self.launcher is plain else self.launcher.confinement  # type: ignore[union-attr]
+        given: Confinement = make(python, options)
+        self.kind, self.note = given.kind, given.note
+        return given

@@ -7,12 +7,17 @@ The others are in `hardened`, `sandbox` and `container`; `isolation` knows them 
 
 from __future__ import annotations
 
+import functools
+import importlib.machinery
+import importlib.util
 import json
+import marshal
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.repl.base import ReplError
 
@@ -74,7 +79,52 @@ Launcher = Callable[[str, str], Launch]
 
 def plain(python: str, options: str) -> Launch:
     """`python worker.py OPTIONS` with the environment cut down to an allow-list."""
-    return Launch((python, "-u", str(WORKER), options), worker_environment(), "plain")
+    given = unconfined(python, options)
+    return Launch((python, "-u", script(WORKER, python, options), options), given.env, given.kind)
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What a worker has to do by itself before it runs cells, where nothing can be put around it: one that is forked.
+
+    `rights` are those that `harden.py` leaves it (`None`: all that it has), `options` and `env` the worker's options
+    (JSON) and environment; `kind` and `note` as in `Launch`.
+    """
+
+    options: str
+    env: Mapping[str, str]
+    rights: Mapping[str, Any] | None = None
+    kind: str = "plain"
+    note: str = ""
+
+
+def unconfined(python: str, options: str) -> Confinement:
+    """No confinement, with the environment cut down to an allow-list."""
+    del python
+    return Confinement(options, worker_environment())
+
+
+def script(source: Path, python: str, options: str) -> str:
+    """The file to run for one of our scripts: byte code where it is for this very interpreter, else the source.
+
+    Compiling the worker would take longer than all the rest of a start.  The byte code lies in the session's private
+    folder, since the package's own may be missing, out of date or closed to the cells' user.
+    """
+    home = json.loads(options).get("home")
+    if home is None or python != sys.executable:
+        return str(source)
+    path = Path(home) / f"{source.stem}.pyc"
+    path.write_bytes(_byte_code(source))
+    path.chmod(0o644)
+    return str(path)
+
+
+@functools.lru_cache(maxsize=4)
+def _byte_code(source: Path) -> bytes:
+    """The content of a `.pyc` file (importlib's format, PEP 552: the flags and the unused time and size are zero)."""
+    name = f"{__package__}.{source.stem}"
+    code = importlib.machinery.SourceFileLoader(name, str(source)).get_code(name)
+    return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
 def folders(options: str) -> tuple[Path, Path]:

@@ -21,6 +21,9 @@ _ONE_WRITE = 32_768  # fits a pipe, so one system call writes all of it
 _LONGEST = 1 << 30  # characters of a frame; a worker that sends more is out of its mind
 
 
+_dumps = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
+
+
 class WorkerGone(Exception):
     """The supervisor ended (not only the REPL in it)."""
 
@@ -141,7 +144,7 @@ class WorkerProcess:
 
     def send(self, frame: dict[str, Any]) -> None:
         """Write one frame.  Safe from any thread."""
-        self._write(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
+        self._write(_dumps(frame).encode() + b"\n")
 
     def control(self, word: str) -> None:
         """Tell the supervisor: `int`, `kill` or `quit`.  A worker that is gone is not an error."""
@@ -211,7 +214,7 @@ class WorkerProcess:
                 self._partial.clear()
         for line in lines:
             try:
-                frame: Any = json.loads(line)
+                frame: Any = json.loads(line.decode())
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
             if isinstance(frame, dict) and "t" in frame and not _forged(line, frame["t"]):

@@ -8,12 +8,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment, tidied
+from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment, script, tidied
 from rlm_loop.repl.ordinary_user import cell_user
 from rlm_loop.repl.readable import HARDEN, SETTINGS, SYSTEM, readable
 
@@ -35,8 +36,12 @@ class Sandbox:
     kind = "sandbox"
 
     def problem(self, python: str) -> str:
-        """Why this launcher does not work here, in one line; an empty string where it does.  Tried once."""
-        return _probe(self, python)
+        """Why this launcher does not work here, in one line; an empty string where it does.
+
+        Tried once per process, and by one thread while the others wait for what it finds.
+        """
+        with _probing:
+            return _probe(self, python)
 
     def __call__(self, python: str, options: str) -> Launch:
         """Raises `ReplError` without bubblewrap, and for a working folder that would open the whole machine.
@@ -46,11 +51,21 @@ class Sandbox:
         cwd, home = folders(options)
         environment = isolated_environment("/tmp")
         paths = readable(python, environment, self.read)
-        argv = [*self.command(cwd, home, paths, python), str(WORKER), options]
-        return Launch(tidied(argv, home), environment, self.kind)
+        # The private folder is closed to root without its capabilities, as which `harden.py` begins.
+        sources = {s: script(s, python, options) for s in (HARDEN, WORKER)}
+        inside = {s: f"/run/rlm-loop/{Path(f).name}" if f != str(s) else f for s, f in sources.items()}
+        made = [(sources[s], inside[s]) for s in sources if inside[s] != str(s)]
+        argv = self.command(cwd, home, paths, made, [python, "-u", inside[HARDEN]])
+        return Launch(tidied([*argv, inside[WORKER], options], home), environment, self.kind)
 
-    def command(self, cwd: Path, home: Path, paths: list[str], python: str) -> list[str]:
-        """Everything before the script that is to be run; `paths` are readable besides the system."""
+    def command(
+        self, cwd: Path, home: Path, paths: list[str], made: list[tuple[str, str]], harden: list[str]
+    ) -> list[str]:
+        """Everything before the script that is to be run.
+
+        `paths` are readable besides the system, `made` other files, each with its place inside; `harden` begins the
+        command that runs `harden.py`.
+        """
         program = shutil.which(self.program)
         if program is None:
             raise ReplError(f"{self.program} is not installed: apt-get install bubblewrap, or use another launcher")
@@ -61,10 +76,10 @@ class Sandbox:
         argv = [program, *_namespaces(user is not None)]
         argv += ["--dev", "/dev", *_memory("/dev/shm", self.temporary, size), *_memory("/tmp", self.temporary, size)]
         argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
-        argv += _files(paths, cwd, home, _accounts(home, user or (os.getuid(), os.getgid())))
+        argv += _files(paths, cwd, home, [*_accounts(home, user or (os.getuid(), os.getgid())), *made])
         code = seccomp.for_this_machine(sockets=True)
         rights = json.dumps({"user": user, "folder": str(cwd), "filter": code.hex()})
-        return [*argv, "--chdir", "/", "--", python, "-u", str(HARDEN), rights]
+        return [*argv, "--chdir", "/", "--", *harden, rights]
 
 
 def _namespaces(root: bool) -> list[str]:
@@ -129,6 +144,9 @@ def _version(program: str) -> tuple[int, ...]:
     return tuple(int(n) for n in done.stdout.split()[-1].split(".") if n.isdigit()) if done.stdout.split() else ()
 
 
+_probing = threading.Lock()
+
+
 @functools.lru_cache(maxsize=8)
 def _probe(sandbox: Sandbox, python: str) -> str:
     """Start the interpreter in a sandbox, once."""
@@ -138,7 +156,8 @@ def _probe(sandbox: Sandbox, python: str) -> str:
         cwd.mkdir()
         environment = isolated_environment("/tmp")
         paths = readable(python, environment, sandbox.read)
-        argv = [*sandbox.command(cwd, home, paths, python), os.devnull]
+        # Without site-packages, which take half of a start: whether it starts at all is the question.
+        argv = [*sandbox.command(cwd, home, paths, [], [python, "-I", "-S", str(HARDEN)]), os.devnull]
         done = subprocess.run(
             argv, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=60
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlm_loop.repl.isolation import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
-from rlm_loop.repl.launch import Launcher, default_python, plain
+from rlm_loop.repl.launch import Launcher, default_python
 from rlm_loop.repl.life import Life
 from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.process import program_starter
@@ -30,17 +30,18 @@ class PythonREPL(JournaledSession):
       has to stop before it is killed.  `run` returns within their sum plus half a second.
     - `output_cap`: characters of a cell's output that are kept, head and tail.
     - `python`: the interpreter of the cells; `clock`: a clock in seconds.
-    - `launcher`: how it is started and isolated: `plain`, `hardened`, `sandbox`, `auto` (the strongest that works
-      here), or a launcher; `limits`: what the cells may take of the machine.  See `docs/isolation.md`.
-    - `zygote`: fork the process from this one, in milliseconds, instead of starting Python (then `python` and
-      `launcher` are the zygote's).
+    - `launcher`: how it is started and isolated: `sandbox`, `hardened`, `plain`, or a launcher.  Default `auto`: the
+      strongest that works here, in that order, with a warning where it is `plain`; `isolation` says which it was.
+      `limits`: what the cells may take of the machine.  See `docs/isolation.md`.
+    - `zygote`: fork the process from this one, in milliseconds, instead of starting Python (then `python` is the
+      zygote's, and `auto` is `hardened` at best).
     - `rebuild`: after a kill or crash, get the variables back at the next use, by running the earlier cells again
       with the recorded results of their host tools.  That takes at most the time limit of the call that needs
       them, besides its own; cells that were stopped are never run again.  What cells did elsewhere (files,
       network) happens again, too: switch it off where that matters, and all variables are lost.
 
-    It protects the host from crashes, endless loops and a polluted namespace.  With the `plain` launcher it is no
-    sandbox: cells may read and write what the user may.
+    It protects the host from crashes, endless loops and a polluted namespace, and isolated also its files, its network
+    and its processes.  With the `plain` launcher it is no sandbox: cells may read and write what the user may.
     """
 
     def __init__(
@@ -53,23 +54,24 @@ class PythonREPL(JournaledSession):
         grace: float = 2.0,
         output_cap: int = 65_536,
         python: str | None = None,
-        launcher: Launcher | str = "plain",
+        launcher: Launcher | str = "auto",
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
         zygote: Zygote | None = None,
         rebuild: bool = True,
     ) -> None:
-        if zygote is not None and launcher not in ("plain", plain):
-            raise ValueError("what a zygote forks is not isolated: leave out the launcher, or the zygote")
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
         self._python, self._launcher, self._zygote = python, Remembered(launcher_named(launcher)), zygote
-        start = program_starter(self._launcher, python or default_python()) if zygote is None else zygote.fork
+        if zygote is not None:
+            start = zygote.starter(self._launcher)
+        else:
+            start = program_starter(self._launcher, python or default_python())
         super().__init__(Life(settings, lambda _: start))
 
     @property
     def isolation(self) -> str:
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
-        return "plain" if self._zygote is not None else self._launcher.kind
+        return self._launcher.kind
 
     def _another(self, cwd: Path | str | None) -> PythonREPL:
         options = self._settings.again(cwd)

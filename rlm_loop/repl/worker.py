@@ -6,6 +6,7 @@ can be killed with all its children.  Frames are JSON, one a line:
 
     host -> REPL   exec, eval, set, tools, new_run, ping (each with `g`, the REPL's generation, and `id`); reply
     REPL -> host   hello, call, done;   the supervisor adds `out` (what a cell printed) and `died`
+    REPL -> supervisor   pipe, and with hello and done the descriptor from which the next cell's output is read
     host -> supervisor   the lines !int, !kill, !quit (never JSON)
 
 The first half (the codec) is imported by the host too; importing this module does nothing else.
@@ -18,16 +19,15 @@ import sys
 if __name__ == "__main__":  # the script's folder would let `import base` find our files
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
+import _ast  # `ast`, `socket`, `decimal` and `fractions` would take a tenth of the start
+import _socket
 import _thread
 import array
-import ast
 import base64
 import builtins
 import collections
 import contextlib
 import datetime
-import decimal
-import fractions
 import io
 import itertools
 import json
@@ -35,7 +35,6 @@ import linecache
 import os
 import select
 import signal
-import socket
 import threading
 import time
 import traceback
@@ -91,6 +90,9 @@ def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
     for base, name, pack, _ in _TAGGED:
         if kind is base:
             return {TAG: name, "v": pack(value, inner)}
+    number = _number(value, kind)
+    if number is not None:
+        return number
     if strict:
         raise NotExact(kind.__name__)
     return inner(_plain(value, kind))
@@ -162,16 +164,20 @@ _TAGGED: tuple[tuple[type, str, Callable[[Any, Callable[[Any], Any]], Any], Call
         lambda v, _: [v.days, v.seconds, v.microseconds],
         lambda v: datetime.timedelta(*v),
     ),
-    (decimal.Decimal, "decimal", lambda v, _: str(v), lambda v: decimal.Decimal(v)),
-    (
-        fractions.Fraction,
-        "fraction",
-        lambda v, _: [hex(v.numerator), hex(v.denominator)],
-        lambda v: fractions.Fraction(int(v[0], 16), int(v[1], 16)),
-    ),
     (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
 )
 _UNPACK: dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
+_UNPACK["decimal"] = lambda v: __import__("decimal").Decimal(v)
+_UNPACK["fraction"] = lambda v: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16))
+
+
+def _number(value: Any, kind: type) -> Any:
+    """The form of a number of a module that whoever made it has imported; `None` for any other value."""
+    if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
+        return {TAG: "decimal", "v": str(value)}
+    if kind is getattr(sys.modules.get("fractions"), "Fraction", None):
+        return {TAG: "fraction", "v": [hex(value.numerator), hex(value.denominator)]}
+    return None
 
 
 def safe_repr(value: Any, limit: int) -> str:
@@ -225,7 +231,13 @@ def portable(value: Any, limit: int) -> dict[str, Any]:
         return {"repr": safe_repr(value, limit)}
 
 
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+
+
 # ------------------------------------------------------------------------------------------- interrupts
+
+
+_OURS = (lambda: None).__code__.co_filename  # not `__file__`, which may be that of our byte code
 
 
 def _no_trace(*_: Any) -> None:
@@ -287,7 +299,7 @@ class Interrupts:
             # The cell swallowed the first one (`except BaseException` in a loop): raise also on the next line of
             # the frames around, one further out each time.
             frames: list[types.FrameType] = []
-            while frame is not None and frame.f_code.co_filename != __file__:
+            while frame is not None and frame.f_code.co_filename != _OURS:
                 frames.append(frame)
                 frame = frame.f_back
             for f in frames[(self.count - 2) % (len(frames) or 1) :]:
@@ -320,7 +332,7 @@ class Link:
     interrupts are deferred while that happens.
     """
 
-    def __init__(self, sock: socket.socket, generation: int, interrupts: Interrupts) -> None:
+    def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
         self.sock, self.generation, self.interrupts = sock, generation, interrupts
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
@@ -330,15 +342,18 @@ class Link:
         self._writing = threading.Lock()
         self._reading = False
         self._partial: list[bytes] = []
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._poll.register(interrupts.wake_r, select.POLLIN)
 
     def send(self, frame: dict[str, Any], fd: int | None = None) -> None:
         # The line break in front ends what a cell may have written to this descriptor.
-        data = b"\n" + json.dumps(frame, separators=(",", ":")).encode() + b"\n"
+        data = b"\n" + _dumps(frame).encode() + b"\n"
         with self.interrupts, self._writing:
             if fd is None:
                 self.sock.sendall(data)
             else:
-                self.sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+                self.sock.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])
 
     def next_job(self) -> dict[str, Any]:
         while True:
@@ -404,10 +419,7 @@ class Link:
                 self.interrupts.check()
 
     def _pump(self) -> None:
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        poll.register(self.interrupts.wake_r, select.POLLIN)
-        ready = [fd for fd, _ in poll.poll()]
+        ready = [fd for fd, _ in self._poll.poll()]
         if self.interrupts.wake_r in ready:
             os.read(self.interrupts.wake_r, 4096)
         if self.sock.fileno() not in ready:
@@ -421,7 +433,7 @@ class Link:
             self._partial.clear()
         if rest:
             self._partial.append(rest)
-        frames = [json.loads(line) for line in lines if line]
+        frames = [json.loads(line.decode()) for line in lines if line]
         with self._news:
             for frame in frames:
                 if frame.get("g") != self.generation:
@@ -447,6 +459,9 @@ class Output:
 
     Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  A
     process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.
+
+    The supervisor gets the read end with the end of the cell before (`ahead`), so that a cell need not wake it twice.
+    Between cells descriptor 1 leads nowhere.
     """
 
     def __init__(self, interrupts: Interrupts) -> None:
@@ -456,6 +471,7 @@ class Output:
         self.stdout: Any = None
         self.stderr: Any = None
         self.stdin: Any = None
+        self.writer, self.writer_is = -1, (-1, -1)
         self.here = threading.local()
         self._follow_threads()
         self._follow_descriptors()
@@ -542,10 +558,36 @@ class Output:
     def stale(self) -> bool:
         return self.interrupts.cell is None or self.cell_here() != self.interrupts.cell
 
+    def ahead(self) -> int | None:
+        """Make the next cell's pipe: the read end, for the supervisor; `None` where descriptors ran out."""
+        self.forget_ahead()
+        try:
+            reader, self.writer = os.pipe()
+        except OSError:
+            return None
+        self.writer_is = _identity(self.writer)
+        return reader
+
+    def forget_ahead(self) -> None:
+        if self.writer >= 0 and _identity(self.writer) == self.writer_is:
+            os.close(self.writer)
+        self.writer = -1
+
+    def between_cells(self) -> None:
+        """What is still written to the descriptors goes nowhere; what processes of the cell hold is not touched."""
+        with contextlib.suppress(OSError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.dup2(nothing, 2)
+            if nothing > 2:
+                os.close(nothing)
+
     def open_cell(self, link: Link, cell: int) -> None:
-        reader, writer = os.pipe()
-        link.send({"t": "pipe", "cell": cell}, fd=reader)
-        os.close(reader)
+        writer, self.writer = self.writer, -1
+        if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
+            reader, writer = os.pipe()
+            link.send({"t": "pipe", "cell": cell}, fd=reader)
+            os.close(reader)
         os.dup2(writer, 1)
         os.dup2(writer, 2)
         if writer > 2:
@@ -586,6 +628,15 @@ class Output:
 
         pools.ThreadPoolExecutor._repl_submit = submit
         pools.ThreadPoolExecutor.submit = follow
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    """Which file a descriptor is; one that is closed is none."""
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
 
 
 def _usable(stream: Any) -> bool:
@@ -693,7 +744,7 @@ class Repl:
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}
-        self.flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
         self.folder = os.getcwd()
         sys.breakpointhook = self._no_debugger
@@ -702,17 +753,28 @@ class Repl:
     def serve(self) -> None:
         while True:
             job = self.link.next_job()
-            frame: dict[str, Any] = {"t": "done", "g": self.link.generation, "id": job["id"]}
+            captured = job["t"] in _CAPTURED
+            frame: dict[str, Any] = {"t": "done", "quiet": not captured, "g": self.link.generation, "id": job["id"]}
             frame.update(self.perform(job))
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
-            self.link.send(frame)
+            if captured:
+                self.send_with_pipe(frame)
+                self.output.between_cells()
+            else:
+                self.link.send(frame)
+
+    def send_with_pipe(self, frame: dict[str, Any]) -> None:
+        reader = self.output.ahead()
+        self.link.send(frame, fd=reader)
+        if reader is not None:
+            os.close(reader)
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
             return {}
         work = getattr(self, "_job_" + job["t"])
-        captured = job["t"] in ("exec", "eval")
+        captured = job["t"] in _CAPTURED
         report: dict[str, Any] = {}
         before: Any = self.unset
         try:
@@ -749,13 +811,13 @@ class Repl:
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
-        tree = _compile(code, file, "exec", self.flags | ast.PyCF_ONLY_AST, dont_inherit=True)
-        last: ast.expr | None = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
+        tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
+        last: Any = None
+        if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
             last = tree.body.pop().value
         self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
         if last is not None:
-            value = self._execute(_compile(ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
+            value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
             if value is not None:
                 report["echo"] = self._cut(repr(value))
 
@@ -889,6 +951,7 @@ class Repl:
         raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
 
 
+_CAPTURED = ("exec", "eval")  # jobs that run code of the user's
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
 
@@ -901,16 +964,18 @@ def _uses_of_answer(code: str) -> tuple[bool, bool]:
     """Whether a cell calls `final_answer`, and whether it deletes the name."""
     if "final_answer" not in code:
         return False, False
+    import ast
+
     try:
         nodes = list(ast.walk(ast.parse(code)))
     except Exception:
         return False, False
-    calls = any(isinstance(n, ast.Call) and _is_answer(n.func) for n in nodes)
-    return calls, any(_is_answer(n) and isinstance(n.ctx, ast.Del) for n in nodes)  # type: ignore[attr-defined]
+    calls = any(isinstance(n, _ast.Call) and _is_answer(n.func) for n in nodes)
+    return calls, any(_is_answer(n) and isinstance(n.ctx, _ast.Del) for n in nodes)  # type: ignore[attr-defined]
 
 
-def _is_answer(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == "final_answer"
+def _is_answer(node: Any) -> bool:
+    return isinstance(node, _ast.Name) and node.id == "final_answer"
 
 
 def _future_flags() -> int:
@@ -1063,6 +1128,7 @@ class Supervisor:
         self.from_host_partial = bytearray()
         self.captures: dict[int, Capture] = {}
         self.current: Capture | None = None
+        self.next_pipe = -1
         self.generation = 0
         self.spawn()
 
@@ -1082,7 +1148,7 @@ class Supervisor:
 
     def spawn(self) -> None:
         self.generation += 1
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket.socketpair()
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -1100,7 +1166,7 @@ class Supervisor:
         self.child = self._outbox(ours.fileno(), select.POLLIN)
         self.readers[ours.fileno()] = self.from_child
 
-    def _become_repl(self, sock: socket.socket, supervisor: int) -> None:
+    def _become_repl(self, sock: _socket.socket, supervisor: int) -> None:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
@@ -1117,7 +1183,8 @@ class Supervisor:
         _reseed()
         link = Link(sock, self.generation, Interrupts())
         repl = Repl(link, self.cap)
-        link.send({"t": "hello", "g": self.generation, "pid": os.getpid(), "python": sys.version.split()[0]})
+        python = sys.version.split()[0]
+        repl.send_with_pipe({"t": "hello", "g": self.generation, "pid": os.getpid(), "python": python})
         repl.serve()
 
     def reap(self, wake_r: int) -> None:
@@ -1140,6 +1207,9 @@ class Supervisor:
         self.kill_tree()
         self.sock.close()
         self._end_capture()
+        if self.next_pipe >= 0:
+            os.close(self.next_pipe)
+            self.next_pipe = -1
         killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
         self.tell({"t": "died", "g": self.generation, "signal": killed_by, "code": code})
@@ -1200,37 +1270,48 @@ class Supervisor:
 
     def from_child(self) -> bool:
         try:
-            data, extra, _, _ = self.sock.recvmsg(1 << 16, socket.CMSG_SPACE(64))
+            data, extra, _, _ = self.sock.recvmsg(1 << 16, _socket.CMSG_SPACE(64))
         except OSError:
             return False
         for level, kind, payload in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 for fd in array.array("i", payload[: len(payload) // 4 * 4]):
-                    self._start_capture(fd)
+                    self._arrived(fd)
         if not data:  # it ended, or closed its side, which is as bad
             self._forget(self.sock.fileno())
             self.kill(signal.SIGKILL)
             return False
         for line in _lines(self.from_child_partial, data):
             if line.startswith(b'{"t":"pipe"'):
-                continue  # came with the descriptor, that is all
-            if line.startswith(b'{"t":"done"'):
+                self._start_capture()
+                continue
+            ends = line.startswith(b'{"t":"done","quiet":false')
+            if ends:
                 self._end_capture()
             if line != b"\n":
                 self.host.send(b" " + line)  # the blank marks what came from the REPL, where a cell may forge it
+            if ends or line.startswith(b'{"t":"hello"'):
+                self._start_capture()
         return True
 
     def tell(self, frame: dict[str, Any]) -> None:
-        self.host.send(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
+        self.host.send(_dumps(frame).encode() + b"\n")
 
     # -- what cells print
 
-    def _start_capture(self, fd: int) -> None:
-        for old in list(self.captures.values()):
-            self._drain(old)  # usually at its end; if a process holds it, it is read and dropped until then
-        os.set_blocking(fd, False)
-        self.current = self.captures[fd] = Capture(fd, self.cap)
-        self._read_on(fd, lambda: self._drain(self.captures[fd]))
+    def _arrived(self, fd: int) -> None:
+        """The pipe of the next cell; the REPL sends one at a time."""
+        if self.next_pipe >= 0:
+            os.close(self.next_pipe)
+        self.next_pipe = fd
+
+    def _start_capture(self) -> None:
+        """What is read from the pipe that came last is output of the cell that runs next, or runs now."""
+        fd, self.next_pipe = self.next_pipe, -1
+        if fd >= 0:
+            os.set_blocking(fd, False)
+            self.current = self.captures[fd] = Capture(fd, self.cap)
+            self._read_on(fd, lambda: self._drain(self.captures[fd]))
 
     def _drain(self, capture: Capture) -> None:
         for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
@@ -1367,11 +1448,12 @@ class Zygote:
 
     The host asks over a socket, which is descriptor 0: one JSON line, with four descriptors attached (the new
     process's 0, 1, 2, and the pipe that gets its exit status).  Each is answered by one line with its process id.
+    An order may name rights: the new process keeps only those, by `harden.py`, of which the path is `harden`.
     `spare` children are forked ahead and wait for their orders.  All end when the socket or this process does.
     """
 
-    def __init__(self, preload: list[str], spare: int) -> None:
-        self.host = socket.socket(fileno=os.dup(0))
+    def __init__(self, preload: list[str], spare: int, harden: str = "") -> None:
+        self.host = _socket.socket(fileno=os.dup(0))
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(2, 1)
         self.parent, self.spare = os.getppid(), spare
@@ -1389,13 +1471,18 @@ class Zygote:
                 __import__(name)
             except Exception as error:
                 failed[name] = one_line(error)
+        self.harden: Any = types.ModuleType("harden")
+        if harden:
+            with open(harden, encoding="utf-8") as f:
+                exec(compile(f.read(), harden, "exec"), self.harden.__dict__)
+            self.harden.landlock_abi()  # what it loads, it loads here
         import gc
 
         __import__("resource")  # every REPL needs it: better once, here
         gc.collect()
         gc.freeze()  # a collection in a child would write to every object, and so copy the shared memory
         self.status: dict[int, int] = {}
-        self.waiting: list[tuple[int, socket.socket]] = []
+        self.waiting: list[tuple[int, _socket.socket]] = []
         self._answer({"t": "ready", "pid": os.getpid(), "failed": failed})
 
     def run(self) -> None:
@@ -1445,7 +1532,7 @@ class Zygote:
         if self.waiting:
             pid, sock = self.waiting.pop(0)
             with contextlib.suppress(OSError):  # one that was killed meanwhile reads nothing; its end is reported
-                sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds[:3]))])
+                sock.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds[:3]))])
             sock.close()
         else:
             pid = self._fork(lambda: (order, fds[:3]), [fds[3]])
@@ -1455,8 +1542,8 @@ class Zygote:
         self._answer({"t": "forked", "n": order["n"], "pid": pid})
         return True
 
-    def _fork_spare(self) -> tuple[int, socket.socket]:
-        ours, theirs = socket.socketpair()
+    def _fork_spare(self) -> tuple[int, _socket.socket]:
+        ours, theirs = _socket.socketpair()
 
         def orders() -> tuple[dict[str, Any], list[int]]:
             data, fds = _receive_with_fds(theirs)
@@ -1496,6 +1583,12 @@ class Zygote:
             os.environ.update(order["env"])
             time.tzset()
             os.chdir(order["cwd"])
+            if order.get("rights") is not None:
+                self.harden.give_up(order["rights"])
+                if self.prctl:
+                    self.prctl(1, signal.SIGTERM, 0, 0, 0)  # who becomes another user loses it
+                if os.getppid() != zygote:
+                    os._exit(0)
             _supervise(order["options"])
         except BaseException:
             traceback.print_exc()
@@ -1530,19 +1623,19 @@ class Zygote:
             self.host.sendall(json.dumps(frame).encode() + b"\n")
 
 
-def _receive_with_fds(sock: socket.socket) -> tuple[bytes, list[int]]:
+def _receive_with_fds(sock: _socket.socket) -> tuple[bytes, list[int]]:
     """One line and the descriptors that came with it; no bytes at the end of the stream."""
     data, fds = b"", array.array("i")
     while not data.endswith(b"\n"):
         try:
-            more, extra, _, _ = sock.recvmsg(1 << 16, socket.CMSG_SPACE(4 * fds.itemsize))
+            more, extra, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(4 * fds.itemsize))
         except OSError:
             return b"", []
         if not more:
             return b"", []
         data += more
         for level, kind, payload in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
                 fds.frombytes(payload[: len(payload) // fds.itemsize * fds.itemsize])
     return data, list(fds)
 
@@ -1557,5 +1650,6 @@ def _supervise(options: dict[str, Any]) -> None:
 if __name__ == "__main__":
     _options = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     if "zygote" in _options:
-        Zygote(_options["zygote"].get("preload", []), _options["zygote"].get("spare", 0)).run()
+        _given = _options["zygote"]
+        Zygote(_given.get("preload", []), _given.get("spare", 0), _given.get("harden", "")).run()
     _supervise(_options)

@@ -6,6 +6,10 @@
 A forked REPL is as good as a started one: a supervisor and a process group of its own, its own folder, environment,
 pipes and random numbers; it can be interrupted and killed, and ends with the host.  It shares the memory of what
 was imported.  The host itself is never forked, so its threads do not matter.
+
+Each is confined by itself, after the fork: with landlock rules, a seccomp filter and (for root) a user of its own,
+as `hardened` is.  So sessions of one zygote are as far apart as sessions without one.  The process that is forked from
+runs no cell, and has the user's rights.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import os
 import select
 import socket
 import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -24,9 +29,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.launch import Launcher, default_python, plain, worker_environment
+from rlm_loop.repl.launch import Launcher, default_python, plain, unconfined
+from rlm_loop.repl.readable import HARDEN
 
 if TYPE_CHECKING:
+    from rlm_loop.repl.isolation import Remembered
+    from rlm_loop.repl.process import Starter
     from rlm_loop.repl.session import PythonREPL
 
 _PATIENCE = 60.0  # seconds for the imports, on a slow machine with cold files
@@ -37,7 +45,9 @@ class Zygote:
 
     - `preload`: modules to import beforehand, by name; one that fails to import raises `ReplError` at the start.
     - `pool`: how many processes are kept forked ahead.
-    - `python` and `launcher`: as for `PythonREPL`, for the process that is forked from.
+    - `python` and `launcher`: how the process that is forked from is started.  With a launcher other than `plain` the
+      sessions are not confined by themselves: they are as far apart from the machine as that process is, and share
+      its folders.
 
     `close`, leaving the `with` block, and the end of the host end the process and every REPL that it forked; a session
     whose REPL went that way gets a new one at its next use, from a zygote that starts again.
@@ -66,7 +76,7 @@ class Zygote:
         return None if self._process is None else self._process.popen.pid
 
     def repl(self, **options: Any) -> PythonREPL:
-        """A session forked from this zygote; `options` are those of `PythonREPL`."""
+        """A session forked from this zygote; `options` are those of `PythonREPL` (but for `sandbox`)."""
         from rlm_loop.repl.session import PythonREPL
 
         return PythonREPL(zygote=self, **options)
@@ -76,13 +86,32 @@ class Zygote:
         with self._turns:
             self._running()
 
-    def fork(self, options: Mapping[str, Any], cwd: Path, log: Path) -> Forked:
-        """A new worker, as a `process.Starter` makes one."""
-        order = {"t": "fork", "options": dict(options), "cwd": str(cwd), "env": worker_environment()}
-        with self._turns:
-            if self._process is not None and self._process.popen.poll() is not None:
-                self._stop()
-            return self._running().fork(order, log)
+    def starter(self, launcher: Remembered) -> Starter:
+        """What starts the workers of a session; `launcher` is how each is confined.
+
+        Raises `ValueError` for one that has to be put around a process when it is started.
+        """
+        if not launcher.forks:
+            raise ValueError(
+                "only a process that is started can be put into a sandbox or a container: with a zygote choose "
+                'launcher="hardened" (the default where it works) or "plain", or leave out the zygote'
+            )
+
+        def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Forked:
+            if self._launcher is not plain:
+                given = unconfined(self.python, json.dumps(options))
+            else:
+                given = launcher.confinement(self.python, json.dumps(options))
+            order = {"t": "fork", "options": json.loads(given.options), "cwd": str(cwd), "env": dict(given.env)}
+            with self._turns:
+                if self._process is not None and self._process.popen.poll() is not None:
+                    self._stop()
+                process = self._running()
+                if self._launcher is not plain:
+                    launcher.kind, launcher.note = process.kind, "sessions of this zygote share its folders"
+                return process.fork({**order, "rights": given.rights}, log)
+
+        return start
 
     def close(self) -> None:
         """End the process and the REPLs that it forked.  May be called again; a later `fork` starts it anew."""
@@ -97,7 +126,9 @@ class Zygote:
 
     def _running(self) -> _Process:
         if self._process is None:
-            process = _Process(self._launcher, self.python, {"preload": self.preload, "spare": self.pool})
+            harden = str(HARDEN) if self._launcher is plain and sys.platform.startswith("linux") else ""
+            options = {"preload": self.preload, "spare": self.pool, "harden": harden}
+            process = _Process(self._launcher, self.python, options)
             self._process = process
             self._finalizer = weakref.finalize(self, _Process.end, process, os.getpid())
         return self._process
@@ -113,6 +144,7 @@ class _Process:
 
     def __init__(self, launcher: Launcher, python: str, options: Mapping[str, Any]) -> None:
         launch = launcher(python, json.dumps({"zygote": options}))
+        self.kind = launch.kind
         self._sock, theirs = socket.socketpair()
         self._sock.settimeout(_PATIENCE)
         self._asking = threading.Lock()

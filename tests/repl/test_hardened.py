@@ -188,7 +188,7 @@ def test_nothing_outlives_a_host_that_is_killed() -> None:
 def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests here and of the sandbox say is worth something only because of this one."""
     monkeypatch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
-    with PythonREPL(timeout=60) as repl, escapes.bystander() as process:
+    with PythonREPL(timeout=60, launcher="plain") as repl, escapes.bystander() as process:
         assert repl.isolation == "plain"
         assert escapes.reached_by_sockets(repl, tmp_path) == ["tcp", "udp", "abstract", "path", "path, datagrams"]
         assert str(tmp_path) in escapes.written_outside(repl, tmp_path)

@@ -1,4 +1,7 @@
-"""No process outlives what it belongs to; Ctrl-C stops the cell and keeps the session."""
+"""No process outlives what it belongs to; Ctrl-C stops the cell and keeps the session.
+
+Plain sessions, of which the processes can be seen and numbered from here; the tests of the other kinds do the same.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="daemons
 
 @linux
 def test_close_ends_every_process_and_removes_the_folder() -> None:
-    repl = PythonREPL()
+    repl = PythonREPL(launcher="plain")
     repl.run(CHILDREN)
     pids, folder = repl.get(PIDS), repl.cwd
     repl.close()
@@ -46,7 +49,7 @@ def test_close_ends_every_process_and_removes_the_folder() -> None:
 @linux
 @pytest.mark.parametrize("end", ["os._exit(1)", "os.kill(os.getpid(), 9)"])
 def test_no_child_outlives_its_repl(end: str) -> None:
-    with PythonREPL() as repl:
+    with PythonREPL(launcher="plain") as repl:
         repl.run(CHILDREN)
         own, supervisor, *children = repl.get(PIDS)
         assert repl.run(end).error == "died"
@@ -56,7 +59,7 @@ def test_no_child_outlives_its_repl(end: str) -> None:
 
 
 def test_a_session_that_is_dropped_is_cleared_away() -> None:
-    repl = PythonREPL()
+    repl = PythonREPL(launcher="plain")
     pid, folder = repl.get("__import__('os').getpid()"), repl.cwd
     del repl
     gc.collect()
@@ -67,7 +70,7 @@ def test_a_session_that_is_dropped_is_cleared_away() -> None:
 HOST = """
     import sys, threading
     from rlm_loop.repl import PythonREPL
-    repl = PythonREPL(timeout=600)
+    repl = PythonREPL(launcher="plain", timeout=600)
     print(*repl.get("[__import__('os').getpid(), __import__('os').getppid()]"), repl.cwd.parent, flush=True)
     {busy}
 """
@@ -181,7 +184,7 @@ def test_ctrl_c_stops_the_cell_and_keeps_the_session(repl: PythonREPL, code: str
 
 
 def test_ctrl_c_kills_what_does_not_stop() -> None:
-    with PythonREPL(grace=0.3, rebuild=False) as repl:
+    with PythonREPL(launcher="plain", grace=0.3, rebuild=False) as repl:
         repl.run("x = 1")
         with ctrl_c(0.2), pytest.raises(KeyboardInterrupt):
             repl.run("sum(range(10 ** 15))")
@@ -191,7 +194,7 @@ def test_ctrl_c_kills_what_does_not_stop() -> None:
 
 
 def test_a_second_ctrl_c_kills_at_once() -> None:
-    with PythonREPL(grace=30, rebuild=False) as repl:
+    with PythonREPL(launcher="plain", grace=30, rebuild=False) as repl:
         repl.run("x = 1")
         began = time.monotonic()
         with ctrl_c(0.2, 0.5), pytest.raises(KeyboardInterrupt):
@@ -219,7 +222,7 @@ def test_sessions_in_threads_do_not_mix() -> None:
     outputs: dict[int, list[str]] = {}
 
     def work(n: int) -> None:
-        with PythonREPL() as repl:
+        with PythonREPL(launcher="plain") as repl:
             repl.add_tools({"me": lambda: n})
             repl.run(f"x = {n}")
             outputs[n] = [repl.run("print(x, me())").output for _ in range(20)]
@@ -245,7 +248,7 @@ def test_one_session_serves_threads_in_turn(repl: PythonREPL) -> None:
 
 
 def test_close_from_another_thread_ends_a_running_cell() -> None:
-    repl = PythonREPL(timeout=60)
+    repl = PythonREPL(launcher="plain", timeout=60)
     repl.run("1")
     threading.Timer(0.2, repl.close).start()
     assert repl.run("while True: pass").error == "died"
@@ -258,7 +261,7 @@ def test_the_host_may_fork(repl: PythonREPL) -> None:
     code = textwrap.dedent("""
         import os, sys
         from rlm_loop.repl import PythonREPL
-        repl = PythonREPL()
+        repl = PythonREPL(launcher="plain")
         repl.run("x = 1")
         if os.fork() == 0:
             sys.exit(0)  # runs the copy's clean-up, which must leave the session alone

@@ -113,7 +113,7 @@ def test_without_limits_nothing_is_changed() -> None:
 
 @linux
 def test_processes_are_counted_besides_what_the_user_runs_already() -> None:
-    with PythonREPL(timeout=60, limits=Limits(processes=20)) as repl:
+    with PythonREPL(timeout=60, limits=Limits(processes=20), launcher="plain") as repl:
         soft = repl.get("__import__('resource').getrlimit(6)[0]")  # NPROC
         assert soft >= 20 + 2  # the REPL and its supervisor at least
         assert abs(soft - 20 - tasks_of_user()) < 200  # others may come and go
