@@ -11,6 +11,7 @@ from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.past_run import outcome_of
 from rlm_loop.repl.hardened import Hardened
+from rlm_loop.repl.isolation import Strongest
 from rlm_loop.repl.sandbox import Sandbox
 from rlm_loop.trace_reader import read
 
@@ -20,7 +21,7 @@ PROBLEMS = {
     "hardened": Hardened().problem(sys.executable),
     "sandbox": Sandbox().problem(sys.executable),
 }
-STRONGEST = next((kind for kind in ("sandbox", "hardened") if not PROBLEMS[kind]), "plain")
+STRONGEST = Strongest().here()
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)

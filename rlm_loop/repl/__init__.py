@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from rlm_loop.repl.session import PythonREPL
     from rlm_loop.repl.zygote import Zygote
 
-KINDS = ("auto", "subprocess", "hardened", "sandbox", "kernel", "restricted", "notebook")
-"""The kinds of session that `open_repl` knows; `auto` takes the best one there is.  See `docs/sessions.md`.
+KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "kernel", "restricted", "notebook")
+"""The kinds of session that `open_repl` knows.  See `docs/sessions.md`.
 
-`hardened` and `sandbox` are the subprocess with that launcher (`docs/isolation.md`).
+`auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
+and `sandbox` the same with that launcher (`docs/isolation.md`).
 """
 
 
@@ -42,7 +43,7 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
         return attach_current(**options)
     from rlm_loop.repl.session import PythonREPL
 
-    if kind in ("hardened", "sandbox"):
+    if kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
     return PythonREPL(**options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ class Strongest:
 
     kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
     kind = "auto"
+
+    def here(self, python: str = sys.executable) -> str:
+        """The kind that a session without a folder of its own gets."""
+        return next((launcher.kind for launcher in self.kinds if not launcher.problem(python)), "plain")
 
     def __call__(self, python: str, options: str) -> Launch:
         for launcher in self.kinds:

@@ -585,11 +585,10 @@ class Output:
     def open_cell(self, link: Link, cell: int) -> None:
         writer, self.writer = self.writer, -1
         if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
-            reader, writer = os.pipe()
-            link.send({"t": "pipe", "cell": cell}, fd=reader)
-            os.close(reader)
-        os.dup2(writer, 1)
-        os.dup2(writer, 2)
+            writer = self._pipe_now(link, cell)
+        if writer >= 0:
+            os.dup2(writer, 1)
+            os.dup2(writer, 2)
         if writer > 2:
             os.close(writer)
         if not (_usable(self.stdout) and _usable(self.stderr)):
@@ -602,6 +601,15 @@ class Output:
         self.old_idents = set(sys._current_frames()) - {self.interrupts.main}  # pyright: ignore[reportPrivateUsage]
         self._follow_pools()
         self._follow_children()
+
+    def _pipe_now(self, link: Link, cell: int) -> int:
+        try:
+            reader, writer = os.pipe()
+        except OSError:  # no descriptor is left; a cell that nobody hears can still free some
+            return -1
+        link.send({"t": "pipe", "cell": cell}, fd=reader)
+        os.close(reader)
+        return writer
 
     def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
@@ -1482,6 +1490,7 @@ class Zygote:
         gc.collect()
         gc.freeze()  # a collection in a child would write to every object, and so copy the shared memory
         self.status: dict[int, int] = {}
+        self.homes: list[str] = []
         self.waiting: list[tuple[int, _socket.socket]] = []
         self._answer({"t": "ready", "pid": os.getpid(), "failed": failed})
 
@@ -1515,6 +1524,11 @@ class Zygote:
             time.sleep(0.002)
         for pid in [*_children(), *self.status]:
             self._kill(pid, signal.SIGKILL)
+        if number == signal.SIGUSR1:  # those that gave up their rights could not
+            import shutil
+
+            for home in filter(None, self.homes):
+                shutil.rmtree(home, ignore_errors=True)
         os._exit(0)
 
     def _serve(self) -> bool:
@@ -1537,6 +1551,9 @@ class Zygote:
         else:
             pid = self._fork(lambda: (order, fds[:3]), [fds[3]])
         self.status[pid] = fds[3]
+        if len(self.homes) > 1000:
+            self.homes = [home for home in self.homes if os.path.isdir(home)]
+        self.homes.append(order["options"].get("home", ""))
         for fd in fds[:3]:
             os.close(fd)
         self._answer({"t": "forked", "n": order["n"], "pid": pid})

@@ -34,7 +34,8 @@ def make_row(
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
-    then cover what was done until it.
+    then cover what was done until it.  `isolation` is what kept the cells apart from the machine (empty where none
+    ran); it may differ from row to row, since it is no part of what a study is.
     """
     return {
         "study": study,
@@ -90,6 +91,7 @@ def _account(outcome: Outcome) -> Row:
         "tool_failures": sum(f and not r for f, r in zip(failed, in_repl, strict=True)),
         "cell_errors": sum(f and r for f, r in zip(failed, in_repl, strict=True)),
         "lenient_calls": sum(isinstance(a, CallTool) and a.lenient for a, _ in done),
+        "isolation": outcome.isolation,
     }
 
 
@@ -116,6 +118,7 @@ def _nothing(seconds: float) -> Row:
         "tool_failures": 0,
         "cell_errors": 0,
         "lenient_calls": 0,
+        "isolation": "",
     }
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -212,6 +213,21 @@ def test_auto_takes_the_strongest_that_works_and_warns_where_none_does(tmp_path:
         assert Strongest((missing, Hardened()))(sys.executable, options).kind == "hardened"
     with pytest.warns(RuntimeWarning, match="rlm-loop doctor"):
         assert Strongest((missing,))(sys.executable, options).kind == "plain"
+
+
+def test_a_trial_of_bubblewrap_is_made_once_in_a_process(tmp_path: Path) -> None:
+    log, program = tmp_path / "log", tmp_path / "bwrap"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] || echo tried >>{log}\nsleep 0.1\nexec bwrap "$@"\n')
+    program.chmod(0o755)
+    sandbox, found = Sandbox(program=str(program)), list[str]()
+    threads = [threading.Thread(target=lambda: found.append(sandbox.problem(sys.executable))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert log.read_text() == "tried\n"
+    assert len(found) == 4
+    assert len(set(found)) == 1
 
 
 def test_a_zygote_cannot_be_confined_to_one_sessions_folders() -> None:

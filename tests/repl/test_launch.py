@@ -1,16 +1,37 @@
-"""What the worker is given of the environment."""
+"""What the worker is started from, and what it is given of the environment."""
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from rlm_loop.repl.launch import worker_environment
+from rlm_loop.repl.launch import WORKER, script, worker_environment
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING_ELSE"])
 def test_what_is_not_on_the_list_is_not_passed(name: str) -> None:
     assert name not in worker_environment({name: "hunter2hunter2", "PATH": "/bin"})
+
+
+def test_the_worker_runs_from_byte_code_that_is_the_sessions_own(tmp_path: Path) -> None:
+    options = json.dumps({"home": str(tmp_path)})
+    path = Path(script(WORKER, sys.executable, options))
+    assert path.parent == tmp_path
+    path.write_bytes(b"")  # spoiled in whatever way: the next start has a whole one again
+    assert script(WORKER, sys.executable, options) == str(path)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, str(path), "{}"], stdin=pipe, stdout=pipe, text=True) as worker:
+        assert worker.stdout is not None
+        assert any('"t":"hello"' in worker.stdout.readline() for _ in range(2))
+        worker.communicate("!quit\n")
+
+
+@pytest.mark.parametrize(("python", "options"), [("another", {"home": "/"}), (sys.executable, {"zygote": {}})])
+def test_another_interpreter_and_a_process_without_a_folder_get_the_source(python: str, options: object) -> None:
+    assert script(WORKER, python, json.dumps(options)) == str(WORKER)
 
 
 def test_relative_search_paths_mean_the_hosts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

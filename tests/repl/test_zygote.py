@@ -11,11 +11,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import escapes
 import pytest
 from test_lifetime import CHILDREN, PIDS, gone
 
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.hardened import Hardened
+from rlm_loop.repl.launch import WORKER, Launch, worker_environment
 from rlm_loop.repl.zygote import Zygote
 
 LIKE = "plain" if Hardened().problem(sys.executable) else "hardened"
@@ -80,6 +82,39 @@ def test_a_forked_one_cannot_be_told_from_a_started_one(zygote: Zygote) -> None:
         assert count[0] <= count[1] + 1  # the folder that is being read may or may not count
         assert [text.split("]")[1:] for text in seen] == [seen[0].split("]")[1:]] * 2
         assert forked.get("__import__('sys').path[:-1]") == started.get("__import__('sys').path[:-1]")
+
+
+@pytest.mark.skipif(LIKE == "plain", reason="no landlock here")
+def test_each_is_confined_by_itself(zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders are root's where the host is, so that it is not for another user that they are closed."""
+    monkeypatch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir(mode=0o755)
+    tmp_path.chmod(0o755)
+    with zygote.repl(cwd=folders[0]) as one, zygote.repl(cwd=folders[1]) as two:
+        two.run("open('theirs', 'w').write('2')")
+        for act in ("open(%r)", "open(%r, 'w')", "__import__('os').remove(%r)"):
+            assert "PermissionError" in one.run(act % str(folders[1] / "theirs")).message
+        assert one.run("open('mine', 'w').write('x'), open('mine').read()").output == "(1, 'x')"
+        assert escapes.reached_by_sockets(one, tmp_path) == []
+        assert escapes.written_outside(one, tmp_path) == []
+        assert escapes.read_outside(one, tmp_path) == []
+        with escapes.bystander() as process:
+            assert escapes.command_lines_seen(one, process) == ""
+        assert "RLM_LOOP_TEST_SECRET" not in escapes.environment_seen(one)
+        one.run(escapes.PRIVILEGED)
+        assert one.get("failed.pop('setuid', None), all(failed.values())")[1]  # as root it is root already
+        assert one.isolation == two.isolation == LIKE
+
+
+def test_a_process_with_a_launcher_of_its_own_says_what_its_sessions_are() -> None:
+    def elsewhere(python: str, options: str) -> Launch:
+        return Launch(("/usr/bin/env", python, "-u", str(WORKER), options), worker_environment())
+
+    with Zygote(launcher=elsewhere) as zygote, zygote.repl() as repl:
+        assert repl.run("6 * 7").output == "42"
+        assert repl.isolation == "custom"
 
 
 STUCK = "import signal\nsignal.signal(2, signal.SIG_IGN)\nwhile True: pass"
