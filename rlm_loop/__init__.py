@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
     from rlm_loop.budget import Budget
+    from rlm_loop.compaction import Compaction
     from rlm_loop.outcome import Outcome
     from rlm_loop.tasks.base import Suite, Task
     from rlm_loop.tools import tool
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Budget",
+    "Compaction",
     "DirectAgent",
     "LeanAgent",
     "Outcome",
@@ -34,6 +36,7 @@ __all__ = [
 
 _HOME = {
     "Budget": "rlm_loop.budget",
+    "Compaction": "rlm_loop.compaction",
     "DirectAgent": "rlm_loop.agents",
     "LeanAgent": "rlm_loop.agents",
     "Outcome": "rlm_loop.outcome",

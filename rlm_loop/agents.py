@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import Account, Budget
+from rlm_loop.compaction import Compaction, Policy, plan_of
 from rlm_loop.context import context_fingerprint, describe_context, inline_context
 from rlm_loop.dialects.base import Dialect, Hands, Problem
 from rlm_loop.dialects.code_blocks import CodeBlocks
@@ -23,6 +24,7 @@ from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import Environment, ToolLike
+from rlm_loop.history import History, unchanged
 from rlm_loop.ledger import Ledger
 from rlm_loop.loop import call, run
 from rlm_loop.models import catalog, get_model
@@ -49,7 +51,8 @@ class Agent:
     happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
     sub-calls; `injectors` add text (see `dialects.injectors`); `hooks` are told of each step; `answer_type` and
     `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
-    the model where it is made by name.
+    the model where it is made by name.  `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`,
+    `"summary"` or a `Compaction`; `None`: nothing is), `max_history` whole turns beyond so many messages.
     """
 
     model: str | Model = "local"
@@ -69,8 +72,11 @@ class Agent:
     verify: Callable[[Any], bool | str | None] | None = None
     system: str | None = None
     seed: int | None = None
+    history: Policy | Compaction | None = None
+    max_history: int | None = None
 
     def __post_init__(self) -> None:
+        plan_of(self.history, self.max_history)  # bad values are refused here
         if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
             raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
         if self.on_depth not in ("error", "flat", "text"):
@@ -155,8 +161,11 @@ class Agent:
             describe_context(task.context) if task.context is not None and dialect.hands != "none" else "",
             "\n\n".join(filter(None, [task.inline, inline_context(task.context)])) if dialect.hands == "none" else "",
         )
+        plan = plan_of(self.history, self.max_history)
+        compact = unchanged if plan is None else History(plan, model)
         with self._place(task, dialect.hands, model, workspace) as place:
-            return run(dialect, problem, place, model, hooks=self.hooks, collect=task.collect, agent=self.name)
+            hooks, collect = self.hooks, task.collect
+            return run(dialect, problem, place, model, hooks=hooks, collect=collect, agent=self.name, compact=compact)
 
     def _place(self, task: Task, hands: Hands, model: Metered, workspace: Workspace | None) -> Environment:
         asks = (self._llm_query(model),) if hands != "none" else ()

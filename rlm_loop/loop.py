@@ -11,6 +11,7 @@ from rlm_loop.actions import Given
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.environment import Environment
+from rlm_loop.history import Compact, unchanged
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.verdict import verdict
@@ -35,9 +36,11 @@ def run(
     hooks: Sequence[object] = (),
     collect: str = "",
     agent: str = "",
+    compact: Compact = unchanged,
 ) -> Outcome:
     """Drive one agent through one problem.
 
+    `compact` makes the prompt that is sent of the one that grew (see `history`).
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
     and `partial_answer` set on it.
     """
@@ -48,6 +51,7 @@ def run(
         while (over := verdict(turns, model.account)) is None:
             start = model.account.seconds
             call(hooks, "on_step_start", turn_index=len(turns) + 1)
+            prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
             observations = place.perform(actions)
@@ -70,7 +74,7 @@ def run(
                 turn.seconds,
                 reply.usage.output_tokens if reply.usage else None,
             )
-            prompt += dialect.replay(turn)  # only ever appended to
+            prompt += dialect.replay(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
     except KeyboardInterrupt:

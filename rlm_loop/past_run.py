@@ -19,7 +19,9 @@ _ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malform
 def turns_of(record: RunRecord) -> tuple[Turn, ...]:
     """The turns of the root agent.  A reply whose turn was never finished is not among them."""
     replies: dict[int, Reply] = {
-        event["turn"]: reply_of(event["reply"]) for event in record.of("reply") if event.get("depth", 0) == 0
+        event["turn"]: reply_of(event["reply"])
+        for event in record.of("reply")
+        if event.get("depth", 0) == 0 and event.get("charged", {}).get("purpose") != "compaction"
     }
     return tuple(
         Turn(

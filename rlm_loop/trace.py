@@ -1,7 +1,8 @@
 """What happened in a run, as JSON Lines: one event a line, appended and flushed, a torn last line ignored.
 
-Messages are stored once each, by content hash; a request names the request that it grew from and the messages it
-added, and a reply what its call was charged more than the call before (see `charges`), so a trace is linear in turns.
+Messages are stored once each, by content hash; a request names the request that it grew from, how many messages of it
+are `kept` where that is not all, and the messages it added, and a reply what its call was charged more than the call
+before (see `charges`), so a trace is linear in turns.
 The context itself is never written, only its hash and size.
 """
 
@@ -11,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -74,9 +75,10 @@ class Trace:
 
     def _request(self, prompt: Prompt, data: Mapping[str, Any]) -> str:
         base, sent = self._last
-        grown = bool(base) and prompt.messages[: len(sent)] == sent
+        kept = common(sent, prompt.messages)
+        cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
         hashes: list[str] = []
-        for message in prompt.messages[len(sent) if grown else 0 :]:
+        for message in prompt.messages[kept:]:
             key = digest(asdict(message))
             if key not in self._stored:
                 self._stored.add(key)
@@ -91,8 +93,9 @@ class Trace:
         self.record(
             "request",
             digest=name,
-            base=base if grown else None,
+            base=base if kept else None,
             added=hashes,
+            **cut,
             settings=shared,
             **data,
         )
@@ -109,6 +112,16 @@ class Trace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def common(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """How many leading messages are the same."""
+    count = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        count += 1
+    return count
 
 
 def _open_for_append(path: Path) -> IO[str]:

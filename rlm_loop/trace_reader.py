@@ -44,7 +44,7 @@ class RunRecord:
         pending: dict[str, Prompt] = {}
         for e in self.events:
             if e["event"] == "request":
-                messages = (*grown.get(e["base"] or "", ()), *(bodies[h] for h in e["added"]))
+                messages = (*grown.get(e["base"] or "", ())[: e.get("kept")], *(bodies[h] for h in e["added"]))
                 rest = settings[e["settings"]]
                 grown[e["digest"]] = messages
                 pending[e["digest"]] = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])

@@ -21,7 +21,7 @@ LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader",
     2: "models repl tools tool_function tool_schema workspace code_tools processes answers",
-    3: "dialects environment context",
+    3: "dialects environment context compaction history",
     4: "tasks",
     5: "loop agents recursion",
     6: "study torture",

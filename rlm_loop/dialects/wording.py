@@ -50,6 +50,15 @@ NUDGE = "If this answers the question, call final_answer."
 NO_OUTPUT = "(no output)"
 NO_CALL = "No tool was called."
 
+# What stands for the parts of a history that compaction left out, and how a summary of them is asked for.
+OUTPUT_LEFT_OUT = "[{size:,} characters left out]"
+LEFT_OUT = "[earlier turns left out: {count}]"
+SUMMARY_OF = "Summary of earlier turns ({count}): "
+SUMMARISE = (
+    "Summarise these turns for whoever goes on with the task: what was found (exact values), which names exist in the "
+    "REPL, what failed, what is still to do. At most {words} words; do not answer the task."
+)
+
 
 def tool_lines(heading: str, tools: Mapping[str, Tool]) -> str:
     """The tools as text: a heading and a line each, without prose around it; empty where there are none."""

@@ -9,8 +9,8 @@ from rlm_loop.budget import Account
 from rlm_loop.charges import difference
 from rlm_loop.ledger import Ledger, Part, apportion
 from rlm_loop.messages import Message, Prompt, Reply, Usage
-from rlm_loop.models.base import Measuring, Model
-from rlm_loop.trace import Trace
+from rlm_loop.models.base import Measuring, Model, Remembering
+from rlm_loop.trace import Trace, common
 
 
 @dataclass
@@ -38,16 +38,29 @@ class Metered:
             self, model=model or self.model, depth=depth, purpose=purpose, max_tokens=chosen, _sent=(), _counted=(0, ())
         )
 
+    def size(self, prompt: Prompt) -> int:
+        """Prompt tokens before a call: counted where the model can count, else as recorded, else estimated."""
+        if isinstance(self.model, Measuring):
+            return sum(part.tokens for part in self.model.measure(prompt))
+        known = self.model.recorded_size(prompt) if isinstance(self.model, Remembering) else None
+        return _estimate(prompt) if known is None else known
+
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Reserve, call, settle, charge, record; the reply is billed before anybody reads it.
 
         Raises `BudgetSpent` where nothing is left, and whatever the model raises (`ModelError`).
         """
         measured = list(self.model.measure(prompt)) if isinstance(self.model, Measuring) else None
-        estimate = sum(p.tokens for p in measured) if measured is not None else _estimate(prompt)
+        estimate = sum(p.tokens for p in measured) if measured is not None else self.size(prompt)
         held = self.account.reserve(estimate, self.max_tokens)
         request = self.trace.request(
-            prompt, turn=turn, depth=self.depth, purpose=self.purpose, model=self.name, max_tokens=held.max_tokens
+            prompt,
+            turn=turn,
+            depth=self.depth,
+            purpose=self.purpose,
+            model=self.name,
+            max_tokens=held.max_tokens,
+            estimate=estimate,
         )
         try:
             reply = self.model.complete(prompt, max_tokens=held.max_tokens)
@@ -58,7 +71,7 @@ class Metered:
         usage = reply.usage or Usage(None, None)
         self.account.settle(held, usage, reply.waited)
         parts, counted = _reconcile(prompt, measured, usage.input_tokens)
-        sent = _common(self._sent, prompt.messages)
+        sent = common(self._sent, prompt.messages)
         call = self.ledger.charge(
             parts,
             usage,
@@ -102,12 +115,3 @@ def _reconcile(prompt: Prompt, measured: list[Part] | None, reported: int | None
     if measured is not None and sum(p.tokens for p in measured) == reported:
         return measured, True
     return apportion(prompt, reported), False
-
-
-def _common(before: tuple[Message, ...], now: tuple[Message, ...]) -> int:
-    count = 0
-    for old, new in zip(before, now, strict=False):
-        if old != new:
-            break
-        count += 1
-    return count

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from rlm_loop import trace_reader
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models.base import Diverged
+from rlm_loop.models.base import Diverged, ModelError
 
 #: The digest of a request, the request itself where it is known, and the reply that it got.
 Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
@@ -22,10 +22,22 @@ class RecordedModel:
 
     Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Raises `Diverged` at the first
     that is not, with the number of the call (from 1) and the first message that differs.
+
+    `sizes` are the lengths that prompts were found to have, in tokens by digest; `failures` are requests (digests)
+    that got no reply, with the error's text: asked again, they fail again.
     """
 
-    def __init__(self, calls: Iterable[Call], *, name: str = "recorded") -> None:
+    def __init__(
+        self,
+        calls: Iterable[Call],
+        *,
+        name: str = "recorded",
+        sizes: Mapping[str, int] | None = None,
+        failures: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self.prompts: list[Prompt] = []
+        self._sizes = dict(sizes or {})
+        self._failures = list(failures)
         self._calls = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
         self._name = name
         self._lock = threading.Lock()
@@ -35,7 +47,11 @@ class RecordedModel:
         """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
         record = trace_reader.read(path, run=run)
         model = next((str(e["model"]) for e in record.of("request") if e.get("model")), Path(path).stem)
-        return cls(record.calls(), name=model)
+        sizes = {e["digest"]: e["estimate"] for e in record.of("request") if "estimate" in e}
+        for event in record.of("compaction"):
+            sizes |= event["sizes"]
+        failures = [(e["request"], e["error"]) for e in record.of("model_error")]
+        return cls(record.calls(), name=model, sizes=sizes, failures=failures)
 
     @property
     def name(self) -> str:
@@ -46,10 +62,18 @@ class RecordedModel:
         """How many recorded replies have not been asked for."""
         return len(self._calls) - len(self.prompts)
 
+    def recorded_size(self, prompt: Prompt) -> int | None:
+        """How many tokens the prompt was found to have when it was recorded."""
+        return self._sizes.get(prompt.digest())
+
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The next recorded reply.  `max_tokens` is not looked at: it shaped the reply when it was recorded."""
         with self._lock:
             number = len(self.prompts)
+            failed = next((f for f in self._failures if f[0] == prompt.digest()), None)
+            if failed is not None:
+                self._failures.remove(failed)
+                raise ModelError(failed[1].partition(": ")[2] or failed[1], self._name)
             if number >= len(self._calls):
                 raise Diverged(
                     f"call {number + 1} of {self._name} was never recorded: the record ends after {number} calls",
