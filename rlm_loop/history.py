@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.compaction import Compaction, Policy, summary_request, turns_in, without_outputs, without_turns
-from rlm_loop.messages import Prompt
+from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
+from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Turn
 
@@ -102,14 +103,15 @@ class History:
     def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
         """The text of a summary, or why there is none.  What the coming turn needs at least is set aside first."""
         tokens, account = self.plan.summary_tokens, self.model.account
-        asks = self.model.scoped(depth=self.model.depth, purpose="compaction", max_tokens=tokens)
+        # the same caller, outside of its conversation: nothing of this prompt was sent before
+        asks = replace(self.model, purpose="compaction", max_tokens=tokens, _sent=(), _counted=(0, ()))
         try:
             held = account.reserve(self._size(room) + tokens, 1)
             try:
                 request = summary_request(prompt, dropped, words=tokens * 3 // 5)
                 reply = asks.complete(request, turn=turns_in(prompt)[-1])
             finally:
-                account.settle(held, None)
+                account.settle(held, Usage.nothing())
         except Diverged:
             raise
         except (ModelError, BudgetSpent) as error:
@@ -151,7 +153,7 @@ class History:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
         name = prompt.digest()
         if name not in self._sizes:
-            self._sizes[name] = self.model.size(prompt)
+            self._sizes[name] = prompt_tokens(self.model.model, prompt)
         return self._sizes[name]
 
 

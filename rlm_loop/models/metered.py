@@ -9,7 +9,8 @@ from rlm_loop.budget import Account
 from rlm_loop.charges import difference
 from rlm_loop.ledger import Ledger, Part, apportion
 from rlm_loop.messages import Message, Prompt, Reply, Usage
-from rlm_loop.models.base import Measuring, Model, Remembering
+from rlm_loop.models.base import Measuring, Model
+from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.trace import Trace, common
 
 
@@ -38,20 +39,13 @@ class Metered:
             self, model=model or self.model, depth=depth, purpose=purpose, max_tokens=chosen, _sent=(), _counted=(0, ())
         )
 
-    def size(self, prompt: Prompt) -> int:
-        """Prompt tokens before a call: counted where the model can count, else as recorded, else estimated."""
-        if isinstance(self.model, Measuring):
-            return sum(part.tokens for part in self.model.measure(prompt))
-        known = self.model.recorded_size(prompt) if isinstance(self.model, Remembering) else None
-        return _estimate(prompt) if known is None else known
-
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
         """Reserve, call, settle, charge, record; the reply is billed before anybody reads it.
 
         Raises `BudgetSpent` where nothing is left, and whatever the model raises (`ModelError`).
         """
         measured = list(self.model.measure(prompt)) if isinstance(self.model, Measuring) else None
-        estimate = sum(p.tokens for p in measured) if measured is not None else self.size(prompt)
+        estimate = sum(p.tokens for p in measured) if measured is not None else prompt_tokens(self.model, prompt)
         held = self.account.reserve(estimate, self.max_tokens)
         request = self.trace.request(
             prompt,
@@ -97,12 +91,6 @@ class Metered:
             self._counted = call.call, parts
         self.trace.record("reply", request=request, turn=turn, depth=self.depth, reply=reply, charged=charged)
         return reply
-
-
-def _estimate(prompt: Prompt) -> int:
-    """Prompt tokens where no tokenizer is at hand: a token is taken to be three characters, to be on the safe side."""
-    characters = sum(len(m.text) + sum(len(c.arguments) for c in m.tool_calls) + 12 for m in prompt.messages)
-    return (characters + sum(len(str(dict(t))) for t in prompt.tools)) // 3 + 1
 
 
 def _reconcile(prompt: Prompt, measured: list[Part] | None, reported: int | None) -> tuple[Sequence[Part], bool]:

@@ -45,8 +45,12 @@ class RecordedModel:
     @classmethod
     def from_trace(cls, path: str | Path, *, run: int = -1) -> RecordedModel:
         """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
-        record = trace_reader.read(path, run=run)
-        model = next((str(e["model"]) for e in record.of("request") if e.get("model")), Path(path).stem)
+        return cls.from_record(trace_reader.read(path, run=run), name=Path(path).stem)
+
+    @classmethod
+    def from_record(cls, record: trace_reader.RunRecord, *, name: str = "recorded") -> RecordedModel:
+        """The replies of a run that was read; `name` is for one that names no model."""
+        model = next((str(e["model"]) for e in record.of("request") if e.get("model")), name)
         sizes = {e["digest"]: e["estimate"] for e in record.of("request") if "estimate" in e}
         for event in record.of("compaction"):
             sizes |= event["sizes"]

@@ -1,0 +1,288 @@
+"""What compaction never does, under every dialect and policy, over random histories."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation
+from rlm_loop.budget import Account, Budget
+from rlm_loop.charges import calls_of
+from rlm_loop.compaction import Compaction
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.function_calls import FunctionCalls
+from rlm_loop.dialects.injectors import BudgetBanner, CodeEcho, Initiator, Injected, Nudge, ThoughtPrompt
+from rlm_loop.dialects.react import ReActText
+from rlm_loop.environment import PENDING
+from rlm_loop.history import History
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Message, Prompt, Reply, ToolCall
+from rlm_loop.models import RecordedModel, ScriptedModel
+from rlm_loop.models.base import Model, ModelError
+from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Turn
+from rlm_loop.tools import as_tool
+from rlm_loop.trace import Trace
+from rlm_loop.trace_reader import RunRecord
+
+
+def look(word: str) -> str:
+    """Look up a word."""
+    return word
+
+
+TOOLS = {t.name: t for t in [as_tool(look)]}
+DIALECTS: dict[str, Dialect] = {
+    "code": CodeBlocks(),
+    "code with everything": Injected(CodeBlocks(), (CodeEcho(), BudgetBanner(4))),
+    "native": FunctionCalls("native"),
+    "text": FunctionCalls("text"),
+    "constrained": FunctionCalls("constrained"),
+    "lean with a nudge": Injected(FunctionCalls("native"), (Nudge(),)),
+    "react text": ReActText(),
+    "react over native calls": Injected(FunctionCalls("native"), (Initiator(), ThoughtPrompt())),
+}
+SUMMARY = "word 7 was found; x is set; the rest is to do"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One turn of a random history: how long the reply is, how many calls, and how long each result is."""
+
+    said: int
+    calls: int
+    results: tuple[int, ...]
+    pending: bool
+    junk: bool
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.integers(0, 300),
+        st.integers(1, 3),
+        st.tuples(*[st.sampled_from([0, 5, 40, 400, 2_000])] * 3),
+        st.booleans(),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=9,
+)
+limits = st.sampled_from(
+    [(None, 3), (None, 6), (None, 40), (30, None), (250, None), (600, None), (1_500, None), (250, 9), (600, 6)]
+)
+plans = st.builds(
+    lambda policy, limit, keep, summary: Compaction(policy, limit[0], keep, limit[1], summary),
+    st.sampled_from(["drop_outputs", "window", "summary"]),
+    limits,
+    st.integers(1, 4),
+    st.sampled_from([20, 120]),
+)
+
+
+def reply_of(dialect: Dialect, step: Step, number: int) -> Reply:
+    words = f"Turn {number}. " + "x" * step.said
+    if step.junk:
+        return Reply(" ")
+    call = {"name": "look", "arguments": {"word": f"w{number}"}}
+    inner = dialect.dialect if isinstance(dialect, Injected) else dialect
+    if isinstance(inner, CodeBlocks):
+        return Reply(words + "".join(f"\n```python\nlook('{i}')\n```\n" for i in range(step.calls)))
+    if isinstance(inner, ReActText):
+        return Reply(f'Thought: {words}\nAction: look\nAction Input: {{"word": "w"}}\nObservation: made up')
+    if isinstance(inner, FunctionCalls) and inner.presentation == "native":
+        arguments = json.dumps(call["arguments"])
+        return Reply(words, tuple(ToolCall(f"c{number}", "look", arguments) for _ in range(step.calls)), "tool_calls")
+    return Reply(words + "\n```json\n" + json.dumps(call) + "\n```")
+
+
+def observed(action: Action, size: int, pending: bool) -> Observation:
+    if isinstance(action, (Malformed, Answer)):
+        return Observation("no action", Failure("malformed", "no action"), "error")
+    text = "r" * size + ("\n" + PENDING if pending else "")
+    cause = "tool_result" if isinstance(action, CallTool) else "repl_output"
+    return Observation(text, None, cause, pending=Given(1) if pending else None)
+
+
+def own(message: Message) -> list[str]:
+    """The texts of a message that are no results and no marks in their place."""
+    return [s.text for s in message.spans if s.cause not in ("tool_result", "repl_output", "error", "summary")]
+
+
+@dataclass
+class Played:
+    prompts: list[Prompt]  # what was sent to the agent's model
+    grown: list[Prompt]  # what each would have been without compaction in this step
+    turns: list[Turn]
+    replayed: dict[int, Sequence[Message]]
+    trace: Trace
+    metered: Metered
+
+
+class Without:
+    """A model whose tokenizer is not at hand."""
+
+    name = "uncounted"
+
+    def __init__(self, inner: Model) -> None:
+        self.complete = inner.complete
+
+
+def play(
+    dialect: Dialect, plan: Compaction, script: Sequence[Step], model: Model, budget: Budget | None = None
+) -> Played:
+    """The loop's own order of things, with observations made up instead of acted out."""
+    trace = Trace()
+    trace.start()
+    metered = Metered(model, Account(budget or Budget(steps=None)), Ledger(), trace)
+    history = History(plan, metered)
+    prompt = dialect.brief(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
+    played = Played([], [], [], {}, trace, metered)
+    for number, step in enumerate(script, 1):
+        played.grown.append(prompt)
+        prompt = history(prompt, played.turns)
+        played.prompts.append(prompt)
+        reply = metered.complete(prompt, turn=number)
+        actions = tuple(dialect.parse(reply, TOOLS))
+        seen = tuple(
+            observed(a, size, step.pending and not i)
+            for i, (a, size) in enumerate(zip(actions, step.results, strict=False))
+        )
+        turn = Turn(number, reply, actions, seen)
+        played.turns.append(turn)
+        played.replayed[number] = dialect.replay(turn)
+        prompt += played.replayed[number]
+    return played
+
+
+def scripted(dialect: Dialect, script: Sequence[Step], summary: Any = SUMMARY) -> Model:
+    """Answers by who asks: a request for a summary, or the next turn."""
+    replies = iter([reply_of(dialect, step, number) for number, step in enumerate(script, 1)])
+
+    def answer(prompt: Prompt) -> Any:
+        return summary if prompt.messages[-1].text.endswith("do not answer the task.") else next(replies)
+
+    return ScriptedModel([answer] * 2 * len(script))
+
+
+@pytest.mark.filterwarnings("ignore:.*only the last turn will be kept whole")
+@pytest.mark.parametrize("name", DIALECTS)
+@given(plan=plans, script=steps, failing=st.booleans(), counted=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_nothing_that_matters_is_lost(
+    name: str, plan: Compaction, script: list[Step], failing: bool, counted: bool
+) -> None:
+    dialect = DIALECTS[name]
+    made = scripted(dialect, script, ModelError("down") if failing else SUMMARY)
+    played = play(dialect, plan, script, made if counted else Without(made))
+    first = played.grown[0]
+    events = [e for e in played.trace.events if e["event"] == "compaction"]
+    by_turn = {e["turn"]: e for e in events}
+    assert len(by_turn) == len(events)  # at most one for each request
+    for number, (prompt, grown) in enumerate(zip(played.prompts, played.grown)):
+        # system, task, schemas and the answer's format: as they were, and only a note after them
+        brief = [m for m in prompt.messages if not m.turn]
+        assert len(brief) == len(first.messages)
+        for old, new in zip(first.messages, brief):
+            assert new.spans[: len(old.spans)] == old.spans
+            assert all(s.cause == "summary" for s in new.spans[len(old.spans) :])
+        assert (prompt.tools, prompt.stop, prompt.reply_schema) == (first.tools, first.stop, first.reply_schema)
+        # a turn is there whole or not at all, in order, with what the model said; the last one word for word
+        there = list(dict.fromkeys(m.turn for m in prompt.messages if m.turn))
+        assert there == sorted(there)
+        for turn in there:
+            messages = [m for m in prompt.messages if m.turn == turn]
+            said = played.replayed[turn]
+            assert [(m.role, m.tool_calls, m.tool_call_id) for m in messages] == [
+                (m.role, m.tool_calls, m.tool_call_id) for m in said
+            ]
+            for was, now in zip(said, messages):
+                assert own(now) == own(was)
+        if number:
+            last = [m for m in prompt.messages if m.turn == number]
+            assert last == list(played.replayed[number])
+        # every call has its results right after it
+        for index, message in enumerate(prompt.messages):
+            ids = [c.id for c in message.tool_calls]
+            assert [m.tool_call_id for m in prompt.messages[index + 1 : index + 1 + len(ids)]] == ids
+        # roles follow one another as they did
+        pairs = {(a.role, b.role) for a, b in itertools.pairwise(grown.messages)}
+        assert {(a.role, b.role) for a, b in itertools.pairwise(prompt.messages)} <= pairs | {("user", "assistant")}
+        # an answer that waits to be confirmed is in sight
+        if any(t.pending for t in played.turns[:number]):
+            assert PENDING in "".join(m.text for m in prompt.messages)
+        # a change is announced, and what is over the limits is said to be
+        event = by_turn.get(number) if number else None
+        assert (prompt == grown) or event is not None
+        if event is not None:
+            assert event["left_out"] == [
+                t for t in dict.fromkeys(m.turn for m in grown.messages) if t and t not in there
+            ]
+            tokens = prompt_tokens(played.metered.model, prompt)
+            assert event["tokens"] in (tokens, None)
+            limit, most = plan.threshold_tokens, plan.max_messages
+            over = (limit is not None and tokens > limit) or (most is not None and len(prompt.messages) > most)
+            assert event["over"] == over
+    # every token has a cause; the summary has its own purpose
+    ledger = played.metered.ledger
+    for call in ledger.calls:
+        assert sum(r.tokens for r in call.rows) == call.usage.input_tokens
+    purposes = [c.purpose for c in ledger.calls]
+    made_summaries = sum(e["policy"] == "summary" for e in events)
+    assert purposes.count("agent") == len(script)
+    assert purposes.count("compaction") >= made_summaries
+    if plan.policy != "summary" or failing:
+        assert "compaction" not in purposes
+    # the trace gives back the same requests and the same ledger
+    record = RunRecord(tuple(played.trace.events))
+    asked = [p for e, p, _ in record.replies() if e["charged"]["purpose"] == "agent"]
+    assert [p.digest() for p in asked] == [p.digest() for p in played.prompts]
+    assert asked == played.prompts
+    assert list(calls_of(record)) == ledger.calls
+    # and drives the same run again, without the tokenizer and the failures being at hand
+    again = RecordedModel.from_record(record)
+    second = play(dialect, plan, script, again)
+    assert second.prompts == played.prompts
+    assert again.left == 0
+
+
+@pytest.mark.parametrize("policy", ["drop_outputs", "window", "summary"])
+def test_a_trace_stays_linear_where_every_turn_is_compacted(policy: Any) -> None:
+    sizes: list[int] = []
+    chance = random.Random(3)
+    for turns in (20, 40, 60):
+        script = [Step(60, 1, (chance.choice([300, 310]), 0, 0), False, False) for _ in range(turns)]
+        plan = Compaction(policy, threshold_tokens=450, keep_turns=4)
+        dialect = DIALECTS["native"]
+        played = play(dialect, plan, script, scripted(dialect, script))
+        assert len([e for e in played.trace.events if e["event"] == "compaction"]) > turns // 8
+        sizes.append(sum(len(json.dumps(e)) for e in played.trace.events))
+    assert sizes[2] - sizes[1] < 1.15 * (sizes[1] - sizes[0])
+
+
+def test_an_event_names_every_field() -> None:
+    script = [Step(10, 1, (400, 0, 0), False, False)] * 4
+    dialect = DIALECTS["native"]
+    played = play(dialect, Compaction("window", 250, 2), script, scripted(dialect, script))
+    event = next(e for e in played.trace.events if e["event"] == "compaction")
+    assert {k: event[k] for k in ("turn", "policy", "asked", "due", "fallback", "left_out", "over")} == {
+        "turn": 2,
+        "policy": "window",
+        "asked": "window",
+        "due": "tokens",
+        "fallback": None,
+        "left_out": [1],
+        "over": False,
+    }
+    assert event["tokens"] < 250 < event["tokens_before"]
+    assert played.prompts[2].messages[0].text.endswith("\n[earlier turns left out: 1]")

@@ -1,0 +1,263 @@
+"""A long history made shorter, as a user sees it: settings, what is sent, what is on record, what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, Compaction, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent, tool
+from rlm_loop.compaction import plan_of, without_outputs, without_turns
+from rlm_loop.messages import Message, Prompt, Span, say
+from rlm_loop.models import RecordedModel, Reply, ScriptedModel
+from rlm_loop.models.base import ModelError
+from rlm_loop.past_run import outcome_of
+from rlm_loop.study import Study, verify_traces
+from rlm_loop.tasks.base import Score
+from rlm_loop.trace_reader import read
+
+
+@tool
+def page(number: int) -> str:
+    """A page of the book."""
+    return f"page {number} " + "word " * 200
+
+
+AGENTS: dict[str, tuple[type, str, str]] = {
+    "lean": (
+        LeanAgent,
+        '{{"name": "page", "arguments": {{"number": {n}}}}}',
+        '{"name": "final_answer", "arguments": {"answer": 5}}',
+    ),
+    "react": (ReActAgent, 'Thought: on.\nAction: page\nAction Input: {{"number": {n}}}', "Final Answer: 5"),
+}
+SMALL = {"threshold_tokens": 800, "keep_turns": 2}
+
+
+def turns(name: str, count: int) -> list[Any]:
+    """Replies that look at so many pages and answer then; a summary is given where one is asked for."""
+    _, step, answer = AGENTS[name]
+    said = iter([*(step.format(n=n) for n in range(1, count + 1)), answer])
+    return [lambda p: "so far: pages" if asks_for_summary(p) else next(said)] * 3 * count
+
+
+def asks_for_summary(prompt: Prompt) -> bool:
+    return prompt.messages[-1].text.endswith("do not answer the task.")
+
+
+def run(name: str, history: Any, count: int = 8, replies: list[Any] | None = None, **settings: Any) -> Any:
+    model = ScriptedModel(turns(name, count) if replies is None else replies, name="local:s")
+    trace = settings.pop("trace", None)
+    agent = AGENTS[name][0](model=model, tools=(page,), history=history, **settings)
+    return agent.run("How many pages?", trace=trace), model
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("policy", ["drop_outputs", "window", "summary"])
+def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    plan = Compaction(policy, **SMALL)
+    outcome, model = run(name, plan, trace=file)
+    plain, _ = run(name, None)
+    assert (outcome.answer, outcome.steps) == (plain.answer, plain.steps)
+    assert outcome.usage.input_tokens < plain.usage.input_tokens * 0.75
+    assert max(sum(p.tokens for p in model.measure(prompt)) for prompt in model.prompts) <= 800
+    causes = outcome.ledger.by_cause()
+    assert causes["summary"] > 0
+    assert "summary" not in plain.ledger.by_cause()
+    assert ("compaction" in {c.purpose for c in outcome.ledger.calls}) == (policy == "summary")
+    # read back
+    record = read(file)
+    assert record.of("compaction")
+    past = outcome_of(record, trace=str(file))
+    assert past.turns == outcome.turns
+    assert past.ledger.calls == outcome.ledger.calls
+    # driven again: every request is byte-equal, though the recorded model has no tokenizer
+    again = RecordedModel.from_trace(file)
+    second = AGENTS[name][0](model=again, tools=(page,), history=plan).run("How many pages?")
+    assert again.left == 0
+    assert second.answer == outcome.answer
+
+
+def test_off_by_default() -> None:
+    agent = ToolLoopAgent()
+    assert (agent.history, agent.max_history) == (None, None)
+    assert plan_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"history": "windw"}, '"drop_outputs", "window", "summary"'),
+        ({"history": 40}, "name of a policy or Compaction"),
+        ({"max_history": 0}, "number of messages"),
+        ({"max_history": True}, "number of messages"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        ToolLoopAgent(**settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"policy": "forget"},
+        {"threshold_tokens": 0},
+        {"threshold_tokens": 1.5},
+        {"keep_turns": 0},
+        {"keep_turns": None},
+        {"max_messages": -1},
+        {"summary_tokens": 0},
+        {"threshold_tokens": None},
+    ],
+)
+def test_a_compaction_that_means_nothing_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        Compaction(**fields)
+
+
+def test_a_threshold_below_the_task_warns_and_goes_on_with_the_least() -> None:
+    with pytest.warns(UserWarning, match=r"threshold_tokens=10 is less than the .* of system, task and tools"):
+        outcome, model = run("lean", Compaction("window", threshold_tokens=10), count=6)
+    assert outcome.answered
+    turns_sent = [len({m.turn for m in p.messages if m.turn}) for p in model.prompts]
+    assert turns_sent[1] == 1
+    assert turns_sent == [min(n, 1) for n in range(len(turns_sent))]  # each page is more than half a threshold
+
+
+def test_what_cannot_be_shortened_is_one_event_and_not_one_a_turn(tmp_path: Path) -> None:
+    """The last turn alone is over the threshold, and what the next ones add is less than half of it."""
+    step = '{{"name": "page", "arguments": {{"number": {n}}}}}'
+    short = '{{"name": "page", "arguments": {{"numbr": {n}}}}}'
+    replies = [step.format(n=1), *(short.format(n=n) for n in range(3)), AGENTS["lean"][2]]
+    plan, budget = Compaction("drop_outputs", 350, 4), Budget(tool_failures=None)
+    run("lean", plan, replies=replies, budget=budget, trace=tmp_path / "t")
+    events = read(tmp_path / "t").of("compaction")
+    assert [(e["turn"], e["over"], e["shortened"]) for e in events] == [(1, True, [])]
+
+
+def test_nothing_is_spent_after_the_answer() -> None:
+    """The turn that answers is over the threshold; no summary of it is asked for."""
+    said = ["Thinking. " * 400 + AGENTS["lean"][2]]
+    outcome, model = run("lean", Compaction("summary", threshold_tokens=300), replies=said)
+    assert outcome.answered
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    ("summary", "budget", "why"),
+    [
+        (ModelError("the provider is down"), Budget(), "the provider is down"),
+        ("", Budget(), "empty or withheld"),
+        (Reply("x", finish_reason="content_filter"), Budget(), "empty or withheld"),
+        ("fine", Budget(calls=4), "calls"),
+        ("fine", Budget(tokens=2_400), "budget does not cover"),
+    ],
+)
+def test_a_summary_that_cannot_be_had_is_a_window(summary: Any, budget: Budget, why: str, tmp_path: Path) -> None:
+    said = iter([*(AGENTS["lean"][1].format(n=n) for n in range(1, 4)), AGENTS["lean"][2]])
+    replies = [lambda p: summary if asks_for_summary(p) else next(said)] * 8
+    file = tmp_path / "run.jsonl"
+    plan = Compaction("summary", 800, 1)
+    outcome, model = run("lean", plan, replies=replies, budget=budget, trace=file)
+    assert outcome.stop == "answered", outcome.reason
+    event = read(file).of("compaction")[-1]
+    assert (event["policy"], event["asked"]) == ("window", "summary")
+    assert why in event["fallback"]
+    assert "[earlier turns left out: 2]" in model.prompts[-1].messages[1].text
+    again = RecordedModel.from_trace(file)
+    settings: dict[str, Any] = {"tools": (page,), "history": plan, "budget": budget}
+    assert LeanAgent(model=again, presentation="text", **settings).run("How many pages?").answer == outcome.answer
+
+
+def test_a_summary_goes_on_from_the_one_before() -> None:
+    heard: list[str] = []
+
+    def summary(prompt: Prompt) -> str:
+        heard.append(prompt.messages[-1].text)
+        return f"summary number {len(heard)}"
+
+    said = iter([*(AGENTS["lean"][1].format(n=n) for n in range(1, 9)), AGENTS["lean"][2]])
+    replies = [lambda p: summary(p) if asks_for_summary(p) else next(said)] * 30
+    outcome, model = run("lean", Compaction("summary", 800, 1), replies=replies)
+    assert outcome.answered
+    assert len(heard) > 2
+    assert "summary number 1" in heard[1]
+    assert "How many pages?" in heard[1]
+    last = model.prompts[-1].messages[1].text
+    assert f"summary number {len(heard)}" in last
+    assert last.count("summary number") == 1
+    # page 1 was summarised once and not again
+    assert sum("page 1 word" in text for text in heard) == 1
+
+
+def test_max_history_counts_messages_and_leaves_out_no_more_than_it_has_to() -> None:
+    outcome, model = run("lean", None, max_history=8)
+    assert outcome.answered
+    assert [len(p.messages) for p in model.prompts] == [2, 4, 6, 8, 8, 8, 8, 8, 8]
+    assert model.prompts[-1].messages[2].turn == 6
+    both, model = run("lean", "drop_outputs", max_history=8)
+    assert both.answered
+    assert max(len(p.messages) for p in model.prompts) == 8
+
+
+def test_marks_stand_where_results_were() -> None:
+    brief = (say("system", "rule", "system"), say("user", "task", "task"))
+    long, short = "x" * 1_234, "ok"
+    turn = (
+        say("assistant", "look", "assistant", turn=1),
+        Message(
+            "user", (Span("Observation: ", "scaffold:l"), Span(short, "error"), Span("\n" + long, "error")), turn=1
+        ),
+        say("assistant", "and", "assistant", turn=2),
+        say("user", long, "tool_result", turn=2),
+    )
+    shorter = without_outputs(Prompt((*brief, *turn)), {2})
+    assert shorter.messages[3].text == "Observation: ok\n[1,234 characters left out]"
+    assert shorter.messages[3].spans[-1].cause == "summary"
+    assert shorter.messages[4:] == turn[2:]
+    assert without_outputs(shorter, {2}) == shorter
+    window = without_turns(shorter, {2})
+    assert [m.text for m in window.messages[:2]] == ["rule", "task\n[earlier turns left out: 1]"]
+    assert without_turns(window, {2}) == window
+
+
+def test_an_arm_of_a_study(tmp_path: Path) -> None:
+    """The same code loop with and without compaction, by real cells, over tasks of one suite."""
+
+    def right(attempt: Any) -> Score:
+        return Score(attempt.answer == 3, float(attempt.answer == 3), "")
+
+    cells = [f"```python\nn = {n}\nprint('line ' * 300)\n```" for n in (1, 2, 3)]
+    suite = Suite("pages", (Task("count", "Count to three.", right),))
+    arms = {
+        name: ToolLoopAgent(
+            model=ScriptedModel([*cells, "```python\nfinal_answer = n\n```"], name=f"s-{name}"), history=history
+        )
+        for name, history in {"default": None, "short": Compaction("drop_outputs", 700, 1)}.items()
+    }
+    results = Study("compaction", arms, suite).run(tmp_path, False)
+    assert results.crashed == []
+    assert verify_traces(tmp_path) == []
+    rows = {r["arm"]: r for r in results.rows}
+    assert rows["short"]["resolved"] is rows["default"]["resolved"] is True
+    assert rows["short"]["input_tokens"] < rows["default"]["input_tokens"]
+    assert rows["short"]["by_cause"]["summary"] > 0
+    Study("compaction", arms, suite).run(tmp_path, False)  # the settings are part of an arm's identity, and stable
+
+
+def test_sub_agents_have_it_too() -> None:
+    replies = [
+        "```python\nprint(llm_query('Look at it.'))\n```",
+        *(f"```python\nprint('line ' * 300, {n})\n```" for n in range(3)),
+        "```python\nfinal_answer = 'seen'\n```",
+        "```python\nfinal_answer = 1\n```",
+    ]
+    model = ScriptedModel(replies)
+    plan = Compaction("drop_outputs", 700, 1)
+    outcome = ToolLoopAgent(model=model, max_depth=2, history=plan).run("Ask.", context="abc")
+    assert outcome.answer == 1
+    assert {c.depth for c in outcome.ledger.calls if any(r.cause == "summary" for r in c.rows)} == {1}
