@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from rlm_loop.budget import BudgetSpent
+from rlm_loop.budget import BudgetSpent, Reservation
 from rlm_loop.compaction import Compaction, Policy, summary_request, turns_in, without_outputs, without_turns
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
@@ -97,21 +97,19 @@ class History:
         there = turns_in(prompt)
         pending = [t.index for t in turns if t.pending is not None][-1:]
         shorten = without_outputs if policy == "drop_outputs" else without_turns
-        for count in range(min(self.plan.keep_turns, len(there)) if long else len(there), 0, -1):
+        few = long or self.plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
+        for count in range(min(self.plan.keep_turns, len(there)) if few else len(there), 0, -1):
             yield shorten(prompt, {*there[-count:], *pending})
 
     def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
-        """The text of a summary, or why there is none.  What the coming turn needs at least is set aside first."""
-        tokens, account = self.plan.summary_tokens, self.model.account
+        """The text of a summary, or why there is none."""
+        tokens = self.plan.summary_tokens
+        request = summary_request(prompt, dropped, words=tokens * 3 // 5)
         # the same caller, outside of its conversation: nothing of this prompt was sent before
         asks = replace(self.model, purpose="compaction", max_tokens=tokens, _sent=(), _counted=(0, ()))
         try:
-            held = account.reserve(self._size(room) + tokens, 1)
-            try:
-                request = summary_request(prompt, dropped, words=tokens * 3 // 5)
-                reply = asks.complete(request, turn=turns_in(prompt)[-1])
-            finally:
-                account.settle(held, Usage.nothing())
+            self._leaves_a_turn(request, room)
+            reply = asks.complete(request, turn=turns_in(prompt)[-1])
         except Diverged:
             raise
         except (ModelError, BudgetSpent) as error:
@@ -120,6 +118,16 @@ class History:
         if not text or reply.finish_reason in ("content_filter", "error"):
             return None, "no summary: the reply was empty or withheld"
         return text + (" ..." if reply.cut_off else ""), None
+
+    def _leaves_a_turn(self, request: Prompt, room: Prompt) -> None:
+        """Raise `BudgetSpent` where what is left covers the summary, but not the turn that it is for as well."""
+        account, tokens, held = self.model.account, self.plan.summary_tokens, list[Reservation]()
+        try:
+            held.append(account.reserve(self._size(room) + tokens, 1))
+            held.append(account.reserve(self._size(request), 1))
+        finally:
+            for reservation in held:
+                account.settle(reservation, Usage.nothing())
 
     def _record(
         self, prompt: Prompt, after: Prompt, turns: Sequence[Turn], policy: str, fallback: str | None, due: str

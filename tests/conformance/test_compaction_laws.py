@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from rlm_loop.dialects.injectors import BudgetBanner, CodeEcho, Initiator, Injec
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import PENDING
 from rlm_loop.history import History
-from rlm_loop.ledger import Ledger
+from rlm_loop.ledger import Ledger, Part
 from rlm_loop.messages import Message, Prompt, Reply, ToolCall
 from rlm_loop.models import RecordedModel, ScriptedModel
 from rlm_loop.models.base import Model, ModelError
@@ -129,6 +128,13 @@ class Played:
     metered: Metered
 
 
+class Dense(ScriptedModel):
+    """Three times the tokens that an estimate by length expects: what was counted has to come out of the record."""
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        return [replace(part, tokens=3 * part.tokens) for part in super().measure(prompt)]
+
+
 class Without:
     """A model whose tokenizer is not at hand."""
 
@@ -165,26 +171,29 @@ def play(
     return played
 
 
-def scripted(dialect: Dialect, script: Sequence[Step], summary: Any = SUMMARY) -> Model:
+def scripted(
+    dialect: Dialect, script: Sequence[Step], summary: Any = SUMMARY, kind: type[ScriptedModel] = ScriptedModel
+) -> Model:
     """Answers by who asks: a request for a summary, or the next turn."""
     replies = iter([reply_of(dialect, step, number) for number, step in enumerate(script, 1)])
 
     def answer(prompt: Prompt) -> Any:
         return summary if prompt.messages[-1].text.endswith("do not answer the task.") else next(replies)
 
-    return ScriptedModel([answer] * 2 * len(script))
+    return kind([answer] * 2 * len(script))
 
 
 @pytest.mark.filterwarnings("ignore:.*only the last turn will be kept whole")
 @pytest.mark.parametrize("name", DIALECTS)
-@given(plan=plans, script=steps, failing=st.booleans(), counted=st.booleans())
-@settings(max_examples=25, deadline=None)
+@given(plan=plans, script=steps, failing=st.booleans(), counting=st.sampled_from(["rule", "dense", "none"]))
+@settings(max_examples=20, deadline=None)
 def test_nothing_that_matters_is_lost(
-    name: str, plan: Compaction, script: list[Step], failing: bool, counted: bool
+    name: str, plan: Compaction, script: list[Step], failing: bool, counting: str
 ) -> None:
     dialect = DIALECTS[name]
-    made = scripted(dialect, script, ModelError("down") if failing else SUMMARY)
-    played = play(dialect, plan, script, made if counted else Without(made))
+    kind = Dense if counting == "dense" else ScriptedModel
+    made = scripted(dialect, script, ModelError("down") if failing else SUMMARY, kind)
+    played = play(dialect, plan, script, Without(made) if counting == "none" else made)
     first = played.grown[0]
     events = [e for e in played.trace.events if e["event"] == "compaction"]
     by_turn = {e["turn"]: e for e in events}
@@ -257,17 +266,17 @@ def test_nothing_that_matters_is_lost(
 
 
 @pytest.mark.parametrize("policy", ["drop_outputs", "window", "summary"])
-def test_a_trace_stays_linear_where_every_turn_is_compacted(policy: Any) -> None:
-    sizes: list[int] = []
-    chance = random.Random(3)
-    for turns in (20, 40, 60):
-        script = [Step(60, 1, (chance.choice([300, 310]), 0, 0), False, False) for _ in range(turns)]
-        plan = Compaction(policy, threshold_tokens=450, keep_turns=4)
-        dialect = DIALECTS["native"]
-        played = play(dialect, plan, script, scripted(dialect, script))
-        assert len([e for e in played.trace.events if e["event"] == "compaction"]) > turns // 8
-        sizes.append(sum(len(json.dumps(e)) for e in played.trace.events))
-    assert sizes[2] - sizes[1] < 1.15 * (sizes[1] - sizes[0])
+def test_a_trace_stays_linear_where_compaction_goes_on_and_on(policy: Any) -> None:
+    script = [Step(20, 1, (300, 0, 0), False, False)] * 40
+    limit = 1_800 if policy == "drop_outputs" else 450  # what the model said stays, and grows
+    played = play(DIALECTS["native"], Compaction(policy, limit, 4), script, scripted(DIALECTS["native"], script))
+    assert len([e for e in played.trace.events if e["event"] == "compaction"]) > 5
+    listed = sum(len(e["added"]) for e in played.trace.events if e["event"] == "request")
+    assert listed < 12 * len(script)  # messages named again, and not the whole history for each
+    charged = sum(
+        len((e["charged"]["parts"] or {"new": ()})["new"]) for e in played.trace.events if e["event"] == "reply"
+    )
+    assert charged < 30 * len(script)
 
 
 def test_an_event_names_every_field() -> None:
