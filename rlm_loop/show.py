@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,19 @@ def step_text(turn: Turn) -> str:
             lines += ["    " + line for line in clipped(text).splitlines()]
         lines += [f"[display {display.mime}]" for display in observation.displays]
     return "\n".join(lines)
+
+
+def compaction_line(event: Mapping[str, Any]) -> str:
+    """A `compaction` event of a trace in one line."""
+    tokens = f"{_number(event['tokens_before'])} -> {_number(event['tokens'])} tokens, " if event["tokens"] else ""
+    done = [
+        f"{what} {', '.join(map(str, event[field]))}"
+        for field, what in (("left_out", "left out turns"), ("shortened", "shortened turns"))
+        if event[field]
+    ]
+    why = f" ({event['fallback']})" if event["fallback"] else ""
+    over = ", still over the limit" if event["over"] else ""
+    return f"history: {event['policy']}{why}, {tokens}{'; '.join(done) or 'nothing to leave out'}{over}"
 
 
 def outcome_html(outcome: Outcome) -> str:

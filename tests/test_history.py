@@ -13,6 +13,7 @@ from rlm_loop.messages import Message, Prompt, Span, say
 from rlm_loop.models import RecordedModel, Reply, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.past_run import outcome_of
+from rlm_loop.show import compaction_line
 from rlm_loop.study import Study, verify_traces
 from rlm_loop.tasks.base import Score
 from rlm_loop.trace_reader import read
@@ -69,7 +70,9 @@ def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tm
     assert ("compaction" in {c.purpose for c in outcome.ledger.calls}) == (policy == "summary")
     # read back
     record = read(file)
-    assert record.of("compaction")
+    line = compaction_line(record.of("compaction")[0])
+    assert line.startswith(f"history: {policy}, ")
+    assert ("shortened turns 1" if policy == "drop_outputs" else "left out turns 1") in line
     past = outcome_of(record, trace=str(file))
     assert past.turns == outcome.turns
     assert past.ledger.calls == outcome.ledger.calls

@@ -23,6 +23,7 @@ def show(
     from rlm_loop.commands.run import summary
     from rlm_loop.commands.steps import closing_line, step_panel, visible
     from rlm_loop.past_run import outcome_of
+    from rlm_loop.show import compaction_line
     from rlm_loop.trace_reader import read
 
     record = read(file, run=run)
@@ -34,7 +35,10 @@ def show(
     start = record.start
     console.print(Text(f"{outcome.agent} with {outcome.model}, task {start.get('task', '?')}", style="bold"))
     console.print(Text(visible(outcome.question)))
+    shortened = {e["turn"]: e for e in record.of("compaction") if not e["depth"]}
     for turn in outcome.turns:
         console.print(step_panel(turn))
+        if turn.index in shortened:
+            console.print(Text(visible(compaction_line(shortened[turn.index])), style="yellow"))
     console.print(Text(closing_line(outcome)))
     console.print(Text(visible(f"answer: {outcome.answer!r}")))
