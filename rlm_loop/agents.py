@@ -238,10 +238,38 @@ class ReActAgent(Agent):
     `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
     every turn over tool calls (then `presentation` as in `LeanAgent`).  Only finishing ends either: the frameworks that
     work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
+
+    Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
+    own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
     """
 
+    budget: Budget = field(default_factory=lambda: Budget(steps=None))
+    max_history: int | None = 40
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
+    max_iterations: int | None = 50
+
+    def limits(self) -> Budget:
+        """The budget with the smaller of the two limits of steps."""
+        given = [Budget(steps=self.max_iterations).steps, self.budget.steps]
+        return replace(self.budget, steps=min((s for s in given if s is not None), default=None))
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the strategy: `max_iterations` as the budget's steps, and no `max_history` that these cannot
+        reach, since it changes nothing."""
+        steps, own = self.limits().steps, super().settings()
+        native = self.form == "calls" and (self.presentation or _default_presentation(self.model)) == "native"
+        most = self.max_history
+        if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
+            own["max_history"] = None
+        return {k: v for k, v in own.items() if k != "max_iterations"} | {"budget": plain(self.limits())}
+
+    def attempt(
+        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+    ) -> Outcome:
+        """Work on a task of a suite; raises as `run` does."""
+        limited = replace(self, budget=self.limits(), max_iterations=None)
+        return super(ReActAgent, limited).attempt(task, trace=trace, workspace=workspace)
 
     def _speaks(self) -> Dialect:
         if self.form == "text":

@@ -264,3 +264,35 @@ def test_sub_agents_have_it_too() -> None:
     outcome = ToolLoopAgent(model=model, max_depth=2, history=plan).run("Ask.", context="abc")
     assert outcome.answer == 1
     assert {c.depth for c in outcome.ledger.calls if any(r.cause == "summary" for r in c.rows)} == {1}
+
+
+def test_react_has_limits_of_its_own() -> None:
+    agent = ReActAgent()
+    assert (agent.max_iterations, agent.max_history, agent.tool_timeout) == (50, 40, 60.0)
+    assert (agent.limits().steps, LeanAgent().budget.steps) == (50, 20)
+    assert ReActAgent(max_iterations=100).limits().steps == 100
+    assert ReActAgent(max_iterations=5, budget=Budget(steps=9)).limits().steps == 5
+    assert ReActAgent(max_iterations=None, budget=Budget(steps=9)).limits().steps == 9
+    assert ReActAgent(max_iterations=None).limits().steps is None
+    with pytest.raises(ValueError, match="cannot be -1"):
+        ReActAgent(max_iterations=-1).limits()
+
+
+def test_react_sends_no_more_messages_than_its_preset() -> None:
+    step = 'Thought: on.\nAction: page\nAction Input: {{"number": {n}}}'
+    model = ScriptedModel([step.format(n=n) for n in range(60)], name="local:s")
+    outcome = ReActAgent(model=model, tools=(page,)).run("How many pages?")
+    assert (outcome.stop, outcome.steps) == ("steps", 50)
+    assert [len(p.messages) for p in model.prompts] == [min(2 * n, 40) for n in range(1, 51)]
+
+
+def test_a_preset_that_cannot_be_reached_identifies_no_arm() -> None:
+    def about(**settings: Any) -> Any:
+        return ReActAgent(model=ScriptedModel([], name="local:s"), **settings).settings()
+
+    short = about(budget=Budget(steps=5))
+    assert short["max_history"] is None
+    assert short["budget"] == LeanAgent(budget=Budget(steps=5)).settings()["budget"]
+    assert about(max_iterations=5, budget=Budget()) == short
+    assert about(budget=Budget(steps=20))["max_history"] == 40
+    assert about(budget=Budget(steps=5), form="calls", presentation="native")["max_history"] == 40

@@ -270,9 +270,11 @@ def test_a_trace_stays_linear_where_compaction_goes_on_and_on(policy: Any) -> No
     script = [Step(20, 1, (300, 0, 0), False, False)] * 40
     limit = 1_800 if policy == "drop_outputs" else 450  # what the model said stays, and grows
     played = play(DIALECTS["native"], Compaction(policy, limit, 4), script, scripted(DIALECTS["native"], script))
-    assert len([e for e in played.trace.events if e["event"] == "compaction"]) > 5
+    events = len([e for e in played.trace.events if e["event"] == "compaction"])
+    assert events > 2
     listed = sum(len(e["added"]) for e in played.trace.events if e["event"] == "request")
-    assert listed < 12 * len(script)  # messages named again, and not the whole history for each
+    # each message when it is new and when it is changed, and the few that stand after a change
+    assert listed <= 2 * 2 * len(script) + 10 * events
     parts = [e["charged"]["parts"] for e in played.trace.events if e["event"] == "reply"]
     charged = sum(len(p["new"]) for p in parts)
     assert charged < 30 * len(script)
