@@ -129,6 +129,7 @@ class Agent:
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does."""
         seeded = isinstance(self.model, str) and self.seed is not None
+        task = replace(task, context=task.material())  # a deferred context is made before the clock starts
         model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
         price = model.price if isinstance(model, Priced) else None
         account = Account(self.budget, price=price)
@@ -159,7 +160,7 @@ class Agent:
         problem = Problem(
             task.question,
             describe_context(task.context) if task.context is not None and dialect.hands != "none" else "",
-            "\n\n".join(filter(None, [task.inline, inline_context(task.context)])) if dialect.hands == "none" else "",
+            "\n\n".join(filter(None, [task.inline, self._inlined(task.context)])) if dialect.hands == "none" else "",
         )
         plan = plan_of(self.history, self.max_history)
         compact = unchanged if plan is None else History(plan, model)
@@ -201,6 +202,10 @@ class Agent:
         if not isinstance(kind, str):
             return kind
         return lambda: open_repl(kind, files=task.files, setup=task.setup)
+
+    def _inlined(self, context: Any) -> str:
+        """The context as text, for a strategy without hands."""
+        return inline_context(context)
 
 
 @dataclass(frozen=True)
@@ -282,10 +287,18 @@ class ReActAgent(Agent):
 
 @dataclass(frozen=True)
 class DirectAgent(Agent):
-    """No loop: the question with its material inlined, and the first reply is the answer."""
+    """No loop: the question with its material inlined, and the first reply is the answer.
+
+    `window` is how many characters of the context are shown, head and tail; what is left out is said.
+    """
+
+    window: int = 12_000
 
     def _speaks(self) -> Dialect:
         return Direct() if self.system is None else Direct(rule=self.system)
+
+    def _inlined(self, context: Any) -> str:
+        return inline_context(context, limit=self.window)
 
 
 AGENTS: Mapping[str, type[Agent]] = {

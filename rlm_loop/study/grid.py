@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rlm_loop.messages import digest
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.errors import StudyError
-from rlm_loop.tasks.base import Suite, Task
+from rlm_loop.tasks.base import Deferred, Suite, Task
 
 
 class Agent(Protocol):
@@ -126,7 +126,8 @@ def slug(name: str) -> str:
 def task_digest(task: Task) -> str:
     """What makes a task the same task: its question, context, set-up, files and what is collected."""
     files = {n: digest(c if isinstance(c, str) else c.hex()) for n, c in task.files.items()}
-    inside = [task.question, task.setup, files, task.collect, task.inline, repr(task.context)]
+    context = task.context.identify() if isinstance(task.context, Deferred) else repr(task.context)
+    inside = [task.question, task.setup, files, task.collect, task.inline, context]
     return digest(inside)[:16]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlm_loop.actions import CallTool, Malformed, RunCode
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.grid import Cell, without_folder
-from rlm_loop.tasks.base import Score
+from rlm_loop.tasks.base import Deferred, Score, Task
 
 Row = dict[str, Any]
 
@@ -35,7 +35,8 @@ def make_row(
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
     then cover what was done until it.  `isolation` is what kept the cells apart from the machine (empty where none
-    ran); it may differ from row to row, since it is no part of what a study is.
+    ran); it may differ from row to row, since it is no part of what a study is.  `facts` are those of the task,
+    where it has any.
     """
     return {
         "study": study,
@@ -45,6 +46,7 @@ def make_row(
         "suite": cell.suite,
         "task": cell.task.id,
         "level": cell.task.level,
+        **_facts(cell.task),
         "seed": cell.seed,
         "resolved": bool(score.resolved) if score is not None else False,
         "value": _finite(score.value) if score is not None else 0.0,
@@ -54,6 +56,14 @@ def make_row(
         "error": error,
         "started": started,
     }
+
+
+def _facts(task: Task) -> Row:
+    """The task's own figures, and which text a deferred context was made of; tasks without any have no such field."""
+    facts = dict(task.facts)
+    if isinstance(task.context, Deferred):
+        facts["context"] = task.context.identify()
+    return {"facts": facts} if facts else {}
 
 
 def _account(outcome: Outcome) -> Row:

@@ -1,12 +1,13 @@
 """Problems to give to agents, and how an answer is judged."""
 
-from rlm_loop.tasks.base import Attempt, Half, Score, Suite, Task
+from rlm_loop.tasks.base import Attempt, Deferred, Half, Score, Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.match import Match, matches
 from rlm_loop.tasks.registry import get_suite, list_suites
 
 __all__ = [
     "Attempt",
+    "Deferred",
     "Half",
     "Match",
     "Score",

@@ -14,6 +14,21 @@ from typing import Any, Literal
 from rlm_loop.workspace import Workspace
 
 Half = Literal["development", "held"]
+#: Character ranges [start, end) of a context.
+Ranges = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A context that is made when a run needs it, so that a suite of long texts can be listed without them.
+
+    `make` returns the value, the same in every call.  `identify` says in a line what the value is, by a hash of what
+    it is made of: two studies with the same line had the same text.  Equal are those with the same `name`.
+    """
+
+    name: str
+    make: Callable[[], Any] = field(compare=False, repr=False)
+    identify: Callable[[], str] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,10 @@ class Task:
     is over; its value (JSON) becomes the artifact; a task with a workspace has the git diff as its artifact.
     `inline` is text that a strategy without tools needs to see (file contents), `needs_repl` says whether
     offering Python makes sense.  `score` judges an attempt and never calls a model.
+
+    A long `context` may be a `Deferred`: `material` is the value itself.  `needles` are the [start, end) ranges of
+    characters of the context that the answer depends on, or a function that finds them (none: not known); `ranges`
+    gives them.  `facts` are figures of the task for tables: its family, its size, the text that it is made of.
     """
 
     id: str
@@ -62,6 +81,16 @@ class Task:
     needs_repl: bool = True
     level: int = 1
     tags: tuple[str, ...] = ()
+    needles: Ranges | Callable[[], Ranges] = field(default=(), compare=False)
+    facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def material(self) -> Any:
+        """The context as a value; a deferred one is made now."""
+        return self.context.make() if isinstance(self.context, Deferred) else self.context
+
+    def ranges(self) -> Ranges:
+        """The [start, end) character ranges of the context that the answer depends on; empty where not known."""
+        return self.needles() if callable(self.needles) else self.needles
 
 
 @dataclass(frozen=True)

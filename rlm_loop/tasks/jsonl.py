@@ -1,23 +1,28 @@
 """A user's own tasks: one JSON object a line.
 
 Needed: `id`, `question`, `answer`.  Optional: `context` (any JSON value) or `context_path` (a UTF-8 text file, seen
-from the folder of the JSONL file); `files`, an object of file name to text; `match` and `tolerance`, see
-`match.Match`: "exact" (by the answer's type, the default), "number", "contains", "regex" and more.  Blank lines are
-skipped.  Whatever else is found is refused with the file's name, the line's number and the field.
+from the folder of the JSONL file; a large one is read again when a run needs it); `needles`, a list of [start, end)
+ranges of characters of the context that the answer depends on; `files`, an object of file name to text; `match` and
+`tolerance`, see `match.Match`: "exact" (by the answer's type, the default), "number", "contains", "regex" and more.
+Blank lines are skipped.  Whatever else is found is refused with the file's name, the line's number and the field.
 """
 
 from __future__ import annotations
 
+import codecs
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
 
-from rlm_loop.tasks.base import Suite, Task
+from rlm_loop.tasks.base import Deferred, Ranges, Suite, Task
 from rlm_loop.tasks.inline import inline_text
 from rlm_loop.tasks.match import HOWS, Match
 
-FIELDS = ("id", "question", "answer", "context", "context_path", "files", "match", "tolerance")
+FIELDS = ("id", "question", "answer", "context", "context_path", "files", "match", "tolerance", "needles")
+#: Files above this many bytes are not kept in memory while a suite is listed.
+KEPT = 1 << 20
 
 
 class SuiteFileError(ValueError):
@@ -75,7 +80,16 @@ class _Line:
             files=files,
             inline=inline_text(files) if files else "",
             tags=(self.path.stem,),
+            needles=self.needles(fields.get("needles") or []),
         )
+
+    def needles(self, value: Any) -> Ranges:
+        ranges = cast("list[Any]", value if isinstance(value, list) else [None])
+        for pair in ranges:
+            whole = isinstance(pair, list) and [type(x) for x in cast("list[Any]", pair)] == [int, int]
+            if not whole or not 0 <= pair[0] < pair[1]:
+                self.refuse(f"field 'needles' is a list of [start, end] with 0 <= start < end, not {value!r:.80}")
+        return tuple((start, end) for start, end in ranges)
 
     def fields(self, line: str) -> dict[str, Any]:
         try:
@@ -143,4 +157,24 @@ class _Line:
         if fields.get("context") is not None:
             self.refuse("fields 'context' and 'context_path' exclude each other; keep one")
         found = self.path.parent / Path(self.text(source, "context_path")).expanduser()
-        return _text(found, f"{self.path}:{self.number}: field 'context_path'")
+        where = f"{self.path}:{self.number}: field 'context_path'"
+        if not found.is_file() or found.stat().st_size <= KEPT:
+            return _text(found, where)
+        digest = _digest(found, where)
+        return Deferred(f"{found} {digest}", lambda: _text(found, where), lambda: f"{found.name}, sha256 {digest}")
+
+
+def _digest(path: Path, where: str) -> str:
+    """The hash of a file, which is read through once in steps: what is no UTF-8 is refused before a run."""
+    digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
+    try:
+        with path.open("rb") as file:
+            while step := file.read(KEPT):
+                digest.update(step)
+                decoder.decode(step)
+            decoder.decode(b"", final=True)
+    except OSError as error:
+        raise SuiteFileError(f"{where}: cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SuiteFileError(f"{where}: {path} is not UTF-8 text; convert it first") from None
+    return digest.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from importlib import import_module
 from typing import Any
 
@@ -16,14 +17,18 @@ _MAKERS = {
     "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",
 }
 
+_LONG = ("needle", "needles", "chain", "records", "identifiers", "pairs", "classify")
+
 
 def list_suites() -> tuple[str, ...]:
-    """The names that `get_suite` knows."""
-    return tuple(_MAKERS)
+    """The names that `get_suite` knows; those of long contexts may be followed by a size, as in `@8k` or `@10M`."""
+    return (*_MAKERS, *(f"long_context/{family}" for family in _LONG))
 
 
 def get_suite(name: str, **options: Any) -> Suite:
-    """The suite of this name, of a half of it (`tables/held`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/held`).
+    """The suite of this name, of a half of it (`tables/held`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/held`);
+    `long_context/needle@100k` has the size of its texts in characters (see `tasks.long_context`);
+    `oolong:PLACE` and `ruler:PLACE` are published sets, of files or of the hub (see `tasks.published`).
 
     `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
     the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
@@ -36,16 +41,20 @@ def get_suite(name: str, **options: Any) -> Suite:
 
 
 def _suite(name: str, options: dict[str, Any]) -> Suite:
+    if re.match(r"(oolong|ruler):", name):
+        return import_module("rlm_loop.tasks.published").published(name, **options)
     if name.endswith(".jsonl"):
         if options:
             raise ValueError(f"a suite from a file takes no options, but got {', '.join(options)}")
         return Suite.from_jsonl(name)
+    if re.match(r"long[_-]context([/@]|$)", name):
+        return import_module("rlm_loop.tasks.long_context").from_name(name, **options)
     maker = _MAKERS.get(name.replace("_", "-"))
     if maker is None:
-        near = difflib.get_close_matches(name, _MAKERS, 1)
+        near = difflib.get_close_matches(name, list_suites(), 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"there is no suite {name!r}; {hint}known are {', '.join(_MAKERS)}, or a file that ends in .jsonl"
+            f"there is no suite {name!r}; {hint}known are {', '.join(list_suites())}, or a file that ends in .jsonl"
         )
     module, _, function = maker.partition(":")
     return getattr(import_module(module), function)(**options)

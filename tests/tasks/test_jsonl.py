@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.tasks.base import Attempt, Deferred, Suite
 from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.registry import get_suite
 
@@ -52,7 +52,24 @@ def test_all_fields(tmp_path: Path) -> None:
     assert [t.id for t in get_suite(f"{path}/held")] == ["b", "4"]
 
 
+def test_needles_and_a_large_file(tmp_path: Path) -> None:
+    text = "naïve line\n" * 120_000
+    (tmp_path / "large.txt").write_text(text, "utf-8")
+    path = write(tmp_path, {**TASK, "context_path": "large.txt", "needles": [[0, 4], [10, 12]]})
+    (task,) = Suite.from_jsonl(path)
+    assert isinstance(task.context, Deferred)
+    assert task.material() == text
+    assert task.ranges() == ((0, 4), (10, 12))
+    assert "large.txt, sha256 " in task.context.identify()
+    (tmp_path / "large.txt").write_bytes(b"a" * (1 << 20) + b"\xff")
+    with pytest.raises(SuiteFileError, match=r"mine.jsonl:1: field 'context_path'.* is not UTF-8"):
+        Suite.from_jsonl(path)
+
+
 FAULTS: list[tuple[Any, str]] = [
+    ({**TASK, "id": "b", "context": "text", "needles": [[3, 2]]}, "field 'needles' is a list of .start, end."),
+    ({**TASK, "id": "b", "context": "text", "needles": "3-4"}, "field 'needles' is a list of .start, end."),
+    ({**TASK, "id": "b", "context": "text", "needles": [[0, True]]}, "field 'needles' is a list of .start, end."),
     ({"question": "q", "answer": 1}, "field 'id' is missing"),
     ({"id": "b", "answer": 1}, "field 'question' is missing"),
     ({"id": "b", "question": "q"}, "field 'answer' is missing"),

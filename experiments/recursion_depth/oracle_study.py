@@ -1,0 +1,55 @@
+"""The grid of `study.py` with a scripted ORACLE in the place of the model: what depth does to reach and cost.
+
+The oracle answers every question about the text that it is shown exactly, by code.  It is no language model, and its
+rate of resolved tasks says nothing about one: it is the ceiling that the loop itself leaves.
+
+    rlm-loop study run experiments/recursion_depth/oracle_study.py --jobs 2 --out runs/recursion_depth_oracle
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rlm_loop import Budget, DirectAgent, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks.long_context.oracle import Oracle
+
+FAMILIES = ("needle", "records", "pairs", "classify")
+SIZES = ("8k", "32k", "128k", "1M")
+WINDOW = 4_096  # tokens of 4 characters
+
+
+def arms(seed: int) -> dict[str, Agent]:
+    """`direct` and depth 0, 1 and 2; only depth 2 hands larger pieces to sub-agents."""
+    budget = Budget(steps=4)
+    found: dict[str, Agent] = {"direct": DirectAgent(model=Oracle(window=WINDOW), window=12_000, seed=seed)}
+    for depth in (0, 1, 2):
+        model: Any = Oracle(window=WINDOW, levels=max(1, depth))
+        found[f"depth-{depth}"] = ToolLoopAgent(
+            model=model, budget=budget, max_depth=depth, cell_timeout=300.0, repl="subprocess", seed=seed
+        )
+    return found
+
+
+def study(
+    half: Half = "held",
+    families: str | Sequence[str] = FAMILIES,
+    sizes: str | Sequence[str] = SIZES,
+    tasks: int = 3,
+    seed: int = 0,
+) -> Study:
+    """4 families x 4 sizes x 4 arms x `tasks`.  `--set sizes=10M` takes minutes, and its traces hold the whole text."""
+    split = _words(families), _words(sizes)
+    suites = [
+        get_suite(f"long_context/{family}@{size}/{half}", tasks=2 * tasks) for size in split[1] for family in split[0]
+    ]
+    return Study(
+        f"recursion_depth-oracle-{half}", lambda _model, seed: arms(seed), suites, (seed,), Oracle(window=WINDOW)
+    )
+
+
+def _words(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(given.split(",")) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,79 @@
+"""Long contexts: a loop that reads them by code, at recursion depth 0, 1 and 2, and the same model asked directly.
+
+The question and the method are in README.md; `oracle_study.py` runs the same grid with a scripted oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop import Budget, DirectAgent, Suite, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.models import LocalModel
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+
+FAMILIES = ("needle", "records", "identifiers", "needles", "chain")
+SIZES = ("8k", "128k")
+ARMS = ("direct", "depth-0")
+
+
+def arms(
+    model: Any, seed: int, only: Sequence[str] = ARMS, *, steps: int = 4, max_tokens: int = 256, window: int = 8_000
+) -> dict[str, Agent]:
+    """The arms by name.  Model, question and budget are the same; `window` is what `direct` sees, in characters."""
+    same = {"model": model, "seed": seed, "max_tokens": max_tokens}
+    every: dict[str, Agent] = {"direct": DirectAgent(**same, budget=Budget(steps=1), window=window)}
+    for depth in (0, 1, 2):
+        # A sub-call costs the root nothing but its turn, so calls and time are limited for the whole tree.
+        limit = Budget(steps=steps) if depth == 0 else Budget(steps=steps, calls=60, seconds=300)
+        every[f"depth-{depth}"] = ToolLoopAgent(**same, budget=limit, max_depth=depth, cell_timeout=30.0)
+    unknown = [name for name in only if name not in every]
+    if unknown:
+        raise ValueError(f"there is no arm {unknown[0]!r}; there are {', '.join(every)}")
+    return {name: every[name] for name in only}
+
+
+def suites(
+    half: Half, families: Sequence[str], sizes: Sequence[str], tasks: int, text: str = "docstrings"
+) -> list[Suite]:
+    """`tasks` of each family and size, small texts first: one round through the suites covers all families."""
+    found = [get_suite(f"long_context/{f}@{s}/{half}", tasks=2 * tasks, text=text) for s in sizes for f in families]
+    return [replace(suite, tasks=suite.tasks[:tasks]) for suite in found]
+
+
+def study(
+    model: Any = "local",
+    half: Half = "held",
+    families: str | Sequence[str] = FAMILIES,
+    sizes: str | Sequence[str] = SIZES,
+    only: str | Sequence[str] = ARMS,
+    tasks: int = 2,
+    seed: int = 0,
+    steps: int = 4,
+    max_tokens: int = 256,
+    window: int = 8_000,
+    slots: int = 1,
+) -> Study:
+    """The grid: arms x families x sizes x `tasks`; several are given as a list, or as text with commas.
+
+    As it stands: 5 families x 2 sizes x 2 arms x 2 tasks are 40 episodes.  With `slots` the local model answers that
+    many side by side (use as many `--jobs`), and batching may then change a text.
+    """
+    chosen = words(only)
+    if slots > 1:
+        model = LocalModel(model, slots=slots, context_size=4096, seed=seed)
+    return Study(
+        name=f"recursion_depth-{half}",
+        arms=lambda model, seed: arms(model, seed, chosen, steps=steps, max_tokens=max_tokens, window=window),
+        tasks=suites(half, words(families), words(sizes), tasks),
+        seeds=(seed,),
+        model=model,
+    )
+
+
+def words(given: str | Sequence[str]) -> tuple[str, ...]:
+    """A list, also where it was written as text with commas."""
+    return tuple(given.split(",")) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,91 @@
+"""The suites `long_context/FAMILY@SIZE`: questions over real text of any size, made when a run needs it."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rlm_loop.tasks.base import Deferred, Suite, Task
+from rlm_loop.tasks.long_context import classify, lookups, records
+from rlm_loop.tasks.long_context.draw import Draw, size_name, size_of
+from rlm_loop.tasks.long_context.plan import Plan, Woven, weave
+from rlm_loop.tasks.long_context.text import real_text
+from rlm_loop.tasks.match import Match
+
+#: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
+FAMILIES: Mapping[str, Callable[[Draw, int, int], Plan]] = {
+    "needle": lookups.needle,
+    "needles": lookups.needles,
+    "chain": lookups.chain,
+    "records": records.records,
+    "identifiers": records.identifiers,
+    "pairs": records.pairs,
+    "classify": classify.classify,
+}
+SIZE = "100k"
+
+
+def from_name(name: str, **options: Any) -> Suite:
+    """The suite of a name: `long_context/needle@100k`, `long_context/needle` (100k), `long_context@1M` (all families).
+
+    `options` are those of `long_context`.  Raises `ValueError` for a family or a size that there is not.
+    """
+    family, _, size = name.partition("@")
+    chosen = family.partition("/")[2] or None
+    return long_context(chosen, size or options.pop("size", SIZE), **options)
+
+
+def long_context(
+    family: str | None = None, size: str | int = SIZE, *, tasks: int = 8, seed: int = 0, text: str = "stdlib"
+) -> Suite:
+    """`tasks` questions of a family (`None`: of all families in turn) over texts of exactly `size` characters.
+
+    `text` is what the lines are put into: `stdlib`, `docstrings`, `licences`, or a folder.  Two neighbours are of one
+    kind and equally hard, so that the halves of the suite are alike.  Nothing is read before a task's `material`.
+    """
+    if family is not None and family not in FAMILIES:
+        near = difflib.get_close_matches(family, FAMILIES, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"there is no long_context family {family!r}; {hint}known are {', '.join(FAMILIES)}")
+    characters = size_of(size)
+    families = [family] if family is not None else list(FAMILIES)
+    made = [_task(f, characters, seed, number, text) for number in range(tasks) for f in families]
+    if family is None:  # neighbours of one family, for the halves
+        made = [t for start in range(0, tasks, 2) for f in families for t in made if _at(t, f, start)]
+    name = f"long_context{'/' + family if family else ''}@{size_name(characters)}"
+    return Suite(name, tuple(made), f"questions about {characters:,} characters of real text ({text})", "Apache-2.0")
+
+
+def _at(task: Task, family: str, start: int) -> bool:
+    return task.facts["family"] == family and task.facts["number"] in (start, start + 1)
+
+
+def _task(family: str, size: int, seed: int, number: int, text: str) -> Task:
+    key = f"{family}/{size}/{seed}/{number}/{text}"
+    plan = FAMILIES[family](Draw(key), size, number // 2)
+    woven = functools.partial(_woven, family, size, seed, number, text)
+    return Task(
+        f"long-{family}-{size_name(size)}-{number + 1}",
+        plan.question,
+        Match(plan.expected, plan.how),
+        plan.expected,
+        context=Deferred(key, lambda: woven().text, lambda: f"{key}; {real_text(text).label}"),
+        level=1 + list(FAMILIES).index(family) // 3,
+        tags=("long_context", family),
+        needles=lambda: woven().needles,
+        facts={"family": family, "size": size, "number": number, "seed": seed, "text": _label(text)},
+    )
+
+
+@functools.lru_cache(maxsize=1)  # a study asks for the same text once for each arm, and for its needles
+def _woven(family: str, size: int, seed: int, number: int, text: str) -> Woven:
+    key = f"{family}/{size}/{seed}/{number}/{text}"
+    plan = FAMILIES[family](Draw(key), size, number // 2)
+    return weave(plan.lines(), size, real_text(text), Draw(f"{key}/places"))
+
+
+def _label(text: str) -> str:
+    return text if re.fullmatch(r"\w+", text) else "folder"

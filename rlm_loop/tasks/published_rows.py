@@ -1,0 +1,127 @@
+"""The rows of a published set, one at a time: from JSON Lines, from parquet, or from the Hugging Face hub."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from rlm_loop.tasks.jsonl import SuiteFileError
+
+ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A row and where it stands: `place` for messages, `number` counts from 1, `group` is a name for rows without one.
+
+    `again` reads the row once more; `None` where that would cost too much, so that its text has to be kept.
+    """
+
+    row: Mapping[str, Any]
+    place: str
+    number: int
+    group: str
+    again: Callable[[], Mapping[str, Any]] | None = None
+
+
+def rows_of(place: str, **options: Any) -> Iterator[Source]:
+    """All rows of a file, of the files in a folder (by name), or of `hf://OWNER/NAME[/CONFIGURATION]`."""
+    if place.startswith("hf://"):
+        yield from hub_rows(place.removeprefix("hf://"), **options)
+        return
+    if options:
+        raise ValueError(f"{', '.join(options)} is for places on the hub (hf://OWNER/NAME), not for files")
+    path = Path(place).expanduser()
+    files = sorted(p for p in path.rglob("*") if p.name.endswith(ENDINGS)) if path.is_dir() else [path]
+    if not files:
+        raise SuiteFileError(f"{place}: there is no file that ends in {', '.join(ENDINGS)} in it")
+    for file in files:
+        if not file.is_file():
+            raise SuiteFileError(f"{place}: there is no file {file}")
+        yield from _parquet(file) if file.suffix == ".parquet" else _lines(file)
+
+
+def _lines(file: Path) -> Iterator[Source]:
+    packed = file.suffix == ".gz"
+    with gzip.open(file) if packed else file.open("rb") as lines:
+        offset = 0
+        for number, line in enumerate(lines, 1):
+            start, offset = offset, offset + len(line)
+            if line.strip():
+                place = f"{file}:{number}"
+                again = None if packed else _Again(file, start, place)
+                yield Source(_row(line, place), place, number, _group(file), again)
+
+
+@dataclass(frozen=True)
+class _Again:
+    file: Path
+    offset: int
+    place: str
+
+    def __call__(self) -> Mapping[str, Any]:
+        with self.file.open("rb") as lines:
+            lines.seek(self.offset)
+            return _row(lines.readline(), self.place)
+
+
+def _row(line: bytes, place: str) -> Mapping[str, Any]:
+    try:
+        value: Any = json.loads(line)
+    except ValueError as error:
+        raise SuiteFileError(f"{place}: this is not JSON ({error}); write one object a line") from None
+    if not isinstance(value, dict):
+        raise SuiteFileError(f"{place}: this is a JSON {type(value).__name__}, not an object")
+    return cast("dict[str, Any]", value)
+
+
+def _group(file: Path) -> str:
+    """RULER's scripts write TASK/validation.jsonl."""
+    stem = file.name.split(".")[0]
+    return file.parent.name if stem in ("validation", "test", "train") and file.parent.name else stem
+
+
+def _parquet(file: Path) -> Iterator[Source]:
+    try:
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        raise ImportError('parquet files need pyarrow: pip install "rlm-loop[hub]"') from None
+    number = 0
+    for batch in parquet.ParquetFile(file).iter_batches(batch_size=64):
+        for row in batch.to_pylist():
+            number += 1
+            yield Source(row, f"{file}:{number}", number, _group(file))
+
+
+def hub_rows(
+    name: str, *, split: str | None = None, revision: str | None = None, open_dataset: Callable[..., Any] | None = None
+) -> Iterator[Source]:
+    """The rows of a set on the hub, streamed: what is not asked for is not fetched.
+
+    `split` is `validation` for OOLONG and `test` else where none is given; `revision` is a commit or tag, for results
+    that can be repeated; `open_dataset` stands in for `datasets.load_dataset`.
+    """
+    owner, _, rest = name.partition("/")
+    repository, _, configuration = rest.partition("/")
+    if not owner or not repository:
+        raise ValueError(f"hf://{name} names no set; write hf://OWNER/NAME or hf://OWNER/NAME/CONFIGURATION")
+    chosen = split or ("validation" if "oolong" in repository.lower() else "test")
+    options: dict[str, Any] = {"split": chosen, "streaming": True}
+    if revision is not None:
+        options["revision"] = revision
+    load = open_dataset or _load_dataset()
+    rows: Any = load(f"{owner}/{repository}", *([configuration] if configuration else []), **options)
+    for number, row in enumerate(rows, 1):
+        yield Source(row, f"hf://{name}:{chosen}:{number}", number, configuration or repository)
+
+
+def _load_dataset() -> Callable[..., Any]:
+    try:
+        return import_module("datasets").load_dataset
+    except ImportError:
+        raise ImportError('sets on the hub need datasets: pip install "rlm-loop[hub]"') from None
