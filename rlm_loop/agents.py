@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import platform
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from rlm_loop.answers import AnswerCheck
-from rlm_loop.budget import Account, Budget
+from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
 from rlm_loop.context import context_fingerprint, describe_context, inline_context
 from rlm_loop.dialects.base import Dialect, Hands, Problem
@@ -28,14 +29,14 @@ from rlm_loop.history import History, unchanged
 from rlm_loop.ledger import Ledger
 from rlm_loop.loop import call, run
 from rlm_loop.models import catalog, get_model
-from rlm_loop.models.base import Model, Priced
+from rlm_loop.models.base import Model
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
-from rlm_loop.recursion import OnDepth, llm_query_tool
+from rlm_loop.recursion import Asking, OnDepth, Recursion, Tree, query_tools
+from rlm_loop.recursion.settings import price_of
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.tools import Tool
 from rlm_loop.trace import Trace, plain
 from rlm_loop.workspace import Workspace
 
@@ -49,10 +50,12 @@ class Agent:
     `tool_timeout` are seconds; `max_tokens` limits each reply; `require_code` asks once for code before a text
     answer counts; `max_depth` limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what
     happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
-    sub-calls; `injectors` add text (see `dialects.injectors`); `hooks` are told of each step; `answer_type` and
-    `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
-    the model where it is made by name.  `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`,
-    `"summary"` or a `Compaction`; `None`: nothing is), `max_history` whole turns beyond so many messages.
+    sub-calls, `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls
+    of the whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
+    `dialects.injectors`); `hooks` are told of each step and sub-call; `answer_type` and `verify` check an answer before
+    it counts; `system` replaces the dialect's own fixed text; `seed` is passed to the model where it is made by name.
+    `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
+    nothing is), `max_history` whole turns beyond so many messages.
     """
 
     model: str | Model = "local"
@@ -66,6 +69,9 @@ class Agent:
     max_depth: int = 1
     on_depth: OnDepth = "error"
     sub_model: str | Model | None = None
+    sub_budget: Budget | None = None
+    concurrency: int = 8
+    cache_subcalls: bool = False
     injectors: tuple[Injector, ...] = ()
     hooks: tuple[object, ...] = ()
     answer_type: Any = None
@@ -131,10 +137,12 @@ class Agent:
         seeded = isinstance(self.model, str) and self.seed is not None
         task = replace(task, context=task.material())  # a deferred context is made before the clock starts
         model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
-        price = model.price if isinstance(model, Priced) else None
+        price = price_of(model)
         account = Account(self.budget, price=price)
+        recursion = self._recursion()
         record = trace if isinstance(trace, Trace) else Trace(trace)
-        metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens)
+        slots = recursion.tree.calls
+        metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
         record.start(
             task=task.id,
             question=task.question,
@@ -147,14 +155,15 @@ class Agent:
         )
         try:
             call(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
-            outcome = self._drive(task, metered, workspace)
+            outcome = self._drive(task, metered, recursion, workspace)
             call(self.hooks, "on_run_end", outcome=outcome)
             return outcome
         finally:
+            metered.node.end_children()
             if not isinstance(trace, Trace):
                 record.close()
 
-    def _drive(self, task: Task, model: Metered, workspace: Workspace | None = None) -> Outcome:
+    def _drive(self, task: Task, model: Metered, recursion: Recursion, workspace: Workspace | None = None) -> Outcome:
         """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
         dialect = self.dialect()
         problem = Problem(
@@ -164,12 +173,17 @@ class Agent:
         )
         plan = plan_of(self.history, self.max_history)
         compact = unchanged if plan is None else History(plan, model)
-        with self._place(task, dialect.hands, model, workspace) as place:
+        with (
+            self._place(task, dialect.hands, model, recursion, workspace) as place,
+            model.node.scope.waking(lambda: threading.Thread(target=place.close, daemon=True).start()),
+        ):
             hooks, collect = self.hooks, task.collect
             return run(dialect, problem, place, model, hooks=hooks, collect=collect, agent=self.name, compact=compact)
 
-    def _place(self, task: Task, hands: Hands, model: Metered, workspace: Workspace | None) -> Environment:
-        asks = (self._llm_query(model),) if hands != "none" else ()
+    def _place(
+        self, task: Task, hands: Hands, model: Metered, recursion: Recursion, workspace: Workspace | None
+    ) -> Environment:
+        asks = query_tools(self._asking(model, recursion)) if hands != "none" else ()
         told = self.max_depth > 0 and (task.context is not None or self.max_depth > 1)
         opened = workspace
         if opened is None and hands != "none" and task.workspace is not None:
@@ -188,14 +202,23 @@ class Agent:
             seconds_left=model.account.seconds_left,
         )
 
-    def _llm_query(self, model: Metered) -> Tool:
-        return llm_query_tool(
-            model,
-            max_depth=self.max_depth,
-            on_depth=self.on_depth,
-            sub_model=None if self.sub_model is None else get_model(self.sub_model),
-            sub_agent=lambda prompt, inner: self._drive(Task("llm_query", prompt, _unscored), inner),
-        )
+    def _recursion(self) -> Recursion:
+        """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
+        sub_model = None if self.sub_model is None else get_model(self.sub_model)
+        limited = self.budget.cost is not None or (self.sub_budget is not None and self.sub_budget.cost is not None)
+        if limited and sub_model is not None and price_of(sub_model) is None:
+            raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
+        most = self.max_depth if self.budget.depth is None else min(self.max_depth, int(self.budget.depth))
+        tree = Tree(self.concurrency, cache=self.cache_subcalls)
+        return Recursion(most, self.on_depth, sub_model, self.sub_budget, self.hooks, tree)
+
+    def _asking(self, model: Metered, recursion: Recursion) -> Asking:
+        def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+            # its answer is no answer to the whole question, which these are to check
+            agent = replace(self, model=inner.model, answer_type=None, verify=None)
+            return agent._drive(Task("llm_query", prompt, _unscored, context=context), inner, recursion)
+
+        return Asking(model, recursion, sub_agent)
 
     def _repl(self, task: Task) -> Callable[[], Session]:
         kind = self.repl

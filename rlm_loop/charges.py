@@ -42,4 +42,8 @@ def calls_of(record: RunRecord) -> Iterator[Call]:
             parts[number] = restored(parts[charged["after"]], charged["parts"])
         who = (number, event["turn"], event["depth"], str(charged["purpose"]))
         rows = rows_of(parts[number], *who, charged["sent"], usage.cached_tokens)
-        yield Call(*who, usage, rows, bool(charged["exact"]), reply.seconds, reply.waited)
+        yield Call(*who, usage, rows, bool(charged["exact"]), reply.seconds, reply.waited, event.get("node", "0"))
+    for event in record.of("model_error"):
+        if "call" in event:  # a call that was under way when the run ended: its cost is not known
+            who = (int(event["call"]), event["turn"], event["depth"], str(event["purpose"]))
+            yield Call(*who, Usage(None, None), (), False, node=event["node"])

@@ -141,6 +141,7 @@ class History:
         there = set(turns_in(after))
         self.model.trace.record(
             "compaction",
+            node=self.model.node.path,
             depth=self.model.depth,
             turn=turns[-1].index,
             policy=policy,

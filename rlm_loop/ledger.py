@@ -51,7 +51,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Call:
-    """One model call: who made it and why, what it cost, and the rows that its input splits into."""
+    """One model call: who made it and why, what it cost, and the rows that its input splits into.
+
+    `node` is the caller's place in the tree of calls ("0" is the root, see `call_tree`).
+    """
 
     call: int
     turn: int
@@ -62,6 +65,17 @@ class Call:
     exact: bool
     seconds: float = 0.0
     waited: float = 0.0
+    node: str = "0"
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A sub-call that was answered from an earlier one: who asked, and what it would have cost again."""
+
+    node: str
+    depth: int
+    turn: int
+    saved: Usage
 
 
 def apportion(prompt: Prompt, tokens: int) -> list[Part]:
@@ -94,6 +108,8 @@ class Ledger:
     """Append-only account of the model calls of a run, sub-calls included.  Safe to charge from threads."""
 
     calls: list[Call] = field(default_factory=list["Call"])
+    cached: list[Cached] = field(default_factory=list["Cached"])
+    """Sub-calls that cost nothing, because an identical one was answered before."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def charge(
@@ -104,6 +120,7 @@ class Ledger:
         turn: int,
         depth: int = 0,
         purpose: str = "agent",
+        node: str = "0",
         sent_messages: int = 0,
         exact: bool = True,
         seconds: float = 0.0,
@@ -113,9 +130,14 @@ class Ledger:
         with self._lock:
             number = len(self.calls) + 1
             rows = rows_of(parts, number, turn, depth, purpose, sent_messages, usage.cached_tokens)
-            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited)
+            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node)
             self.calls.append(call)
             return call
+
+    def reuse(self, cached: Cached) -> None:
+        """Note a sub-call that was answered from an earlier one."""
+        with self._lock:
+            self.cached.append(cached)
 
     @property
     def usage(self) -> Usage:

@@ -58,6 +58,7 @@ def run(
             turn = Turn(len(turns) + 1, reply, actions, observations, model.account.seconds - start)
             model.trace.record(
                 "turn",
+                node=model.node.path,
                 depth=model.depth,
                 turn=turn.index,
                 actions=actions,
@@ -97,6 +98,8 @@ def _finish(
     agent: str,
     place: Environment,
 ) -> Outcome:
+    model.node.scope.check()  # for a sub-agent that nobody waits for any more, there is nothing to report
+    model.node.end_children()
     given = best_answer(turns)
     account = model.account
     outcome = Outcome(
@@ -120,6 +123,7 @@ def _finish(
     )
     model.trace.record(
         "run_end",
+        node=model.node.path,
         depth=model.depth,
         stop=stop,
         reason=reason,

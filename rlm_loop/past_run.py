@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
 from rlm_loop.charges import calls_of
-from rlm_loop.ledger import Ledger
-from rlm_loop.messages import Reply
+from rlm_loop.ledger import Cached, Ledger
+from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.trace_reader import RunRecord, reply_of
 
@@ -38,7 +38,13 @@ def turns_of(record: RunRecord) -> tuple[Turn, ...]:
 
 def ledger_of(record: RunRecord) -> Ledger:
     """Every model call of the run, sub-calls included, with its rows as they were counted."""
-    return Ledger(sorted(calls_of(record), key=lambda call: call.call))
+    asked = {e["node"]: e for e in record.of("subcall_start") if e["kind"] == "cached"}
+    cached = [
+        Cached(e["node"], e["depth"], asked[e["node"]]["turn"], Usage(**_fields(e["saved"])))
+        for e in record.of("subcall_end")
+        if e["node"] in asked and e.get("saved")
+    ]
+    return Ledger(sorted(calls_of(record), key=lambda call: call.call), cached)
 
 
 def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:

@@ -8,12 +8,13 @@ The context itself is never written, only its hash and size.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +22,9 @@ from rlm_loop.actions import Display
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.redact import redactor
 
-SCHEMA = 2
+SCHEMA = 3
+#: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.
+READABLE = (2, 3)
 
 
 class TraceError(Exception):
@@ -40,7 +43,7 @@ class Trace:
         self.events: list[dict[str, Any]] = []
         self._clock = clock
         self._stored: set[str] = set()
-        self._last: tuple[str, tuple[Message, ...]] = ("", ())
+        self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
         self._redact = redactor(os.environ)
         self._file: IO[str] | None = None
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
@@ -54,7 +57,7 @@ class Trace:
     def record(self, event: str, **data: Any) -> None:
         """Append one event; values are made JSON (dataclasses by their fields, unknown objects by `repr`)."""
         line = {"event": event, "at": round(self._clock(), 3), **{k: plain(v) for k, v in data.items()}}
-        text = self._redact(json.dumps(line, ensure_ascii=True, separators=(",", ":")))
+        text = self._redact(_as_json(line))
         with self._lock:
             if self._file is None:
                 self.events.append(json.loads(text))
@@ -65,7 +68,7 @@ class Trace:
     def start(self, **data: Any) -> None:
         """The first event of a run."""
         self._stored.clear()
-        self._last = ("", ())
+        self._last.clear()
         self.record("run_start", schema=SCHEMA, **data)
 
     def request(self, prompt: Prompt, **data: Any) -> str:
@@ -74,12 +77,12 @@ class Trace:
             return self._request(prompt, data)
 
     def _request(self, prompt: Prompt, data: Mapping[str, Any]) -> str:
-        base, sent = self._last
+        base, sent = self._last.get(data.get("node", "0"), ("", ()))
         kept = common(sent, prompt.messages)
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
         hashes: list[str] = []
         for message in prompt.messages[kept:]:
-            key = digest(asdict(message))
+            key = digest(_body(message))
             if key not in self._stored:
                 self._stored.add(key)
                 self.record("message", hash=key, message=message)
@@ -99,8 +102,22 @@ class Trace:
             settings=shared,
             **data,
         )
-        self._last = (name, prompt.messages)
+        self._last[data.get("node", "0")] = (name, prompt.messages)
         return name
+
+    def text(self, text: str) -> str:
+        """Store a text that is no message, once; returns the hash by which other events name it."""
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        with self._lock:
+            if key not in self._stored:
+                self._stored.add(key)
+                self.record("text", sha256=key, text=text)
+        return key
+
+    def forget(self, node: str) -> None:
+        """A sub-call is over: its requests need not be remembered."""
+        with self._lock:
+            self._last.pop(node, None)
 
     def close(self) -> None:
         if self._file is not None:
@@ -135,8 +152,30 @@ def _open_for_append(path: Path) -> IO[str]:
     return file
 
 
+_as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+def _body(message: Message) -> dict[str, Any]:
+    """The message as `dataclasses.asdict` gives it, in a fifth of the time."""
+    return {
+        "role": message.role,
+        "spans": [{"text": s.text, "cause": s.cause} for s in message.spans],
+        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls],
+        "tool_call_id": message.tool_call_id,
+        "turn": message.turn,
+    }
+
+
+_ATOMS = (str, int, type(None), bool)
+
+
 def plain(value: Any) -> Any:
     """A value as JSON types: dataclasses by field with their class in `is`, NaN and objects as `{"repr": ...}`."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is dict:
+        return {str(k): plain(v) for k, v in value.items()}
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
-from rlm_loop.trace import SCHEMA, TraceError
+from rlm_loop.trace import READABLE, SCHEMA, TraceError
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,21 @@ class RunRecord:
 
     @property
     def end(self) -> Mapping[str, Any] | None:
-        """The `run_end` event; `None` if the run never came to its end."""
-        return next((e for e in reversed(self.events) if e["event"] == "run_end"), None)
+        """The root's `run_end` event; `None` if the run never came to its end."""
+        return next((e for e in reversed(self.events) if e["event"] == "run_end" and not e.get("depth", 0)), None)
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""
         return [e for e in self.events if e["event"] == event]
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Texts that events name by SHA-256, such as the prompts of sub-calls: stored ones, and those of messages."""
+        found = {e["sha256"]: str(e["text"]) for e in self.of("text")}
+        for e in self.of("message"):
+            text = "".join(s["text"] for s in e["message"]["spans"])
+            found.setdefault(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), text)
+        return found
 
     def calls(self) -> Iterator[tuple[str, Prompt, Reply]]:
         """Every model call that got a reply, in order, with its whole request."""
@@ -75,9 +86,9 @@ def read_all(path: str | Path) -> Iterator[RunRecord]:
     events: list[Mapping[str, Any]] = []
     for number, event in _events(path, text.split("\n")):
         if event["event"] == "run_start":
-            if (found := event.get("schema", 0)) != SCHEMA:
+            if (found := event.get("schema", 0)) not in READABLE:
                 hint = "upgrade rlm-loop" if found > SCHEMA else "record it again"
-                raise TraceError(f"{path} has schema {found}; this version reads schema {SCHEMA}: {hint}")
+                raise TraceError(f"{path} has schema {found}; this version reads {READABLE[0]} to {SCHEMA}: {hint}")
             if events:
                 yield RunRecord(tuple(events))
             events = []

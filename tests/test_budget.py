@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rlm_loop.budget import Account, Budget, BudgetSpent, UnknownPrice
 from rlm_loop.messages import Usage
+from rlm_loop.scope import Cancelled, Scope
 
 
 class Clock:
@@ -147,3 +148,88 @@ def test_threads_cannot_race_past_a_limit() -> None:
         t.join()
     assert (account.spent.output_tokens or 0) <= 500
     assert account.spent.calls <= 40
+
+
+def test_a_part_of_an_account_has_limits_of_its_own_and_spends_the_whole() -> None:
+    whole = Account(Budget(tokens=100, calls=5))
+    part = whole.scope(Budget(tokens=30))
+    assert part.reserve(10, None).max_tokens == 20
+    other = whole.scope(Budget(tokens=90))
+    held = other.reserve(5, None)
+    assert held.max_tokens == 65  # 100 - 30 - 5: what is left of the whole
+    other.settle(held, Usage(5, 65))
+    assert (whole.spent.total_tokens, part.spent.total_tokens) == (70, 0)
+    assert whole.calls_left() == part.calls_left() == 3
+
+
+def test_the_clock_of_a_part_starts_with_it_and_the_nearest_limit_counts() -> None:
+    clock = Clock()
+    whole = Account(Budget(seconds=10), clock=clock)
+    clock.now += 8
+    assert whole.scope(Budget(seconds=5)).seconds_left() == 2
+    assert whole.scope(Budget(seconds=1)).seconds_left() == 1
+    clock.now += 2
+    assert whole.scope(Budget()).exceeded() == ("seconds", "the limit of 10 seconds is reached")
+
+
+def test_a_part_with_a_cost_limit_needs_a_price_as_well() -> None:
+    with pytest.raises(UnknownPrice):
+        Account(Budget()).scope(Budget(cost=1.0))
+    assert Account(Budget(), price=(1.0, 1.0)).scope(Budget(cost=1.0)).priced
+
+
+def test_callers_share_what_is_left_where_they_have_no_wish() -> None:
+    account = Account(Budget(output_tokens=100))
+    account.callers(3)
+    assert [account.reserve(1, None).max_tokens for _ in range(4)] == [25, 25, 25, 25]
+
+
+def test_what_others_hold_is_waited_for() -> None:
+    account = Account(Budget(output_tokens=100))
+    held = account.reserve(1, 90)
+    got: list[int | None] = []
+    thread = threading.Thread(target=lambda: got.append(account.reserve(1, 50, scope=Scope()).max_tokens))
+    thread.start()
+    thread.join(0.05)
+    assert got == []  # 10 are free, and 50 are wanted
+    account.settle(held, Usage(1, 20))
+    thread.join(20)
+    assert got == [50]
+
+
+def test_waiting_for_what_others_hold_ends_with_the_scope() -> None:
+    account = Account(Budget(calls=1))
+    account.reserve(1, 1)
+    scope = Scope()
+    raised: list[BaseException] = []
+
+    def reserve() -> None:
+        try:
+            account.reserve(1, 1, scope=scope)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=reserve)
+    thread.start()
+    scope.end("stopped")
+    thread.join(20)
+    assert [type(e) for e in raised] == [Cancelled]
+
+
+def test_calls_that_wait_at_the_same_time_are_not_counted_twice() -> None:
+    clock = Clock()
+    account = Account(Budget(), clock=clock)
+    helds = [account.reserve(1, 1) for _ in range(32)]
+    clock.now += 10
+    for held in helds:
+        account.settle(held, Usage(1, 1), waited=6)
+    assert account.working_seconds == 4
+
+
+def test_failed_calls_count_as_calls() -> None:
+    account = Account(Budget(calls=2))
+    account.settle(account.reserve(1, 1), None)
+    account.settle(account.reserve(1, 1), Usage(1, 1))
+    assert account.spent.calls == 1
+    with pytest.raises(BudgetSpent):
+        account.reserve(1, 1)

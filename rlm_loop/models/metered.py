@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from rlm_loop.budget import Account
+from rlm_loop.budget import Account, Price, Reservation
+from rlm_loop.call_tree import Node
 from rlm_loop.charges import difference
 from rlm_loop.ledger import Ledger, Part, apportion
 from rlm_loop.messages import Message, Prompt, Reply, Usage
 from rlm_loop.models.base import Measuring, Model
 from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.slots import Slots
 from rlm_loop.trace import Trace, common
 
 
 @dataclass
 class Metered:
-    """A model with its account.  `depth` and `purpose` say who calls; `max_tokens` limits each reply."""
+    """A model with its account.  `node` and `purpose` say who calls; `max_tokens` limits each reply.
+
+    `slots` limit how many calls of the whole tree are under way at once, `price` is the model's own where it is known.
+    """
 
     model: Model
     account: Account
     ledger: Ledger
     trace: Trace
-    depth: int = 0
+    node: Node = field(default_factory=Node)
     purpose: str = "agent"
     max_tokens: int | None = None
+    slots: Slots | None = None
+    price: Price | None = None
+    turn: int = 0
+    """The turn of the latest call."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
     _counted: tuple[int, Sequence[Part]] = field(default=(0, ()), repr=False)  # the last call whose parts are kept
 
@@ -32,38 +43,81 @@ class Metered:
     def name(self) -> str:
         return self.model.name
 
-    def scoped(self, *, depth: int, purpose: str, model: Model | None = None, max_tokens: int | None = None) -> Metered:
-        """The same account for another caller of the tree."""
-        chosen = max_tokens if max_tokens is not None else self.max_tokens
+    @property
+    def depth(self) -> int:
+        """Levels below the root."""
+        return self.node.depth
+
+    def scoped(
+        self,
+        node: Node,
+        *,
+        purpose: str,
+        model: Model | None = None,
+        price: Price | None = None,
+        max_tokens: int | None = None,
+        account: Account | None = None,
+    ) -> Metered:
+        """For another caller of the tree: on the same account, or on a part of it."""
         return replace(
-            self, model=model or self.model, depth=depth, purpose=purpose, max_tokens=chosen, _sent=(), _counted=(0, ())
+            self,
+            model=model or self.model,
+            price=self.price if model is None else price,
+            node=node,
+            purpose=purpose,
+            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
+            account=account or self.account,
+            turn=0,
+            _sent=(),
+            _counted=(0, ()),
         )
 
     def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
-        """Reserve, call, settle, charge, record; the reply is billed before anybody reads it.
+        """Wait for a free slot, reserve, call, settle, charge, record; the reply is billed before anybody reads it.
 
-        Raises `BudgetSpent` where nothing is left, and whatever the model raises (`ModelError`).
+        Raises `BudgetSpent` where nothing is left, `Cancelled` where nobody waits for the reply any more, and
+        whatever the model raises (`ModelError`).
         """
+        self.turn = turn
+        scope = self.node.scope
+        scope.check()
         measured = list(self.model.measure(prompt)) if isinstance(self.model, Measuring) else None
         estimate = sum(p.tokens for p in measured) if measured is not None else prompt_tokens(self.model, prompt)
-        held = self.account.reserve(estimate, self.max_tokens)
-        request = self.trace.request(
-            prompt,
-            turn=turn,
-            depth=self.depth,
-            purpose=self.purpose,
-            model=self.name,
-            max_tokens=held.max_tokens,
-            estimate=estimate,
-        )
-        try:
-            reply = self.model.complete(prompt, max_tokens=held.max_tokens)
-        except BaseException as error:
-            self.account.settle(held, None)
-            self.trace.record("model_error", request=request, turn=turn, error=f"{type(error).__name__}: {error}")
-            raise
-        usage = reply.usage or Usage(None, None)
-        self.account.settle(held, usage, reply.waited)
+        with nullcontext() if self.slots is None else self.slots.held(scope):
+            held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
+            try:
+                request = self.trace.request(
+                    prompt,
+                    node=self.node.path,
+                    turn=turn,
+                    depth=self.depth,
+                    purpose=self.purpose,
+                    model=self.name,
+                    max_tokens=held.max_tokens,
+                    estimate=estimate,
+                )
+                call = self.node.depart(lambda: self._write_off(held, request, turn))
+            except BaseException:
+                self.account.settle(held, Usage.nothing())
+                raise
+            try:
+                reply = self.model.complete(prompt, max_tokens=held.max_tokens)
+            except BaseException as error:
+                self.node.arrive(call)
+                self.account.settle(held, None, getattr(error, "waited", 0.0))
+                self._record_error(request, turn, f"{type(error).__name__}: {error}")
+                raise
+            self.node.arrive(call)
+            usage = reply.usage or Usage(None, None)
+            self.account.settle(held, usage, reply.waited)
+            self.node.spend(usage)
+        self._charge(prompt, measured, reply, usage, request, turn)
+        scope.check()  # charged, but too late to be of use
+        return reply
+
+    def _charge(
+        self, prompt: Prompt, measured: list[Part] | None, reply: Reply, usage: Usage, request: str, turn: int
+    ) -> None:
         parts, counted = _reconcile(prompt, measured, usage.input_tokens)
         sent = common(self._sent, prompt.messages)
         call = self.ledger.charge(
@@ -72,6 +126,7 @@ class Metered:
             turn=turn,
             depth=self.depth,
             purpose=self.purpose,
+            node=self.node.path,
             sent_messages=sent,
             exact=counted and usage.input_tokens is not None,
             seconds=reply.seconds,
@@ -89,8 +144,24 @@ class Metered:
         self._sent = prompt.messages
         if counted:
             self._counted = call.call, parts
-        self.trace.record("reply", request=request, turn=turn, depth=self.depth, reply=reply, charged=charged)
-        return reply
+        self.trace.record(
+            "reply", node=self.node.path, request=request, turn=turn, depth=self.depth, reply=reply, charged=charged
+        )
+
+    def _write_off(self, held: Reservation, request: str, turn: int) -> None:
+        """The run is over and the reply is not there: what it costs is not known, and is counted so."""
+        unknown = Usage(None, None)
+        self.account.settle(held, unknown)
+        self.node.spend(unknown)
+        call = self.ledger.charge(
+            (), unknown, turn=turn, depth=self.depth, purpose=self.purpose, node=self.node.path, exact=False
+        )
+        error = "Cancelled: there was no reply before the run ended; what it costs is not known"
+        self._record_error(request, turn, error, call=call.call, purpose=self.purpose)
+
+    def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
+        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        self.trace.record("model_error", **who, request=request, error=error, **more)
 
 
 def _reconcile(prompt: Prompt, measured: list[Part] | None, reported: int | None) -> tuple[Sequence[Part], bool]:

@@ -13,6 +13,7 @@ from typing import Any
 from rlm_loop.repl.process import WorkerGone, WorkerProcess
 from rlm_loop.repl.text import same_text
 from rlm_loop.repl.worker import decode, portable
+from rlm_loop.scope import Scope, cell_scope
 
 _LONGEST_REPR = 1_000_000
 
@@ -50,6 +51,7 @@ class CellCalls:
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
+        self._scope = Scope()
         self.made: list[HostCall] = []
         """All calls of the cell, in the order in which they came."""
         self.ended: BaseException | None = None
@@ -71,6 +73,7 @@ class CellCalls:
                 self._waited += self._clock() - self._since
             self._under_way = 0
             self._closed = True
+        self._scope.end("the cell that asked has ended")
 
     def start(self, frame: Mapping[str, Any], session: int) -> None:
         """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
@@ -105,6 +108,7 @@ class CellCalls:
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
+        context.run(cell_scope.set, self._scope)
         threading.Thread(target=context.run, args=(self._work, call, number, tool, args, kwargs), daemon=True).start()
 
     def _work(

@@ -20,7 +20,8 @@ from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import Fate, cell_result, given
 from rlm_loop.repl.stopper import CellStopped, Stopper
 from rlm_loop.repl.streams import CellOutput, captured, uncaptured
-from rlm_loop.repl.worker import AnswerGiven, HostEnded, ToolError, explain, one_line, portable
+from rlm_loop.repl.worker import AnswerGiven, HostEnded, explain, one_line, portable, tool_error
+from rlm_loop.scope import Scope, cell_scope
 
 _LONGEST_REPR = 1_000_000
 
@@ -57,6 +58,7 @@ class InProcessSession:
         self._cells = 0
         self._begun = self._closed = False
         self._stopper: Stopper | None = None
+        self._scope = Scope()
         self._spent: BaseException | None = None
         self.last: CellResult | None = None
         """The result of the latest cell, also where `run` raised."""
@@ -153,8 +155,11 @@ class InProcessSession:
             self._slot.forget()
 
     def close(self) -> None:
-        """Let go of the namespace.  May be called again."""
+        """Let go of the namespace; a cell that runs in another thread is stopped.  May be called again."""
         self._closed = True
+        self._scope.end("the session was closed")
+        if (stopper := self._stopper) is not None and not stopper.mine:
+            stopper.stop()
 
     # -- beyond the protocol
 
@@ -217,6 +222,7 @@ class InProcessSession:
             self._slot.begin(code)
         began = self._clock()
         self._waited = 0.0
+        self._scope = Scope()
         stopper = self._stopper = Stopper(limit)
         try:
             with stopper, captured(output):
@@ -233,6 +239,7 @@ class InProcessSession:
                     report["error"] = self._describe(error)
         finally:
             self._stopper = None
+            self._scope.end("the cell that asked has ended")
         if file.startswith("<cell ") and (answer := self._slot.given(self.output_cap)) is not None:
             report["answer"] = answer
         self._tidy()
@@ -297,19 +304,20 @@ class InProcessSession:
             if mine:
                 stopper.leave()
             began = self._clock()
-            token = inside.set(inside.get() | {id(self)})
+            token, within = inside.set(inside.get() | {id(self)}), cell_scope.set(self._scope)
             try:
                 with uncaptured():
                     crossed = [self._crossing(a) for a in args]
                     return self._crossing(tool(*crossed, **{k: self._crossing(v) for k, v in kwargs.items()}))
             except BaseException as e:
                 if isinstance(e, Exception) and type(e).__name__ != "BudgetSpent":
-                    raise ToolError(f"{type(e).__name__}: {e}") from None
+                    raise tool_error(f"{type(e).__name__}: {e}") from None
                 self._spent = e
                 stopper.end_soon()
                 raise HostEnded(f"{type(e).__name__}: {e}") from None
             finally:
                 inside.reset(token)
+                cell_scope.reset(within)
                 if mine:
                     self._waited += self._clock() - began
                     stopper.enter()

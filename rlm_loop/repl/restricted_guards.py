@@ -16,6 +16,7 @@ from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack
 from rlm_loop.repl.restricted_modules import Facade, importer
 from rlm_loop.repl.restricted_policy import PUBLIC, forbidden_attribute
 from rlm_loop.repl.stand_ins import STAND_INS
+from rlm_loop.repl.worker import DepthExceeded, SubCallError
 
 MAIN = "__main__"  # where classes of cells say that they live
 _MISSING = object()
@@ -224,6 +225,8 @@ def restricted_builtins(
         **STAND_INS,
         "help": help_,
         "dir": dir_,
+        "SubCallError": SubCallError,
+        "DepthExceeded": DepthExceeded,
         "globals": public,
         "type": OneArgumentType,
         "getattr": get_attribute,

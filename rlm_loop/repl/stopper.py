@@ -94,6 +94,13 @@ class Stopper:
         """A host tool ended the cell: from `enter` it has a moment to end by itself."""
         self._left = min(self._left, 0.05)
 
+    def stop(self) -> None:
+        """The session is being closed by another thread: stop the cell now, where that is possible."""
+        if not self._by_signal:
+            with self._news:
+                self._left = 0.0
+                self._news.notify()
+
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._inside:
             self.fired = True

@@ -57,6 +57,58 @@ class NotExact(Exception):
     """The value has no exact form in a frame."""
 
 
+class ToolError(RuntimeError):
+    """A host tool raised; the text is `Type: message` of what it raised."""
+
+
+class SubCallError(ToolError):
+    """A sub-call gave no answer; the text says why.  Cells know it by name."""
+
+    __module__ = "builtins"
+
+
+class DepthExceeded(SubCallError):
+    """A sub-call would be deeper than is allowed."""
+
+    __module__ = "builtins"
+
+
+class SubAnswer(str):
+    """One answer of a batch of sub-calls: the text itself, which also says that it is one."""
+
+    ok = True
+    error = None
+
+
+class SubFailure:
+    """One sub-call of a batch that failed.  It is no text, so that it cannot be taken for an answer."""
+
+    ok = False
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+    def __str__(self) -> str:
+        raise SubCallError(self.error)
+
+    def __repr__(self) -> str:
+        return f"<failed: {self.error}>"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def tool_error(text: str) -> ToolError:
+    """The exception for what a host tool raised, given as `Type: message`: sub-calls have types of their own."""
+    left = text
+    for _ in range(3):  # such as "ToolError: runtime: SubCallError: no route"
+        kind, _colon, left = left.partition(": ")
+        for known in (SubCallError, DepthExceeded):
+            if kind == known.__name__:
+                return known(left)
+    return ToolError(text)
+
+
 def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
     """The JSON form of a value which `decode` turns into an equal one; raises `NotExact` where there is none.
 
@@ -165,6 +217,8 @@ _TAGGED: tuple[tuple[type, str, Callable[[Any, Callable[[Any], Any]], Any], Call
         lambda v: datetime.timedelta(*v),
     ),
     (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
+    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v: SubAnswer(v)),
+    (SubFailure, "failure", lambda v, _: v.error, lambda v: SubFailure(v)),
 )
 _UNPACK: dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
 _UNPACK["decimal"] = lambda v: __import__("decimal").Decimal(v)
@@ -316,10 +370,6 @@ class Interrupts:
 # --------------------------------------------------------------------------------------- frames and calls
 
 
-class ToolError(RuntimeError):
-    """A host tool raised; the text is `Type: message` of what it raised."""
-
-
 class HostEnded(BaseException):
     """The host ends this cell; not an `Exception`, so ordinary handlers in the cell cannot swallow it."""
 
@@ -384,7 +434,7 @@ class Link:
         if "end" in slot:
             raise HostEnded(slot["end"])
         if "error" in slot:
-            raise ToolError(slot["error"])
+            raise tool_error(slot["error"])
         return decode(slot.get("value"))
 
     def abandon_calls(self) -> None:
@@ -749,6 +799,7 @@ class Repl:
         # The unset marker, or an answer of an earlier cell, is found through builtins; so an assignment by this
         # cell is simply the name being in the namespace, whatever its value.
         _show_answer(self.unset)
+        builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
         self.marks: dict[str, tuple[int, int]] = {}

@@ -1,0 +1,86 @@
+"""An agent's sub-calls without an agent: the tools of a node, on scripted models, with no REPL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rlm_loop.budget import Account, Budget
+from rlm_loop.call_tree import Node
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.base import Model
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.recursion import Asking, Recursion, query_tools
+from rlm_loop.recursion.settings import price_of
+from rlm_loop.trace import Trace
+
+
+class Answering:
+    """A model that answers by a function of the prompt's text; counted as `ScriptedModel` counts."""
+
+    def __init__(self, answer: Callable[[str], str | Reply], name: str = "answering", price: Any = None) -> None:
+        self._answer, self.name, self.price = answer, name, price
+        self._counting = ScriptedModel([])
+
+    def measure(self, prompt: Prompt) -> Any:
+        return self._counting.measure(prompt)
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        given = self._answer(prompt.messages[-1].text)
+        one = ScriptedModel([given], price=self.price)
+        return one.complete(prompt, max_tokens=max_tokens)
+
+
+def upper(text: str) -> str:
+    return text.upper()
+
+
+class Root:
+    """A root agent's side of recursion: `query` and `batched` are what its cells would call."""
+
+    def __init__(
+        self,
+        model: Model | None = None,
+        *,
+        budget: Budget | None = None,
+        sub_agent: Callable[[str, Any, Metered], Outcome] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        **settings: Any,
+    ) -> None:
+        model = model or Answering(upper)
+        self.settings = Recursion(**settings)
+        self.account = Account(budget or Budget(), price=price_of(model), clock=clock)
+        self.trace, self.ledger, self.node = Trace(), Ledger(), Node()
+        self.trace.start()
+        self.metered = Metered(
+            model,
+            self.account,
+            self.ledger,
+            self.trace,
+            node=self.node,
+            slots=self.settings.tree.calls,
+            price=price_of(model),
+        )
+        self.query, self.batched = query_tools(Asking(self.metered, self.settings, sub_agent or no_agent))
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [e for e in self.trace.events if e["event"] == event]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [e["kind"] for e in self.of("subcall_start")]
+
+
+def no_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+    raise AssertionError("no sub-agent was to run")
+
+
+def outcome(inner: Metered, answer: Any = None, stop: Stop = Stop.ANSWERED, reason: str = "") -> Outcome:
+    """The outcome of a sub-agent; like a real one it ends its own sub-calls first."""
+    inner.node.scope.check()
+    inner.node.end_children()
+    return Outcome(answer, stop, (), Usage.nothing(), inner.ledger, reason=reason)

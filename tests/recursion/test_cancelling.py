@@ -1,0 +1,263 @@
+"""Calls under way when nobody waits for them any more: given up at once, counted honestly, of no further effect."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_trees import Answering, Root, outcome
+
+from rlm_loop import Budget, ToolLoopAgent, agents, call_tree
+from rlm_loop.budget import Account, BudgetSpent
+from rlm_loop.messages import Prompt, Usage
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome
+from rlm_loop.past_run import outcome_of
+from rlm_loop.recursion import Asking, Tree, query_tools
+from rlm_loop.scope import Cancelled, Scope, cell_scope
+from rlm_loop.trace_reader import read
+
+
+def code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Opened by the test, and at the latest when it is over."""
+    event = threading.Event()
+    yield event
+    event.set()
+    deadline = time.monotonic() + 20
+    while any(t.name == "llm_query" for t in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [t for t in threading.enumerate() if t.name == "llm_query"]
+
+
+def in_cell(root: Root, ask: Any) -> tuple[Scope, list[BaseException], threading.Thread]:
+    """Ask in a thread of a cell's; its scope, and what was raised there."""
+    scope, raised = Scope(), list[BaseException]()
+
+    def work() -> None:
+        cell_scope.set(scope)
+        try:
+            ask()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return scope, raised, thread
+
+
+def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nobody(gate: threading.Event) -> None:
+    asked = threading.Event()
+
+    def answer(text: str) -> str:
+        asked.set()
+        gate.wait(20)
+        return text.upper()
+
+    root = Root(Answering(answer))
+    scope, raised, thread = in_cell(root, lambda: root.query("x"))
+    assert asked.wait(20)
+    scope.end("the cell was stopped")
+    thread.join(20)  # while the model has not replied
+    assert [type(e) for e in raised] == [Cancelled]
+    assert root.ledger.usage.calls == 0
+    gate.set()
+    root.node.end_children(20)
+    assert root.ledger.usage.calls == 1
+    assert root.account.spent.calls == 1
+    (end,) = root.of("subcall_end")
+    assert (end["ok"], end["error"]["kind"], end["usage"]["calls"], end["answer_sha256"]) == (
+        False,
+        "cancelled",
+        1,
+        None,
+    )
+
+
+def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
+    asked = threading.Event()
+
+    def answer(text: str) -> str:
+        asked.set()
+        gate.wait(20)
+        return text
+
+    root = Root(Answering(answer), tree=Tree(1))
+    scope, raised, thread = in_cell(root, lambda: root.batched(["a", "b", "c"]))
+    assert asked.wait(20)
+    scope.end("the cell was stopped")
+    thread.join(20)
+    gate.set()
+    root.node.end_children(20)
+    assert [type(e) for e in raised] == [Cancelled]
+    assert root.ledger.usage.calls == 1
+
+
+def test_a_call_that_does_not_come_back_is_written_off_as_unknown(gate: threading.Event) -> None:
+    asked = threading.Event()
+
+    def answer(text: str) -> str:
+        asked.set()
+        gate.wait(20)
+        return text
+
+    root = Root(Answering(answer), budget=Budget(output_tokens=50))
+    scope, _, thread = in_cell(root, lambda: root.query("x", max_tokens=30))
+    assert asked.wait(20)
+    scope.end("the cell was stopped")
+    thread.join(20)
+    root.node.end_children(0.01)
+    (call,) = root.ledger.calls
+    assert (call.node, call.usage) == ("0.1", Usage(None, None))
+    assert root.ledger.usage.output_tokens is None  # not known, never zero
+    assert root.account.spent.output_tokens == 30  # what it may have cost at most
+    events = len(root.trace.events)
+    gate.set()
+    for t in threading.enumerate():
+        if t.name == "llm_query":
+            t.join(20)
+    assert len(root.ledger.calls) == 1
+    assert len(root.trace.events) == events
+    assert [e["error"]["kind"] for e in root.of("subcall_end")] == ["cancelled"]
+
+
+def test_time_is_up_while_a_sub_call_runs(
+    gate: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clock = Clock()
+
+    def late(_: Prompt) -> str:
+        clock.now += 100
+        gate.wait(60)
+        return "late"
+
+    monkeypatch.setattr(call_tree, "PATIENCE", 0.05)
+    monkeypatch.setattr(agents, "Account", partial(Account, clock=clock))
+    model = ScriptedModel([code("llm_query('x')"), late])
+    ended = ToolLoopAgent(model=model, budget=Budget(seconds=50)).run("?", trace=tmp_path / "t.jsonl")
+    assert not gate.is_set()  # so nobody waited for the model
+    assert ended.stop == "seconds"
+    assert (ended.usage.calls, ended.usage.output_tokens) == (2, None)
+    again = outcome_of(read(tmp_path / "t.jsonl"))
+    assert again.usage == ended.usage
+    assert [c.node for c in again.ledger.calls] == [c.node for c in ended.ledger.calls]
+
+
+def test_a_process_that_dies_in_a_cell_gives_its_sub_calls_up(gate: threading.Event, tmp_path: Path) -> None:
+    flag = tmp_path / "asked"
+    dying = (
+        "import threading, os, time\nthreading.Thread(target=llm_query, args=('x',)).start()\n"
+        f"while not os.path.exists({str(flag)!r}): time.sleep(.02)\nos._exit(3)"
+    )
+
+    def sub(_: Prompt) -> str:
+        flag.touch()
+        gate.wait(60)
+        return "late"
+
+    def root(prompt: Prompt) -> str:
+        if len(prompt.messages) > 2:
+            gate.set()
+            return code("final_answer = 1")
+        return code(dying)
+
+    def either(prompt: Prompt) -> str:
+        return sub(prompt) if prompt.messages[-1].text == "x" else root(prompt)
+
+    ended = ToolLoopAgent(model=ScriptedModel([either] * 3)).run("?", trace=tmp_path / "t.jsonl")
+    assert (ended.answer, ended.usage.calls) == (1, 3)
+    record = read(tmp_path / "t.jsonl")
+    (end,) = record.of("subcall_end")
+    assert (end["ok"], end["error"]["kind"]) == (False, "cancelled")
+    assert record.events.index(end) < record.events.index(record.end or {})
+
+
+def test_a_sub_agent_whose_cell_runs_on_is_ended_with_its_parent(gate: threading.Event, tmp_path: Path) -> None:
+    flag = tmp_path / "asked"
+    dying = (
+        "import threading, os, time\nthreading.Thread(target=llm_query, args=('x',)).start()\n"
+        "while not os.path.exists(r'{flag}'): time.sleep(.05)\nos._exit(3)"
+    )
+
+    def either(prompt: Prompt) -> str:
+        text = prompt.messages[-1].text
+        if "died" in text:
+            return code("final_answer = 1")
+        if "dying" in text:
+            return code(dying.format(flag=flag))
+        return code(f"import time\nopen(r'{flag}', 'w').close()\ntime.sleep(600)")
+
+    begin = time.monotonic()
+    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), max_depth=2, repl="subprocess").run("dying")
+    assert ended.answer == 1
+    assert time.monotonic() - begin < 60  # the sub-agent's cell would have slept for ten minutes
+
+
+def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None:
+    alive = most_alive = calls = most_calls = 0
+    lock = threading.Lock()
+
+    def answer(text: str) -> str:
+        nonlocal calls, most_calls
+        with lock:
+            calls += 1
+            most_calls = max(most_calls, calls)
+        time.sleep(0.002)
+        with lock:
+            calls -= 1
+        return text
+
+    def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        nonlocal alive, most_alive
+        with lock:
+            alive += 1
+            most_alive = max(most_alive, alive)
+        _, batched = query_tools(Asking(inner, root.settings, sub_agent))
+        got = batched(["x"] * 4)
+        with lock:
+            alive -= 1
+        return outcome(inner, len([r for r in got if r.ok]))
+
+    root = Root(Answering(answer), max_depth=4, sub_agent=sub_agent, tree=Tree(3))
+    assert root.batched(["go"] * 4) == ["4"] * 4
+    assert root.ledger.usage.calls == 4**4
+    assert most_calls <= 3
+    assert most_alive <= 3 * 4  # levels of agents, and not 4 + 16 + 64
+
+
+def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
+    clock = Clock()
+
+    def late(_: str) -> str:
+        clock.now += 100
+        gate.wait(20)
+        return "late"
+
+    def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        query, _ = query_tools(Asking(inner, root.settings, sub_agent))
+        return outcome(inner, query("deeper"))
+
+    root = Root(Answering(late), max_depth=3, sub_agent=sub_agent, budget=Budget(seconds=50), clock=clock)
+    with pytest.raises(BudgetSpent, match="50 seconds"):
+        root.query("x")
+    root.node.end_children(0.01)
+    assert [e["ok"] for e in root.of("subcall_end")] == [False] * 3
+    assert len(root.of("subcall_start")) == 3
