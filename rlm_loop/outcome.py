@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, AnswerForm, Given, Observation
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Reply, Usage
+
+if TYPE_CHECKING:
+    from rlm_loop.trace_tree import TraceTree
 
 
 class Stop(StrEnum):
@@ -95,10 +98,18 @@ class Outcome:
         """The number of turns, that is of replies by the root model."""
         return len(self.turns)
 
+    @property
+    def tree(self) -> TraceTree:
+        """The tree of model calls with the usage of each node; `trace_tree.read_tree` has more, from the trace."""
+        from rlm_loop.trace_tree import tree_of_calls
+
+        return tree_of_calls(self.ledger.calls)
+
     def _repr_html_(self) -> str:
         from rlm_loop.show import outcome_html  # only when a notebook asks
 
-        return outcome_html(self)
+        tree = self.tree
+        return outcome_html(self) + (tree._repr_html_() if len(tree) > 1 else "")
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""

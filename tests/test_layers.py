@@ -19,10 +19,11 @@ PACKAGE = Path(rlm_loop.__file__).parent
 #: Layer of every module or sub-package; a sub-package's modules share its layer.
 LAYERS = {
     0: "messages actions",
-    1: "outcome ledger budget verdict trace show charges past_run redact trace_reader limits scope slots call_tree",
+    1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
+    " call_tree",
     2: "models repl tools tool_function tool_schema workspace code_tools processes answers",
     3: "dialects environment context compaction history",
-    4: "tasks",
+    4: "tasks coverage",
     5: "loop agents recursion",
     6: "study torture",
     7: "report",

@@ -6,15 +6,22 @@ import re
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
+from rlm_loop.commands.subcalls import SubCalls
 from rlm_loop.show import asked, clipped, counted, observed, prose
+from rlm_loop.trace_tree import FOLD
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console, RenderableType
     from rich.panel import Panel
     from rich.status import Status
+    from rich.text import Text
 
     from rlm_loop.actions import Observation
+    from rlm_loop.messages import Usage
     from rlm_loop.outcome import Outcome, Turn
+    from rlm_loop.trace_tree import TraceTree
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -76,20 +83,59 @@ def closing_line(outcome: Outcome) -> str:
     return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
 
 
+def tree_lines(tree: TraceTree, *, fold: int, root: bool = True) -> Iterator[Text]:
+    """A call tree for the terminal: failures red, what has not ended yellow.  `root` is whether its line is shown."""
+    from rich.text import Text
+
+    from rlm_loop.trace_tree import lines
+
+    styles = {"ok": "", "failed": "red", "open": "yellow"}
+    for number, line in enumerate(lines(tree, fold)):
+        if number or root:
+            yield Text(visible(line.text), style=styles[line.status])
+
+
 class LiveSteps:
-    """A hook that shows each step as it happens, and that the model is at work in between."""
+    """A hook that shows each step of the root as it happens, its sub-calls, and what goes on in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status: Status | None = None
+        self._calls = SubCalls()
+        self._turn = 0
 
     def on_step_start(self, *, turn_index: int, **_: object) -> None:
+        if self._calls.agents:  # the step of a sub-agent
+            return
+        self._turn = turn_index
         self._status = self._console.status(f"turn {turn_index}: the model writes, code runs ...", spinner="dots")
         self._status.start()
 
+    def on_subcall_start(
+        self, *, node: str, kind: str, model: str | None = None, prompt: str = "", **_: object
+    ) -> None:
+        self._calls.start(node, kind, model, self._turn, prompt)
+        self._say()
+
+    def on_subcall_end(
+        self, *, node: str, ok: bool, seconds: float, usage: Usage, error: str | None = None, **_: object
+    ) -> None:
+        self._calls.end(node, ok, error, seconds, usage)
+        self._say()
+
     def on_step_end(self, *, turn: Turn, **_: object) -> None:
+        if self._calls.agents:
+            return
         self.stop()
         self._console.print(step_panel(turn))
+        if len(self._calls):
+            for line in tree_lines(self._calls.taken(), fold=FOLD, root=False):
+                self._console.print(line, soft_wrap=True)
+
+    def _say(self) -> None:
+        status = self._status
+        if status is not None:
+            status.update(f"turn {self._turn}: {self._calls.line()}")
 
     def stop(self) -> None:
         """End the animation; called again it does nothing."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.commands.setup import as_json, results
+from rlm_loop.commands.setup import Misuse, as_json, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 
@@ -21,10 +21,11 @@ def show(
     from rich.text import Text
 
     from rlm_loop.commands.run import summary
-    from rlm_loop.commands.steps import closing_line, step_panel, visible
+    from rlm_loop.commands.steps import closing_line, step_panel, tree_lines, visible
     from rlm_loop.past_run import outcome_of
     from rlm_loop.show import compaction_line
     from rlm_loop.trace_reader import read
+    from rlm_loop.trace_tree import FOLD, tree_of
 
     record = read(file, run=run)
     outcome = outcome_of(record, trace=file)
@@ -40,5 +41,84 @@ def show(
         console.print(step_panel(turn))
         if turn.index in shortened:
             console.print(Text(visible(compaction_line(shortened[turn.index])), style="yellow"))
+    tree = tree_of(record)
+    if len(tree) > 1:
+        for line in tree_lines(tree, fold=FOLD):
+            console.print(line, soft_wrap=True)
     console.print(Text(closing_line(outcome)))
     console.print(Text(visible(f"answer: {outcome.answer!r}")))
+
+
+@app.command()
+def tree(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    run: Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")] = -1,
+    fold: Annotated[
+        int, typer.Option("--fold", min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")
+    ] = 8,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per node, one a line.")] = False,
+) -> None:
+    """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
+    from rlm_loop.commands.steps import tree_lines
+    from rlm_loop.show import counted
+    from rlm_loop.trace_tree import read_tree
+
+    found = read_tree(file, run=run)
+    if json_:
+        for row in found.rows():
+            typer.echo(as_json(row))
+        return
+    console = results()
+    for line in tree_lines(found, fold=fold):
+        console.print(line, soft_wrap=True)
+    for total in found.by_depth():
+        failed = f", {total.failed} failed" if total.failed else ""
+        console.print(
+            f"depth {total.depth}: {total.nodes} node{'' if total.nodes == 1 else 's'}{failed}, "
+            f"{total.own.calls} calls, {counted(total.own)}, {total.model_seconds:.1f} s of models",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+@app.command()
+def coverage(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    context: Annotated[str, typer.Option("--context", metavar="FILE", help="The very text that the run was given.")],
+    run: Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")] = -1,
+    width: Annotated[int, typer.Option("--width", min=1, help="Cells of the strip.")] = 80,
+    needle: Annotated[
+        list[str] | None,
+        typer.Option("--needle", metavar="START:END", help="Characters that the answer depends on; may be repeated."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="The ranges as one JSON object a line.")] = False,
+) -> None:
+    """Which parts of the context some model saw, and how the answer came about."""
+    from pathlib import Path
+
+    from rlm_loop.coverage import CoverageError, coverage_of, diagnose, lineage_of
+    from rlm_loop.trace_reader import read
+
+    record = read(file, run=run)
+    try:
+        found = coverage_of(Path(context), record)
+        ranges = [_range(text, found.size) for text in needle or ()]
+    except CoverageError as error:
+        raise Misuse(str(error)) from error
+    if json_:
+        for span in found.spans:
+            typer.echo(as_json(vars(span)))
+        return
+    typer.echo(found.text(width))
+    for start, end in ranges:
+        typer.echo(f"characters {start:,} to {end:,}: {found.seen(start, end):.0%} seen")
+    typer.echo(lineage_of(record, found).text())
+    if ranges:
+        typer.echo(f"if the answer is wrong: {diagnose(record, found, ranges, resolved=False)}")
+
+
+def _range(text: str, size: int) -> tuple[int, int]:
+    start, _, end = text.partition(":")
+    if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= size):
+        raise Misuse(f"--needle {text!r} is no range of a context of {size:,} characters; write START:END")
+    return int(start), int(end)

@@ -1,9 +1,20 @@
-"""Reading a study: tables and one figure."""
+"""Reading a study: tables and one figure; and the figure of what one run saw of its context."""
 
 from __future__ import annotations
 
 from rlm_loop.report.plots import figure, save_figure
+from rlm_loop.report.strips import coverage_figure, save_coverage_figure
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import arm_table, provenance_line, suite_table, target_table
 
-__all__ = ["Table", "arm_table", "figure", "provenance_line", "save_figure", "suite_table", "target_table"]
+__all__ = [
+    "Table",
+    "arm_table",
+    "coverage_figure",
+    "figure",
+    "provenance_line",
+    "save_coverage_figure",
+    "save_figure",
+    "suite_table",
+    "target_table",
+]

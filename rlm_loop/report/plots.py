@@ -35,7 +35,7 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
 
     Raises `StudyError` where there is no task that every arm has finished, or matplotlib is missing.
     """
-    matplotlib = _matplotlib()
+    matplotlib = matplotlib_or_say()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -64,7 +64,7 @@ def save_figure(results: Results, folder: str | Path, name: str = "figure", *, m
     paths = [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
-        with _matplotlib().rc_context(dict(_RC)):
+        with matplotlib_or_say().rc_context(dict(_RC)):
             made.savefig(paths[0], dpi=200, metadata={"Software": None})
             made.savefig(paths[1], metadata={"Date": None})
     except OSError as error:
@@ -154,7 +154,13 @@ def _caption(results: Results, n: int) -> str:
     )
 
 
-def _matplotlib() -> Any:
+def house_style() -> Mapping[str, Any]:
+    """Settings of matplotlib that all figures share."""
+    return _RC
+
+
+def matplotlib_or_say() -> Any:
+    """The library; raises `StudyError` that says how to get it."""
     try:
         import matplotlib
     except ImportError:

@@ -1,0 +1,128 @@
+"""Why an episode failed: never looked, looked and misread, or computed wrongly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rlm_loop.coverage.coverage import Coverage
+from rlm_loop.coverage.lineage import Lineage, lineage_of
+from rlm_loop.coverage.ranges import Range, within
+from rlm_loop.coverage.shown import READ
+from rlm_loop.trace_reader import RunRecord
+
+Reason = Literal["resolved", "never_looked", "looked_in_part", "misread", "computed_wrongly", "no_answer"]
+
+REASONS: dict[Reason, str] = {
+    "resolved": "the answer is right",
+    "never_looked": "no model and no code met any place that the answer depends on",
+    "looked_in_part": "some of the places that the answer depends on were never shown to a model",
+    "misread": "models were shown every place, and the answer is wrong",
+    "computed_wrongly": "code over the context gave the answer, and it is wrong",
+    "no_answer": "models were shown every place, and the run ended without an answer",
+}
+
+#: A needle counts as seen when this share of its characters was.
+ENOUGH = 0.8
+#: Needles whose single words are looked for as well (each costs a pass over the context).
+_BY_WORD = 64
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The reason, and the facts that it follows from.
+
+    `needles` and `seen` count the places that the answer depends on, and those that reached a model; `depths` are the
+    depths at which one did.  `lineage` says how the answer came about.
+    """
+
+    reason: Reason
+    needles: int
+    seen: int
+    share: float
+    depths: tuple[int, ...]
+    lineage: Lineage
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reason}: {REASONS[self.reason]} ({self.seen} of {self.needles} places seen, "
+            f"{self.share:.1%} of the context; the answer was {self.lineage.how})"
+        )
+
+    def row(self) -> dict[str, object]:
+        """The facts as one flat row."""
+        return {
+            "reason": self.reason,
+            "needles": self.needles,
+            "needles_seen": self.seen,
+            "context_seen": self.share,
+            "depths": list(self.depths),
+            "answer_by": self.lineage.how,
+            "sub_calls_used": len(self.lineage.calls),
+        }
+
+
+def diagnose(
+    record: RunRecord, coverage: Coverage, needles: Sequence[Range], *, resolved: bool, enough: float = ENOUGH
+) -> Diagnosis:
+    """Say why a run failed, given the [start, end) ranges of the context that its answer depends on.
+
+    The rule, first match first.  *computed_wrongly*: the answer was computed by code that reads the context, as a
+    whole or a constant slice with a needle in it, and not by way of sub-calls.  *never_looked*: no needle reached a
+    model.  *looked_in_part*: some did not.  *no_answer*: all did, and the run ended without an answer.  *misread*:
+    all did.  A needle has reached a model where `enough` of its characters were printed for one or sent to one, or
+    where a word of it that the context has only once was.  Raises `ValueError` without needles, and for a range that
+    is none.
+    """
+    if not needles:
+        raise ValueError("a diagnosis needs the ranges that the answer depends on; this task names none")
+    lineage = lineage_of(record, coverage)
+    met = _met(coverage, needles, enough)
+    end = record.end
+    answered = end is not None and end.get("stop") == "answered"
+    depths = [d for d in coverage.depths if any(_met_at(coverage, d, needles, enough))]
+    reason = _reason(lineage, needles, sum(met), resolved=resolved, answered=answered)
+    return Diagnosis(reason, len(needles), sum(met), coverage.share, tuple(depths), lineage)
+
+
+def _reason(lineage: Lineage, needles: Sequence[Range], seen: int, *, resolved: bool, answered: bool) -> Reason:
+    if resolved:
+        return "resolved"
+    if answered and lineage.how == "computed" and not lineage.calls and _reads(lineage, needles):
+        return "computed_wrongly"
+    if not seen:
+        return "never_looked"
+    if seen < len(needles):
+        return "looked_in_part"
+    return "misread" if answered else "no_answer"
+
+
+def _reads(lineage: Lineage, needles: Sequence[Range]) -> bool:
+    """Whether the answer's code reads the context where a needle is, or may do so."""
+    if not lineage.reads_context:
+        return False
+    ranges = lineage.code_ranges
+    return ranges is None or any(within(ranges, *needle) for needle in needles)
+
+
+def _met(coverage: Coverage, needles: Sequence[Range], enough: float) -> list[bool]:
+    met = [coverage.seen(*needle) >= enough for needle in needles]
+    if len(needles) <= _BY_WORD and not all(met):
+        shown = "\n".join(s.text for s, _ in coverage.shown if s.channel in READ)
+        met = [m or _word_shown(coverage.source, needle, shown) for m, needle in zip(met, needles, strict=True)]
+    return met
+
+
+def _met_at(coverage: Coverage, depth: int, needles: Sequence[Range], enough: float) -> list[bool]:
+    ranges = coverage.ranges(depth=depth)
+    return [within(ranges, a, b) >= enough * (b - a) for a, b in needles]
+
+
+def _word_shown(source: str, needle: Range, shown: str) -> bool:
+    """Whether a word of the needle that the context has nowhere else was shown by itself."""
+    for word in dict.fromkeys(re.findall(r"\w[\w.-]{2,}\w", source[slice(*needle)])):
+        if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", shown) and source.count(word) == 1:
+            return True
+    return False

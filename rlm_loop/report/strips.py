@@ -1,0 +1,82 @@
+"""The figure of a run's coverage: for each depth, which part of the context was seen, and where the needles are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.coverage import Coverage
+from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say
+from rlm_loop.study import StudyError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Cells of a strip.
+_CELLS = 600
+_UNSEEN = "#ececec"
+_NEEDLE = COLOURS[1]
+
+
+def coverage_figure(
+    coverage: Coverage, *, needles: Sequence[tuple[int, int]] = (), title: str = "What was seen of the context"
+) -> Figure:
+    """One strip for each depth, the context from left to right: the darker, the larger the share of a cell seen.
+
+    `needles` are ranges that are marked above the strips.  Raises `StudyError` where matplotlib is missing.
+    """
+    matplotlib = matplotlib_or_say()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.figure import Figure
+
+    depths = coverage.depths or [0]
+    shades = LinearSegmentedColormap.from_list("seen", [_UNSEEN, COLOURS[0]])
+    with matplotlib.rc_context(dict(house_style())):
+        made = Figure(figsize=(9.0, 0.9 + 0.5 * len(depths)), layout="constrained")
+        FigureCanvasAgg(made)
+        axes: Any = made.subplots()
+        for row, depth in enumerate(depths):
+            shares = coverage.shares(_CELLS, depth=depth)
+            # a cell of which a little was seen is not to look like one of which nothing was
+            visible = [0.25 + 0.75 * s if s else 0.0 for s in shares]
+            extent = (0, max(1, coverage.size), row + 0.4, row - 0.4)
+            axes.imshow([visible], aspect="auto", extent=extent, cmap=shades, vmin=0, vmax=1, interpolation="nearest")
+        for start, end in needles:
+            axes.plot([(start + end) / 2], [-0.62], marker="v", color=_NEEDLE, markersize=5, clip_on=False)
+        axes.set_xlim(0, max(1, coverage.size))
+        axes.set_ylim(len(depths) - 0.5, -0.8 if needles else -0.5)
+        axes.set_yticks(range(len(depths)), [_named(coverage, depth) for depth in depths])
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlabel("character of the context" + (" (triangles: what the answer depends on)" if needles else ""))
+        axes.set_title(f"{title}: {coverage.share:.1%}", loc="left", fontsize=10, fontweight="bold")
+    return made
+
+
+def save_coverage_figure(
+    coverage: Coverage,
+    folder: str | Path,
+    name: str = "coverage",
+    *,
+    needles: Sequence[tuple[int, int]] = (),
+    title: str = "What was seen of the context",
+) -> list[Path]:
+    """Save the figure as PNG and SVG; the same coverage gives the same files.  Returns their paths."""
+    made = coverage_figure(coverage, needles=needles, title=title)
+    paths = [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with matplotlib_or_say().rc_context(dict(house_style())):
+            made.savefig(paths[0], dpi=200, metadata={"Software": None})
+            made.savefig(paths[1], metadata={"Date": None})
+    except OSError as error:
+        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
+    return paths
+
+
+def _named(coverage: Coverage, depth: int) -> str:
+    seen = sum(end - start for start, end in coverage.ranges(depth=depth))
+    return f"depth {depth}  {seen / (coverage.size or 1):.1%}"

@@ -1,0 +1,157 @@
+"""Call trees and coverage on the command line: while a run goes on, and afterwards."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from made_traces import Told
+from rich.console import Console
+
+from rlm_loop.actions import Observation, RunCode
+from rlm_loop.cli import main
+from rlm_loop.commands.steps import LiveSteps
+from rlm_loop.commands.subcalls import SubCalls
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.models import ScriptedModel
+from rlm_loop.outcome import Turn
+
+TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    told = Told(tmp_path / "run.jsonl", context=TEXT)
+    told.turn("print(context[:480])", TEXT[:480])
+    told.batch([f"count: {TEXT[i * 2400 : i * 2400 + 2400]}" for i in range(20)], ["3"] * 20)
+    told.turn("n = 0\nfinal_answer = n", answer=60)
+    told.end(60)
+    told.trace.close()
+    (tmp_path / "context.txt").write_text(TEXT, encoding="utf-8", newline="")
+    return str(tmp_path / "run.jsonl")
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments), models=lambda name, **_: ScriptedModel([]))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_tree_of_a_trace(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "trace", "tree", trace)
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) == 4
+    assert lines[1].startswith("└─ 0.1 … 0.20 20 completions m · batch 0.b1")
+    assert lines[3].startswith("depth 1: 20 nodes, 20 calls, 2,000 tokens in, 200 out")
+    _, out, _ = said(capsys, "trace", "tree", trace, "--fold", "0")
+    assert len(out.splitlines()) == 23
+
+
+def test_the_tree_as_json_lines(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "trace", "tree", trace, "--json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [r["node"] for r in rows[:3]] == ["0", "0.1", "0.2"]
+    assert rows[0]["subtree_input_tokens"] == sum(r["input_tokens"] for r in rows)
+
+
+def test_show_has_the_tree_where_there_are_sub_calls(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "trace", "show", trace)
+    assert "20 completions m" in out
+
+
+def test_coverage_of_a_trace(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    context = str(Path(trace).parent / "context.txt")
+    code, out, err = said(capsys, "trace", "coverage", trace, "--context", context, "--width", "10", "--needle", "0:48")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "██████████ 100.0% of 48,000 characters seen"
+    assert lines[1].startswith("▁·········")
+    assert "characters 0 to 48: 100% seen" in lines
+    assert any(line.startswith("answer of 0 '60' in turn 2") for line in lines)
+    assert lines[-1].startswith("if the answer is wrong: misread")
+    _, out, _ = said(capsys, "trace", "coverage", trace, "--context", context, "--json")
+    assert {json.loads(line)["channel"] for line in out.splitlines()} == {"printed", "prompt"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--context", "{folder}/other.txt"], "this is not the context of the run"),
+        (["--context", "{folder}/none.txt"], "cannot read the context"),
+        (["--context", "{folder}/context.txt", "--needle", "9:9"], "is no range"),
+        (["--context", "{folder}/context.txt", "--needle", "0:99999999"], "is no range"),
+        (["--context", "{folder}/context.txt", "--needle", "x"], "write START:END"),
+    ],
+)
+def test_misuse_of_coverage(trace: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(trace).parent
+    (folder / "other.txt").write_text("something else")
+    code, _, err = said(capsys, "trace", "coverage", trace, *(a.format(folder=folder) for a in arguments))
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+# -- while a run goes on
+
+
+def turn(index: int) -> Turn:
+    return Turn(index, Reply("x", usage=Usage(5, 1)), (RunCode("llm_query('a')"),), (Observation("out"),), 0.1)
+
+
+def test_steps_show_their_sub_calls() -> None:
+    page = StringIO()
+    live = LiveSteps(Console(file=page, width=200, force_terminal=True))
+    live.on_step_start(turn_index=1)
+    for i in range(1, 31):
+        live.on_subcall_start(node=f"0.{i}", depth=1, kind="completion", model="m", prompt="p")
+    for i in range(1, 31):
+        live.on_subcall_end(
+            node=f"0.{i}",
+            depth=1,
+            ok=i != 7,
+            error="no" if i == 7 else None,
+            answer="",
+            seconds=1.0,
+            usage=Usage(10, 1),
+        )
+    live.on_step_end(turn=turn(1))
+    live.on_step_start(turn_index=2)
+    live.on_step_end(turn=turn(2))
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue())
+    assert shown.count("0.1 … 0.30 30 completions m · turn 1 · 29 ok, 1 failed · 300 tokens in, 30 out") == 1
+    assert shown.count("0.7 completion m") == 1
+    assert "turn 2" in shown
+
+
+def test_the_steps_of_a_sub_agent_are_not_the_roots() -> None:
+    page = StringIO()
+    live = LiveSteps(Console(file=page, width=200))
+    live.on_step_start(turn_index=1)
+    live.on_subcall_start(node="0.1", depth=1, kind="agent", model="m", prompt="p")
+    live.on_step_start(turn_index=1)
+    live.on_step_end(turn=turn(1))
+    assert "turn 1 ──" not in page.getvalue()
+    live.on_subcall_end(node="0.1", depth=1, ok=True, error=None, answer="", seconds=1.0, usage=Usage(10, 1))
+    live.on_step_end(turn=turn(1))
+    live.stop()
+    assert page.getvalue().count("turn 1 ──") == 1
+
+
+def test_counts_of_sub_calls_under_way() -> None:
+    calls = SubCalls()
+    for node in ("0.1", "0.1.1", "0.2"):
+        calls.start(node, "agent" if node == "0.1" else "completion", "m", 1, "what\nis it")
+    calls.end("0.1.1", True, None, 0.5, Usage(10, 1, 0, 1, 0.5))
+    assert calls.line() == "sub-calls: 1 done, 2 running, 11 tokens"
+    calls.end("0.1", True, None, 1.0, Usage(110, 11, None, 3, 2.0))
+    calls.end("0.2", False, "no", 1.0, Usage(None, None))
+    calls.end("0.9", True, None, 1.0, Usage(1, 1))  # of an earlier turn
+    assert calls.line() == "sub-calls: 2 done, 0 running, 1 failed"
+    tree = calls.taken()
+    assert tree["0.1"].own == Usage(100, 10, None, 2, 1.5)
+    assert tree["0.1"].title == "what is it"
+    assert len(calls) == 0

@@ -1,0 +1,113 @@
+"""Traces of call trees that are told line by line, written by the real `Trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.actions import Action, Answer, Given, Observation, RunCode
+from rlm_loop.context import context_fingerprint
+from rlm_loop.messages import Prompt, Reply, Usage, say
+from rlm_loop.trace import Trace
+from rlm_loop.trace_reader import RunRecord
+
+
+class Told:
+    """A trace as it is told: `turn`, `child` and `end` record what the loop would."""
+
+    def __init__(self, path: Path | None = None, *, context: Any = None, question: str = "How many?") -> None:
+        self.trace = Trace(path, clock=lambda: 0.0)
+        self.trace.start(
+            task="t", question=question, agent="tool-loop", model="m", context=context_fingerprint(context), versions={}
+        )
+        self._asked: dict[str, Prompt] = {}
+        self._children: dict[str, int] = {}
+        self._turns: dict[str, int] = {}
+        self._calls = 0
+        self.question = question
+
+    @property
+    def record(self) -> RunRecord:
+        return RunRecord(tuple(self.trace.events))
+
+    def call(
+        self, node: str, prompt: Prompt, text: str = "", *, turn: int = 0, usage: Usage | None = None, model: str = "m"
+    ) -> None:
+        """One request and its reply."""
+        self._calls += 1
+        depth = node.count(".")
+        request = self.trace.request(prompt, turn=turn, depth=depth, purpose="agent", model=model, node=node)
+        charged = {"call": self._calls, "purpose": "agent", "exact": True, "sent": 0, "after": 0, "parts": None}
+        reply = Reply(text, usage=usage or Usage(100, 10, 0, cost=None), seconds=0.5)
+        self.trace.record("reply", request=request, turn=turn, depth=depth, node=node, reply=reply, charged=charged)
+
+    def turn(
+        self,
+        code: str | Action,
+        output: str | Observation = "",
+        *,
+        node: str = "0",
+        brief: str = "",
+        answer: Any = None,
+    ) -> int:
+        """A turn of an agent: a request, the reply, and the turn with its one action.  Returns its number."""
+        number = self._turns[node] = self._turns.get(node, 0) + 1
+        prompt = self._asked.get(node) or Prompt((say("system", "rule", "system"), say("user", brief or "?", "task")))
+        self.call(node, prompt, str(code), turn=number)
+        action = RunCode(code) if isinstance(code, str) else code
+        seen = output if isinstance(output, Observation) else Observation(output, cause="repl_output")
+        if answer is not None:
+            seen = Observation(seen.text, cause=seen.cause, answer=Given(answer, "object"))
+        said = say("assistant", str(code), "assistant", turn=number)
+        self._asked[node] = prompt.__add__((said, say("user", seen.text, "repl_output", turn=number)))
+        self.trace.record(
+            "turn", depth=node.count("."), node=node, turn=number, actions=(action,), observations=(seen,), seconds=1.0
+        )
+        return number
+
+    def says(self, text: str, *, node: str = "0") -> int:
+        """A turn that answers in words."""
+        return self.turn(Answer(text), Observation(answer=Given(text, "text")), node=node)
+
+    def start(self, parent: str = "0", *, kind: str = "completion", context: Any = None, **more: Any) -> str:
+        """The start of a sub-call; returns its node."""
+        number = self._children[parent] = self._children.get(parent, 0) + 1
+        node = f"{parent}.{number}"
+        data: dict[str, Any] = {
+            "turn": self._turns.get(parent, 0) + 1,
+            "model": "m",
+            "batch": None,
+            "index": None,
+            **more,
+        }
+        self.trace.record(
+            "subcall_start",
+            node=node,
+            parent=parent,
+            depth=node.count("."),
+            kind=kind,
+            context=context_fingerprint(context),
+            **data,
+        )
+        return node
+
+    def stop(self, node: str, *, error: Mapping[str, str] | None = None, seconds: float = 1.0, **more: Any) -> None:
+        self.trace.record("subcall_end", node=node, ok=error is None, error=error, seconds=seconds, **more)
+
+    def child(self, prompt: str, text: str = "", *, parent: str = "0", usage: Usage | None = None, **more: Any) -> str:
+        """A whole completion as a sub-call."""
+        node = self.start(parent, **more)
+        self.call(node, Prompt.ask(prompt), text, usage=usage)
+        self.stop(node)
+        return node
+
+    def batch(self, prompts: Sequence[str], texts: Sequence[str], *, parent: str = "0") -> list[str]:
+        return [
+            self.child(p, t, parent=parent, batch=f"{parent}.b1", index=i)
+            for i, (p, t) in enumerate(zip(prompts, texts, strict=True))
+        ]
+
+    def end(self, answer: Any = None, stop: str = "answered", **more: Any) -> RunRecord:
+        self.trace.record("run_end", depth=0, node="0", stop=stop, reason="", answer=answer, seconds=9.0, **more)
+        return self.record
