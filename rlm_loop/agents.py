@@ -17,7 +17,8 @@ from typing import Any, Literal
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
-from rlm_loop.context import context_fingerprint, describe_context, inline_context
+from rlm_loop.context import describe_context, inline_context
+from rlm_loop.context_on_disk import as_context
 from rlm_loop.dialects.base import Dialect, Hands, Problem
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
@@ -25,6 +26,7 @@ from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import Environment, ToolLike
+from rlm_loop.fingerprint import Fingerprint
 from rlm_loop.history import History, unchanged
 from rlm_loop.ledger import Ledger
 from rlm_loop.loop import call, run
@@ -120,9 +122,11 @@ class Agent:
     ) -> Outcome:
         """Work on a question until there is an answer or a limit is reached.
 
-        `context` becomes the REPL variable of that name, of which the model is told type, size and a preview;
+        `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
+        `Path` is the file or folder that it names, read where the cells run (`docs/contexts.md`).
         `tools` replace the agent's own for this run; `trace` is a file to append to.
-        Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome.
+        Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
+        `ContextError` for a path that cannot be read.
         """
         if not isinstance(question, str) or not question.strip():
             raise ValueError("the question is empty; say what is to be done")
@@ -135,7 +139,7 @@ class Agent:
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does."""
         seeded = isinstance(self.model, str) and self.seed is not None
-        task = replace(task, context=task.material())  # a deferred context is made before the clock starts
+        task = replace(task, context=as_context(task.material()))  # a deferred context is made before the clock starts
         model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
         price = price_of(model)
         account = Account(self.budget, price=price)
@@ -143,6 +147,7 @@ class Agent:
         record = trace if isinstance(trace, Trace) else Trace(trace)
         slots = recursion.tree.calls
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
+        hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
         record.start(
             task=task.id,
             question=task.question,
@@ -151,15 +156,18 @@ class Agent:
             model=model.name,
             budget=self.budget,
             versions=versions(),
-            context=context_fingerprint(task.context),
+            context=hashed.known,
         )
         try:
+            hashed.begin()
             call(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
             outcome = self._drive(task, metered, recursion, workspace)
             call(self.hooks, "on_run_end", outcome=outcome)
+            hashed.end(wait=True)
             return outcome
         finally:
             metered.node.end_children()
+            hashed.end(wait=False)
             if not isinstance(trace, Trace):
                 record.close()
 

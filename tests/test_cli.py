@@ -208,7 +208,7 @@ def one_line(err: str) -> str:
         (("run", "Q?", "--max-steps", "many"), "--max-steps"),
         (("run", "Q?", "--nonsense"), "--nonsense"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "No such file"),
-        (("run", "Q?", "--context", "."), "directory"),
+        (("run", "Q?", "--context", "/dev/null"), "neither a file nor a folder"),
         (("run", "-", "--context", "-"), "standard input"),
         (("nonsense",), "nonsense"),
         (("models", "pull", "no-such-model"), "smollm2-135m"),
@@ -244,12 +244,24 @@ def test_a_file_that_is_no_model_is_one_line(capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\x00", b"\x89PNG\r\n\x1a\n", b"caf\xe9"])
-def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw: bytes) -> None:
+def test_a_context_that_is_not_text_is_bytes(line: Line, tmp_path: Path, raw: bytes) -> None:
     file = tmp_path / "context.bin"
     file.write_bytes(raw)
-    code, _, err = line("run", "Q?", "--context", str(file))
+    reply = "```python\nfinal_answer = context.hex()\n```"
+    assert line("run", "Q?", "-q", "--context", str(file), replies=(reply,))[1].strip() == raw.hex()
+
+
+def test_standard_input_that_is_not_text_is_one_line(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, b"caf\xe9")
+    code, _, err = line("run", "Q?", "--context", "-")
     assert code == 2
     assert "not UTF-8 text" in one_line(err)
+
+
+def test_a_folder_as_the_context(line: Line, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha")
+    reply = "```python\nfinal_answer = dict(context)\n```"
+    assert line("run", "Q?", "-q", "--context", str(tmp_path), replies=(reply,))[1] == "{'a.txt': 'alpha'}\n"
 
 
 @pytest.mark.parametrize("error", [AuthenticationFailed("set OPENAI_API_KEY"), ModelError("first line\nsecond line")])

@@ -21,8 +21,8 @@ LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
     " call_tree",
-    2: "models repl tools tool_function tool_schema workspace code_tools processes answers",
-    3: "dialects environment context compaction history",
+    2: "models repl tools tool_function tool_schema workspace code_tools processes answers context_on_disk preview",
+    3: "dialects environment context compaction history fingerprint",
     4: "tasks coverage",
     5: "loop agents recursion",
     6: "study torture",

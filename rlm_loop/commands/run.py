@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,7 +40,9 @@ def run(
     context_file: Annotated[
         str | None,
         typer.Option(
-            "--context", metavar="FILE", help="UTF-8 text that becomes the variable `context`; - is standard input."
+            "--context",
+            metavar="FILE",
+            help="A file or folder of any size that becomes the variable `context`; - is text from standard input.",
         ),
     ] = None,
     agent: Annotated[Strategy, typer.Option("--agent", help="The strategy.")] = Strategy.TOOL_LOOP,
@@ -107,13 +110,17 @@ def run(
     return ANSWERED if outcome.answered else NOT_ANSWERED
 
 
-def _texts(question: str, context_file: str | None) -> tuple[str, str | None]:
+def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
+    from rlm_loop.context_on_disk import as_context
+
     if question == "-" and context_file == "-":
         raise Misuse("question and context cannot both come from standard input; put one of them in a file")
     asked = read_text("-", stdin=sys.stdin.buffer.read) if question == "-" else question
     if not asked.strip():
         raise Misuse("the question is empty; say what is to be done")
-    return asked, None if context_file is None else read_text(context_file, stdin=sys.stdin.buffer.read)
+    if context_file is None or context_file == "-":
+        return asked, None if context_file is None else read_text("-", stdin=sys.stdin.buffer.read)
+    return asked, as_context(Path(context_file))
 
 
 def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:

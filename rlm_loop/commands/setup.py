@@ -50,12 +50,13 @@ def results() -> Console:
 def explain(error: BaseException) -> str:
     """What went wrong, as one line."""
     from rlm_loop.budget import UnknownPrice
+    from rlm_loop.context_on_disk import ContextError
     from rlm_loop.models.base import ModelError
     from rlm_loop.study.errors import StudyError
     from rlm_loop.trace import TraceError
 
     text = " ".join(str(error).split())
-    if isinstance(error, (Misuse, ModelError, StudyError, TraceError, UnknownPrice, ImportError)):
+    if isinstance(error, (Misuse, ContextError, ModelError, StudyError, TraceError, UnknownPrice, ImportError)):
         return text or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""

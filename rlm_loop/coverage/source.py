@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.context import context_fingerprint
+from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.trace_reader import RunRecord
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.call_tree import Node
-from rlm_loop.context import context_fingerprint, inline_context
+from rlm_loop.context import inline_context
+from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.ledger import Cached
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlm_loop.call_tree import Node
-from rlm_loop.context import context_fingerprint
+from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.loop import call
 from rlm_loop.messages import Usage
 from rlm_loop.models.metered import Metered

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.driver import Driver
+from rlm_loop.repl.lending import Lent
 
 
 class Belongings:
@@ -18,6 +19,7 @@ class Belongings:
     def __init__(self) -> None:
         self.driver: Driver | None = None
         self.cwd: Path | None = None
+        self.lent = Lent()
         self._home: Path | None = None
         self._files = 0
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.launch import WORKER, Launch, folders, tidied
+from rlm_loop.repl.launch import WORKER, Launch, folders, lent, tidied
 from rlm_loop.repl.ordinary_user import cell_user
 
 _INSIDE = "/rlm-loop-worker.py"
@@ -64,7 +64,11 @@ class Container:
         argv += ["--security-opt", "label=disable", *_user(engine, cwd, home), *_resources(limits)]
         argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777", *_environment()]
         argv += [*_mount(WORKER, _INSIDE), *_mount(home, home), *_mount(cwd, cwd, writable=True)]
-        argv += [word for folder in self.read for word in _mount(Path(folder).absolute(), Path(folder).absolute())]
+        argv += [
+            word
+            for folder in (*self.read, *lent(options))
+            for word in _mount(Path(folder).absolute(), Path(folder).absolute())
+        ]
         argv += ["--workdir", str(cwd), *self.options, self.image, self.python, "-u", _INSIDE, options]
         # The environment is that of the engine's client, which needs to find its own files; none of it gets inside.
         return Launch(tidied(argv, home), dict(os.environ), self.kind, cleanup=_remover(engine, name))

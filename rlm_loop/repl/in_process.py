@@ -11,15 +11,18 @@ from collections.abc import Callable, Generator, Mapping, MutableMapping
 from types import CodeType
 from typing import Any
 
+from rlm_loop.context_on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.answer_slot import AnswerSlot
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.calls import inside
+from rlm_loop.repl.context_unread import Unread, opened
 from rlm_loop.repl.driver import Ended, Stopped
 from rlm_loop.repl.names import check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import Fate, cell_result, given
 from rlm_loop.repl.stopper import CellStopped, Stopper
 from rlm_loop.repl.streams import CellOutput, captured, uncaptured
+from rlm_loop.repl.transfer import on_disk_frame
 from rlm_loop.repl.worker import AnswerGiven, HostEnded, explain, one_line, portable, tool_error
 from rlm_loop.scope import Scope, cell_scope
 
@@ -54,6 +57,7 @@ class InProcessSession:
         self._tools: dict[str, Callable[..., Any]] = {}
         self._reserved: dict[str, Any] = {}
         self._own: set[str] = set()
+        self._unread: dict[str, Unread] = {}  # values on disk that no cell has named yet
         self._sources: dict[str, str] = {}
         self._cells = 0
         self._begun = self._closed = False
@@ -114,8 +118,13 @@ class InProcessSession:
         check_names([name])
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
+        if isinstance(value, ContextFile | ContextFolder):
+            value = opened(on_disk_frame(name, value))
         with self._turn(begin=False):
             self._take_over(name)
+            self._unread.pop(name, None)
+            if isinstance(value, Unread):
+                self._unread[name] = value
             self._names[name] = value
             self._own.add(name)
             self._reserved.pop(name, None)
@@ -256,6 +265,7 @@ class InProcessSession:
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         """Only what the cell itself says runs between `enter` and `leave`."""
+        self._read_named(code)
         if file == "<expression>":
             body, last = None, self._expression(code)
         else:
@@ -273,6 +283,16 @@ class InProcessSession:
                     report["echo"] = self._cut(repr(value))
         finally:
             stopper.leave()
+
+    def _read_named(self, code: str) -> None:
+        """Values on disk that the code names are read before it runs, so that it finds ordinary ones."""
+        for name, stood_in in [*self._unread.items()]:
+            if stood_in.named_in(code):
+                value = stood_in.read()
+                del self._unread[name]
+                for names in (self._names, self._reserved):
+                    if names.get(name) is stood_in:
+                        names[name] = value
 
     def _describe(self, error: BaseException, known_as: str = "") -> dict[str, Any]:
         for file, code in self._sources.items():  # other sessions of this process use the same names

@@ -30,6 +30,11 @@ class JournaledSession:
         self.last: CellResult | None = None
         """The result of the latest cell, also where `run` raised."""
 
+    @property
+    def isolation(self) -> str:
+        """What keeps the cells apart from this machine."""
+        raise NotImplementedError
+
     def _another(self, cwd: Path | str | None) -> Self:
         """A new session with this one's settings."""
         raise NotImplementedError
@@ -60,13 +65,16 @@ class JournaledSession:
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable: an exact copy, of any size.  A `reserved` one is restored after a cell that rebinds it.
 
+        A `ContextFile` or `ContextFolder` is bound to what is in it, which the cells read where it lies.
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
         """
         check_names([name])
         if name in self._held.tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         with self._life.turn(start=False) as driver:
-            frame = {**set_frame(name, value, self._life.owned.new_path()), "reserved": reserved}
+            owned = self._life.owned
+            reach = owned.lent.reach(self.isolation, driver.worker is not None)
+            frame = {**set_frame(name, value, owned.new_path(), reach), "reserved": reserved}
             if driver.worker is not None:
                 self._life.tell(driver, frame, f"cannot set {name!r}")
             self._held.bind(frame)
@@ -143,6 +151,7 @@ class JournaledSession:
             self._held.check_step(step)
             other = self._another(self._settings.cwd if cwd is None else cwd)
             other._held.take_over(self._held, step, other._life.owned.new_path)
+            other._life.owned.lent.take_over(self._life.owned.lent)
         try:
             with other._life.turn(float("inf")):
                 return other

@@ -139,6 +139,11 @@ def folders(options: str) -> tuple[Path, Path]:
     return Path(given["path"][0]), Path(given["home"])
 
 
+def lent(options: str) -> list[str]:
+    """Files and folders of the user's that the cells are to read, besides what the launcher lets them read."""
+    return [path for path in json.loads(options).get("read", []) if os.path.exists(path)]
+
+
 # In sh, since it has to outlive an isolated worker, which cannot remove its host's folder; and as the parent of the
 # sandbox it does not end with the thread that started it, as far as parent-death signals go.
 _TIDY = """

@@ -73,7 +73,7 @@ class Life:
         if owned.driver is None or owned.cwd is None:
             owned.cwd = working_folder(settings.cwd, owned.home)
             write_files(settings.files, owned.cwd)
-            options = settings.worker_options(owned.cwd, owned.home())
+            options = {**settings.worker_options(owned.cwd, owned.home()), "read": owned.lent.paths}
             starter = worker_starter(self._starter(owned), options, owned.cwd, owned.home() / "worker.log")
             owned.driver = Driver(starter, settings.clock, settings.grace)
         return owned.driver, owned.cwd

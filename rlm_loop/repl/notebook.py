@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.calls import HostCall
+from rlm_loop.repl.context_files import listing
 from rlm_loop.repl.journal import Cell, Journal, arguments
 from rlm_loop.repl.worker import NotExact, decode, encode, load
 
@@ -62,7 +63,7 @@ def write_notebook(
     if files:
         book.code("\n".join(["import pathlib", *(book.file(name, content) for name, content in files.items())]))
     for name, frame in plan.first.items():
-        book.code(book.assignment(name, load(dict(frame))))
+        book.code(book.setting(name, frame))
     calls = [*setup_calls, *(call for cell in cells for call in cell.calls)]
     if calls:
         recorded = [_record(call) for call in calls if call.outcome is not None and "end" not in call.outcome]
@@ -78,7 +79,7 @@ def write_notebook(
         if isinstance(event, Cell):
             book.cell(event)
         elif event.frame is not None and id(event) in in_plan:
-            book.code(book.assignment(str(event.frame["name"]), load(dict(event.frame))))
+            book.code(book.setting(str(event.frame["name"]), event.frame))
     path.write_text(json.dumps(book.content(), ensure_ascii=False, indent=1) + "\n", "utf-8", "backslashreplace")
     return path
 
@@ -122,6 +123,17 @@ class _Notebook:
 
     def assignment(self, name: str, value: Any) -> str:
         return f"{name} = {self.expression(value, name)}"
+
+    def setting(self, name: str, frame: Mapping[str, Any]) -> str:
+        """What the host bound; what lies on disk is read there again."""
+        if frame["form"] != "disk":
+            return self.assignment(name, load(dict(frame)))
+        path, text = frame.get("source") or frame["path"], ".decode('utf-8', 'surrogateescape')"
+        if frame["kind"] == "folder":
+            names = repr(list(listing(path, frame["hidden"])))
+            return f"import pathlib\n\n{name} = {{n: (pathlib.Path({path!r}) / n).read_bytes(){text} for n in {names}}}"
+        text = text if frame["kind"] == "str" else ""
+        return f"{name} = __import__('pathlib').Path({path!r}).read_bytes()[: {frame['size']}]{text}"
 
     def expression(self, value: Any, name: str) -> str:
         """Python that gives the value: a literal where that is exact and short, else out of a file."""

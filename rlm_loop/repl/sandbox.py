@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment, script, tidied
+from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment, lent, script, tidied
 from rlm_loop.repl.ordinary_user import cell_user
 from rlm_loop.repl.readable import HARDEN, SETTINGS, SYSTEM, readable
 
@@ -50,7 +50,7 @@ class Sandbox:
         """
         cwd, home = folders(options)
         environment = isolated_environment("/tmp")
-        paths = readable(python, environment, self.read)
+        paths = readable(python, environment, [*self.read, *lent(options)])
         # The private folder is closed to root without its capabilities, as which `harden.py` begins.
         sources = {s: script(s, python, options) for s in (HARDEN, WORKER)}
         inside = {s: f"/run/rlm-loop/{Path(f).name}" if f != str(s) else f for s, f in sources.items()}

@@ -802,6 +802,7 @@ class Repl:
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
+        self.unread: dict[str, Any] = {}  # values on disk that no cell has named yet
         self.marks: dict[str, tuple[int, int]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
@@ -869,6 +870,8 @@ class Repl:
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
+        if self.unread:
+            self._read_named(code)
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last: Any = None
@@ -881,15 +884,21 @@ class Repl:
                 report["echo"] = self._cut(repr(value))
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
+        if self.unread:
+            self._read_named(job["code"])
         code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)
         report.update(portable(self._execute(code), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
-        value = load(job)
-        self.names[job["name"]] = value
-        self.reserved.pop(job["name"], None)
+        name = job["name"]
+        self.unread.pop(name, None)
+        value = _module_sent("context_unread", job["modules"]).opened(job) if "modules" in job else load(job)
+        if "modules" in job and job["kind"] != "folder":
+            self.unread[name] = value
+        self.names[name] = value
+        self.reserved.pop(name, None)
         if job.get("reserved"):
-            self.reserved[job["name"]] = value
+            self.reserved[name] = value
 
     def _job_tools(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in set(self.tools) - set(job["tools"]):
@@ -910,6 +919,17 @@ class Repl:
                 self.names.pop(name, None)
 
     # -- parts
+
+    def _read_named(self, code: str) -> None:
+        """Values on disk that the code names are read before it runs, so that it finds ordinary ones."""
+        for name, stood_in in list(self.unread.items()):
+            if stood_in.named_in(code):
+                value = stood_in.read()
+                del self.unread[name]
+                for names in (self.names, self.reserved):
+                    if names.get(name) is stood_in:
+                        names[name] = value
+                self.marks[name] = (id(value), 0)  # no change: it was this value all along
 
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
@@ -1049,16 +1069,29 @@ def _future_flags() -> int:
 _FUTURES = _future_flags()
 
 
+_SENT = "_rlm_loop_sent"
+
+
+def _module_sent(wanted: str, sources: dict[str, str]) -> Any:
+    """A module out of sources that came with a job, in the order in which they need each other."""
+    for name, source in {"": "", **sources}.items():
+        full = _SENT + ("." + name if name else "")
+        if full not in sys.modules:
+            module = types.ModuleType(full)
+            module.__package__ = _SENT
+            module.__path__ = []  # type: ignore[attr-defined]
+            exec(compile(source, "<" + (name or _SENT) + ">", "exec"), module.__dict__)
+            sys.modules[full] = module
+    return sys.modules[_SENT + "." + wanted]
+
+
 def load(job: dict[str, Any]) -> Any:
     """The value of a `set` job: in the frame, or in a file that the host wrote."""
     form = job["form"]
     if form == "frame":
         return decode(job["value"])
-    if form == "pickle":  # host to worker only; nothing that a worker wrote is ever unpickled
-        import pickle
-
-        with open(job["path"], "rb") as f:
-            return pickle.load(f)
+    if form.startswith("pickle"):
+        return _unpickled(job, form)
     with open(job["path"], "rb") as f:
         if form == "bytes":
             return f.read()
@@ -1066,6 +1099,32 @@ def load(job: dict[str, Any]) -> Any:
 
         with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
             return str(m, "utf-8", "surrogatepass")  # type: ignore[arg-type]
+
+
+def _unpickled(job: dict[str, Any], form: str) -> Any:
+    """Host to worker only; nothing that a worker wrote is ever unpickled."""
+    import pickle
+
+    try:
+        with open(job["path"], "rb") as f:
+            if form == "pickle":
+                return pickle.load(f)
+            pieces: list[Any] = []  # of a list, or the pairs of a dict
+            while f.peek(1):
+                pieces += pickle.load(f)
+            return dict(pieces) if form.endswith("dict") else pieces
+    except ImportError as error:
+        who, needs = sys.version.split()[0], job.get("needs") or error.name
+        raise ImportError(
+            f"the REPL's Python ({who}, {sys.executable}) has no usable {needs}, which the value needs ({error}): "
+            "install it there, or give plain lists and dicts"
+        ) from None
+    except MemoryError:
+        size = os.path.getsize(job["path"])
+        raise MemoryError(
+            f"the value takes about {size:,} bytes, more than this REPL may use: raise its limit, "
+            "or give a file or folder as the context"
+        ) from None
 
 
 # -------------------------------------------------------------------------------------------- supervisor

@@ -14,6 +14,7 @@ from pathlib import Path
 import escapes
 import pytest
 
+from rlm_loop.context_on_disk import ContextFile, ContextFolder
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.container import Container
 from rlm_loop.repl.limits import Limits
@@ -161,3 +162,30 @@ def test_the_command_follows_the_limits(tmp_path: Path) -> None:
     assert limited[limited.index("--pids-limit") + 1] == "18"
     files = 100 if hard == resource.RLIM_INFINITY else min(100, hard)
     assert f"nofile={files}:{files}" in limited
+
+
+def test_contexts_on_disk_are_bound_read_only(image: str, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.txt").write_text("alpha")
+    (tmp_path / "notes.txt").write_bytes(b"a\r\nb")
+    (tmp_path / "closed.txt").write_text("closed to others")
+    (tmp_path / "closed.txt").chmod(0o600)
+    with PythonREPL(launcher=Container(image), timeout=120) as repl:
+        repl.set("context", ContextFolder(tmp_path / "d"), reserved=True)
+        repl.set("notes", ContextFile(tmp_path / "notes.txt"))
+        repl.set("closed", ContextFile(tmp_path / "closed.txt"))
+        assert repl.get("(dict(context), notes, closed)") == ({"a.txt": "alpha"}, "a\r\nb", "closed to others")
+        assert repl.run(f"open({str(tmp_path / 'd' / 'a.txt')!r}, 'w')").error == "runtime"
+        repl.set("late", ContextFile(tmp_path / "closed.txt"))
+        assert repl.get("late") == "closed to others"
+    assert (tmp_path / "d" / "a.txt").read_text() == "alpha"
+
+
+def test_a_table_needs_its_package_in_the_image(image: str) -> None:
+    pd = pytest.importorskip("pandas")
+    with PythonREPL(launcher=Container(image), timeout=120) as repl:
+        if repl.run("import pandas").error is None:
+            pytest.skip("the image has pandas")
+        with pytest.raises(TypeError, match=r"cannot set 'context' .* has no usable pandas, which the value needs"):
+            repl.set("context", pd.DataFrame({"a": [1]}))
+        assert repl.get("1") == 1

@@ -108,7 +108,7 @@ def test_set_copies_exactly(shared: PythonREPL, value: Any) -> None:
 @pytest.mark.parametrize("value", ["é\r\n\0\ud800" * IN_FRAME, b"\r\n\0\xff" * IN_FRAME, [0] * IN_FRAME])
 def test_what_is_large_goes_through_a_file_not_the_pipe(tmp_path: Path, value: Any) -> None:
     frame = set_frame("context", value, tmp_path / "value")
-    assert len(json.dumps(frame)) < 1000
+    assert len(json.dumps({**frame, "modules": {}})) < 1000
     assert (tmp_path / "value").stat().st_size >= IN_FRAME
     assert load(frame) == value
 

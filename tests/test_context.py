@@ -1,0 +1,285 @@
+"""What a model is told of a context, what a trace holds of it, and what an agent does with one on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop import fingerprint as fingerprints
+from rlm_loop.agents import Agent
+from rlm_loop.context import TOLD, describe_context, inline_context
+from rlm_loop.context_on_disk import ContextError, ContextFile, ContextFolder, as_context
+from rlm_loop.fingerprint import Fingerprint, Stopped, context_fingerprint
+from rlm_loop.models import LocalModel, ScriptedModel
+from rlm_loop.models.base import ModelNotFound
+from rlm_loop.models.weights import path as weights_path
+from rlm_loop.preview import estimate_tokens
+from rlm_loop.trace_reader import read
+
+LOG = "2024-01-02T10:00:00;failed;12.5\n"
+
+
+class Odd:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+def frame() -> Any:
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame(
+        {"day": [1, 2], "a rather long name of a column": [3, 4], **{f"c{i}": [0, 0] for i in range(40)}}
+    )
+
+
+TOLD_OF: list[tuple[Any, str]] = [
+    ("", "a str of 0 characters; it is empty"),
+    ("one line", "a str of 8 characters; it starts with 'one line'"),
+    ("a\nb\n" * 500, "a str of 2,000 characters in 1,000 lines; it starts with 'a\\nb\\n"),
+    (b"", "bytes of length 0; it is empty"),
+    (b"\x89PNG", "bytes of length 4; it starts with b'\\x89PNG'"),
+    ([], "a list of 0 items"),
+    (["alpha", 2], "a list of 2 items; the first is 'alpha'"),
+    ({}, "a dict of 0 entries"),
+    ({"alpha": 1, 2: 3}, "a dict of 2 entries; keys: 'alpha', 2"),
+    ({1}, "a set of 1 items"),
+    (12, "a int; it is 12"),
+    (Odd(), "a Odd"),
+]
+
+
+@pytest.mark.parametrize(("context", "told"), TOLD_OF, ids=[repr(t)[:30] for _, t in TOLD_OF])
+def test_what_is_told(context: Any, told: str) -> None:
+    assert describe_context(context).startswith(f"{TOLD} {told}")
+
+
+def test_what_is_told_of_tables() -> None:
+    assert " a DataFrame of shape (2, 42); columns: 'day', 'a rather long" in describe_context(frame())
+
+
+def on_disk(folder: Path) -> tuple[ContextFile, ContextFile, ContextFile, ContextFolder]:
+    (folder / "d" / "sub").mkdir(parents=True)
+    (folder / "text.log").write_text(LOG * 3, newline="")
+    (folder / "picture").write_bytes(b"\x89PNG\0" * 9)
+    with (folder / "huge.log").open("wb") as f:
+        f.write(LOG.encode() * 4000)
+        f.truncate(3_000_000_000)  # a hole: nothing on the disk
+    (folder / "d" / "a.md").write_text("alpha")
+    (folder / "d" / "sub" / "b.md").write_text("beta")
+    files = [ContextFile(folder / n) for n in ("text.log", "picture", "huge.log")]
+    return (files[0], files[1], files[2], ContextFolder(folder / "d"))
+
+
+def test_what_is_told_of_files_and_folders(tmp_path: Path) -> None:
+    text, picture, huge, folder = on_disk(tmp_path)
+    assert describe_context(text) == describe_context(LOG * 3)
+    assert " bytes of length 45; it starts with b'\\x89PNG" in describe_context(picture)
+    assert " a str of 3,000,000,000 bytes in UTF-8; it starts with '2024-01" in describe_context(huge)
+    assert describe_context(folder).endswith(" a dict of 2 files by relative path, 9 bytes; keys: 'a.md', 'sub/b.md'")
+    (tmp_path / "empty").mkdir()
+    assert describe_context(ContextFolder(tmp_path / "empty")).endswith(" a dict of 0 files by relative path, 0 bytes")
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)) | st.binary(),
+    lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text() | st.integers(), s, max_size=9),
+    max_leaves=6,
+)
+
+
+@given(plain)
+def test_it_is_one_short_line_whatever_the_value(value: Any) -> None:
+    told = describe_context(value)
+    assert "\n" not in told
+    assert estimate_tokens(told) < 60
+
+
+@pytest.fixture(scope="module")
+def qwen() -> LocalModel:
+    try:
+        weights_path("qwen2.5-coder-1.5b")
+    except ModelNotFound:
+        pytest.skip("qwen2.5-coder-1.5b is not here: rlm-loop models pull qwen2.5-coder-1.5b")
+    return LocalModel("qwen2.5-coder-1.5b", context_size=512, threads=1)
+
+
+AGENTS: dict[str, Callable[..., Agent]] = {
+    "code": ToolLoopAgent,
+    "lean": LeanAgent,
+    "react text": ReActAgent,
+    "react calls": lambda **o: ReActAgent(form="calls", **o),
+}
+DENSE: list[Any] = [
+    LOG * 1000,
+    "1234567890" * 10_000,
+    "😀好é" * 1_000,
+    "aGVsbG8gd29ybGQ" * 100,
+    "xkqjzvwbt" * 100,
+    "\x00\x1b[31m" * 100,
+    bytes(range(256)) * 9,
+    ["7" * 500] * 1_000,
+    {f"κλειδί {i}": i for i in range(1_000)},
+    "The quick brown fox jumps over the lazy dog. " * 9,
+    *[t for t, _ in TOLD_OF[:-1]],
+]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_it_is_under_60_tokens_under_every_dialect(qwen: LocalModel, agent: str, tmp_path: Path) -> None:
+    def prompt(context: Any) -> str:
+        model = ScriptedModel(["It cannot be done."])
+        AGENTS[agent](model=model, budget=Budget(steps=1), max_depth=0).run("Q?", context=context)
+        return "\n".join(m.text for m in model.prompts[0].messages)
+
+    bare = prompt(None)
+    (tmp_path / "d").mkdir()
+    for i in range(12):
+        (tmp_path / "d" / f"2024-01-{i:02}_Übersicht.csv").write_text("x")
+    for context in [*DENSE, frame(), tmp_path / "d"]:
+        told = prompt(context)
+        assert TOLD in told
+        added = qwen.count(told) - qwen.count(bare)
+        assert 10 < added < 60, (added, describe_context(as_context(context)))
+
+
+@given(plain)
+def test_any_value_has_a_fingerprint(value: Any) -> None:
+    found = context_fingerprint(value)
+    assert (found is None) == (value is None)
+    assert found == context_fingerprint(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "hashed"),
+    [
+        ("a\r\n\ud800😀" * 500_000, lambda v: v.encode("utf-8", "surrogatepass")),
+        (b"\0\xff" * 900_000, bytes),
+        ([1, "é", None, [2]] * 100_000, lambda v: repr(v).encode()),
+        ({"a": 1, "b": [2]}, lambda v: repr(v).encode()),
+        ((), lambda v: repr(v).encode()),
+        ([], lambda v: b"[]"),
+        ("", lambda v: b""),
+    ],
+    ids=["str", "bytes", "list", "dict", "tuple", "no items", "no text"],
+)
+def test_it_is_that_of_the_whole(value: Any, hashed: Callable[[Any], bytes]) -> None:
+    raw = hashed(value)
+    found = context_fingerprint(value)
+    assert found == {"type": type(value).__name__, "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def test_a_file_has_the_fingerprint_of_its_text_and_a_folder_one_of_all(tmp_path: Path) -> None:
+    text, picture, _, folder = on_disk(tmp_path)
+    assert context_fingerprint(text) == context_fingerprint(LOG * 3)
+    assert context_fingerprint(picture) == context_fingerprint(b"\x89PNG\0" * 9)
+    before = context_fingerprint(folder)
+    assert before is not None
+    assert (before["type"], before["files"], before["bytes"]) == ("folder", 2, 9)
+    (tmp_path / "d" / "sub" / "b.md").write_text("BETA")
+    assert context_fingerprint(ContextFolder(tmp_path / "d")) != before
+
+
+def test_tables_with_other_contents_differ() -> None:
+    table = frame()
+    before = context_fingerprint(table)
+    table.iloc[0, 0] = 5
+    assert context_fingerprint(table) != before
+
+
+def test_a_large_one_is_hashed_beside_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprints, "_AT_ONCE", 10)
+    told: list[dict[str, Any]] = []
+    hashed = Fingerprint("a" * 11, told.append)
+    assert hashed.known == {"type": "str", "bytes": None}
+    assert not told
+    hashed.begin()
+    hashed.end(wait=True)
+    assert told == [context_fingerprint("a" * 11)]
+    given_up = Fingerprint("a" * 11, told.append)
+    given_up.end(wait=False)
+    given_up.begin()
+    given_up.end(wait=True)
+    assert len(told) == 1
+    with pytest.raises(Stopped):
+        context_fingerprint("a" * 11, goes_on=lambda: False)
+
+
+def code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_agent_reads_a_file_and_its_trace_holds_hash_and_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    if large:
+        monkeypatch.setattr(fingerprints, "_AT_ONCE", 10)
+    (tmp_path / "notes.txt").write_text("intro\n" * 40 + "the secret is here\n", newline="")
+    model = ScriptedModel([code("context = 'invented'"), code("final_answer = context.count('secret')")])
+    trace = tmp_path / "t.jsonl"
+    outcome = ToolLoopAgent(model=model).run("How many?", context=tmp_path / "notes.txt", trace=trace)
+    assert outcome.answer == 1
+    record = read(trace)
+    assert "the secret" not in trace.read_text()
+    whole = context_fingerprint("intro\n" * 40 + "the secret is here\n")
+    assert (
+        (record.of("context")[0]["sha256"] == whole["sha256"] if whole else False)
+        if large
+        else (record.start["context"] == whole)
+    )
+    assert not [t for t in threading.enumerate() if t.name == "hash of the context"]
+
+
+def test_an_agent_reads_a_folder(tmp_path: Path) -> None:
+    folder = on_disk(tmp_path)[3].path
+    model = ScriptedModel([code("final_answer = {k: len(v) for k, v in context.items()}")])
+    outcome = ToolLoopAgent(model=model).run("How long?", context=folder)
+    assert outcome.answer == {"a.md": 5, "sub/b.md": 4}
+
+
+@pytest.mark.parametrize("context", ["", [], {}, b""])
+def test_an_empty_context_is_a_context(context: Any) -> None:
+    model = ScriptedModel([code("final_answer = [type(context).__name__, len(context)]")])
+    assert ToolLoopAgent(model=model).run("Q?", context=context).answer == [type(context).__name__, 0]
+    assert TOLD in model.prompts[0].messages[-1].text
+
+
+def test_a_path_that_cannot_be_used_is_said_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    closed = tmp_path / "closed"
+    closed.write_text("x")
+    closed.chmod(0)
+    wrong = {"missing": "does not exist", "loop": "cannot be read", "pipe": "neither a file nor a folder"}
+    if os.geteuid() != 0:
+        wrong["closed"] = "change its permissions"
+    for name, says in wrong.items():
+        model = ScriptedModel([])
+        with pytest.raises(ContextError, match=says) as raised:
+            ToolLoopAgent(model=model).run("Q?", context=tmp_path / name)
+        assert name in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert not model.prompts
+    for made, path in ((ContextFile, tmp_path), (ContextFolder, closed)):
+        with pytest.raises(ContextError, match="give the path alone"):
+            made(path)
+
+
+def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
+    text = "begin " + "ä1234567\n" * 40_000 + " end"
+    (tmp_path / "long.txt").write_text(text, newline="")
+    assert inline_context(ContextFile(tmp_path / "long.txt")) == inline_context(text)
+    folder = on_disk(tmp_path)[3]
+    assert inline_context(folder) == "== a.md ==\nalpha\n== sub/b.md ==\nbeta"
+    assert inline_context(folder, limit=10).endswith("alpha\n... [1 files left out] ...")
+    model = ScriptedModel(["7"])
+    DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
+    assert " end" in model.prompts[0].messages[-1].text
