@@ -109,7 +109,11 @@ class Outcome:
         from rlm_loop.show import outcome_html  # only when a notebook asks
 
         tree = self.tree
-        return outcome_html(self) + (tree._repr_html_() if len(tree) > 1 else "")
+        if len(tree) == 1:
+            return outcome_html(self)
+        from rlm_loop.trace_tree.html import tree_html
+
+        return outcome_html(self) + tree_html(tree)
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""

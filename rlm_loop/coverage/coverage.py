@@ -34,7 +34,7 @@ class Span:
     times: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coverage:
     """What was seen of a context of `size` characters.
 
@@ -124,7 +124,8 @@ class Coverage:
             lines.append(f"contexts not found in this one: of {', '.join(self.unplaced)}")
         return "\n".join(lines)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """The same in words, since a notebook shows it."""
         return self.text()
 
 

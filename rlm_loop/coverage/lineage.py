@@ -44,7 +44,7 @@ class Link:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lineage:
     """Where an answer came from.
 
@@ -102,7 +102,8 @@ class Lineage:
             said.append("code read " + ", ".join(f"[{a:,}, {b:,})" for a, b in self.code_ranges))
         return "; ".join(said) or "nothing of the context"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """The same in words, since a notebook shows it."""
         return self.text()
 
 

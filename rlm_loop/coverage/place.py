@@ -60,13 +60,13 @@ class _Search:
         codes = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.uint32)
         hashes = windows(codes, least)
         worth = _worth(codes, least)
-        keys = np.unique(hashes[worth])
+        keys, number = np.unique(hashes[worth], return_inverse=True)
         key_at, place_at = _occurrences(long, keys, least)
         order = np.argsort(key_at, kind="stable")  # by key, then by place
         self._key_at, self._place_at = key_at[order], place_at[order]
         self._first = np.searchsorted(self._key_at, np.arange(len(keys) + 1))
-        key_of = np.searchsorted(keys, hashes) if len(keys) else np.zeros(len(hashes), dtype=np.int64)
-        self._key_of = np.where(worth, np.minimum(key_of, max(0, len(keys) - 1)), -1)
+        self._key_of = np.full(len(hashes), -1, dtype=np.int64)
+        self._key_of[worth] = number
         counts = np.diff(self._first) if len(keys) else np.zeros(1, dtype=np.int64)
         self._count = np.where(self._key_of >= 0, counts[self._key_of], 0)
 

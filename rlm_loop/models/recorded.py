@@ -21,7 +21,8 @@ class RecordedModel:
     """Gives recorded replies in order, each only to the request that it was recorded for.
 
     Requests are compared by `Prompt.digest`, so they are equal byte for byte.  Raises `Diverged` at the first
-    that is not, with the number of the call (from 1) and the first message that differs.
+    that is not, with the number of the call (from 1) and the first message that differs.  Sub-calls that were made at
+    the same time (`together` says which calls are sub-calls) may come in another order than they were answered in.
 
     `sizes` are the lengths that prompts were found to have, in tokens by digest; `failures` are requests (digests)
     that got no reply, with the error's text: asked again, they fail again.
@@ -34,11 +35,14 @@ class RecordedModel:
         name: str = "recorded",
         sizes: Mapping[str, int] | None = None,
         failures: Iterable[tuple[str, str]] = (),
+        together: Iterable[bool] = (),
     ) -> None:
         self.prompts: list[Prompt] = []
         self._sizes = dict(sizes or {})
         self._failures = list(failures)
         self._calls = [(call[0], call[1] if len(call) == 3 else None, call[-1]) for call in calls]
+        self._todo = list(range(len(self._calls)))
+        self._together = [*together, *[False] * len(self._calls)]
         self._name = name
         self._lock = threading.Lock()
 
@@ -55,7 +59,8 @@ class RecordedModel:
         for event in record.of("compaction"):
             sizes |= event["sizes"]
         failures = [(e["request"], e["error"]) for e in record.of("model_error")]
-        return cls(record.calls(), name=model, sizes=sizes, failures=failures)
+        together = [event.get("depth", 0) > 0 for event, _, _ in record.replies()]
+        return cls(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
 
     @property
     def name(self) -> str:
@@ -83,14 +88,26 @@ class RecordedModel:
                     f"call {number + 1} of {self._name} was never recorded: the record ends after {number} calls",
                     self._name,
                 )
-            recorded, request, reply = self._calls[number]
-            if prompt.digest() != recorded:
+            place = self._place(prompt.digest())
+            if place is None:
+                request = self._calls[self._todo[0]][1]
                 raise Diverged(
                     f"call {number + 1} of {self._name} differs from the record: {_difference(request, prompt)}",
                     self._name,
                 )
             self.prompts.append(prompt)
-            return reply
+            return self._calls[self._todo.pop(place)][2]
+
+    def _place(self, digest: str) -> int | None:
+        """Where the call of that digest stands among those to come; only sub-calls overtake, and only each other."""
+        for place, call in enumerate(self._todo):
+            if place and not self._together[call]:
+                return None
+            if self._calls[call][0] == digest:
+                return place
+            if not self._together[call]:
+                return None
+        return None
 
     def __repr__(self) -> str:
         return f"RecordedModel({self._name!r}, {len(self._calls)} calls, {self.left} left)"

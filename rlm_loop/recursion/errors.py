@@ -21,6 +21,9 @@ class SubCallError(ToolError):
         super().__init__(kind, f"{type(self).__name__}: {reason}")
         self.reason = reason
 
+    def __str__(self) -> str:
+        return self.reason
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.reason, self.kind))
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from rlm_loop.repl.session import PythonREPL
     from rlm_loop.repl.zygote import Zygote
 
-KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "kernel", "restricted", "notebook")
+KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/sessions.md`.
 
 `auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
-and `sandbox` the same with that launcher (`docs/isolation.md`).
+and `sandbox` the same with that launcher, `container` in a container made from `image=` (`docs/isolation.md`).
 """
 
 
@@ -43,6 +43,15 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
         return attach_current(**options)
     from rlm_loop.repl.session import PythonREPL
 
+    if kind == "container":
+        from rlm_loop.repl.container import Container
+
+        if "image" not in options:
+            raise ValueError(
+                'a container is made from an image that is there: open_repl("container", image="python:3.12")'
+            )
+        own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
+        options.setdefault("launcher", Container(**own))
     if kind in ("plain", "hardened", "sandbox"):
         options.setdefault("launcher", kind)
     return PythonREPL(**options)

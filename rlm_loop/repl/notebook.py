@@ -17,7 +17,7 @@ from typing import Any
 from rlm_loop.repl.calls import HostCall
 from rlm_loop.repl.context_files import listing
 from rlm_loop.repl.journal import Cell, Journal, arguments
-from rlm_loop.repl.worker import NotExact, decode, encode, load
+from rlm_loop.repl.worker import NotExact, SubAnswer, SubFailure, decode, encode, load
 
 _INLINE = 20_000  # characters of a literal that still belongs into a cell; more goes into a file
 
@@ -25,6 +25,42 @@ _HOST_TOOLS = """\
 # Host functions of the session.  They are not called again: what they gave then was recorded, and is given again.
 class ToolError(RuntimeError):
     pass
+
+
+class SubCallError(ToolError):
+    pass
+
+
+class DepthExceeded(SubCallError):
+    pass
+
+
+class _Answer(str):
+    ok, error = True, None
+
+
+class _Failure:
+    ok = False
+
+    def __init__(self, error):
+        self.error = error
+
+    def __str__(self):
+        raise SubCallError(self.error)
+
+    def __repr__(self):
+        return f"<failed: {{self.error}}>"
+
+    def __bool__(self):
+        return False
+
+
+def _error(text):
+    for kind in (SubCallError, DepthExceeded):
+        before, found, after = text.partition(kind.__name__ + ": ")
+        if found and before in ("", "ToolError: runtime: ", "ToolError: denied: "):
+            return kind(after)
+    return ToolError(text)
 
 
 _recorded = {calls}
@@ -40,7 +76,9 @@ def _host_tool(_name):
         _recorded.remove(call)
         if call[3] == "value":
             return call[4]
-        raise ToolError(call[4])
+        if call[3] == "batch":
+            return [_Answer(text) if ok else _Failure(text) for ok, text in call[4]]
+        raise _error(call[4])
 
     return tool
 
@@ -178,6 +216,10 @@ def _record(call: HostCall) -> tuple[str, list[Any], dict[str, Any], str, Any]:
     if "error" in outcome:
         return call.name, args, kwargs, "error", str(outcome["error"])
     try:
-        return call.name, args, kwargs, "value", decode(outcome.get("value"))
+        value = decode(outcome.get("value"))
+        if isinstance(value, list) and any(isinstance(v, (SubAnswer, SubFailure)) for v in value):
+            batch = [(v.ok, v.error if isinstance(v, SubFailure) else str(v)) for v in value]
+            return call.name, args, kwargs, "batch", batch
+        return call.name, args, kwargs, "value", value
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError):
         return call.name, args, kwargs, "value", outcome.get("value")

@@ -94,6 +94,7 @@ def test_the_frame_and_the_strip() -> None:
     assert len(coverage.line()) == 80
     assert coverage.line(1) == "▂"
     assert coverage.gaps() == [(0, 250 * LINE), (500 * LINE, len(TEXT))]
+    assert str(coverage) == repr(coverage)
     assert str(coverage).endswith("25.0% of 48,000 characters seen")
 
 

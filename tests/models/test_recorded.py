@@ -79,3 +79,18 @@ def test_from_a_trace(tmp_path: Path) -> None:
     replies = [recorded.complete(p) for p in (FIRST, SECOND)]
     assert replies == REPLIES
     assert replies[1].extra == {"id": "7"}
+
+
+def test_sub_calls_may_come_in_another_order_but_overtake_no_call_of_the_root() -> None:
+    prompts = [Prompt.ask(text) for text in ("root", "a", "b", "root again", "c")]
+    calls = [(p.digest(), p, Reply(p.messages[0].text.upper())) for p in prompts]
+    together = [False, True, True, False, True]
+
+    def play(order: str) -> list[str]:
+        model = RecordedModel(calls, together=together)
+        return [model.complete(prompts[int(i)]).text for i in order]
+
+    assert play("02134") == ["ROOT", "B", "A", "ROOT AGAIN", "C"]
+    for wrong in ("1", "04", "031", "0112"):
+        with pytest.raises(Diverged):
+            play(wrong)

@@ -182,7 +182,7 @@ def test_a_process_that_dies_in_a_cell_gives_its_sub_calls_up(gate: threading.Ev
     def either(prompt: Prompt) -> str:
         return sub(prompt) if prompt.messages[-1].text == "x" else root(prompt)
 
-    ended = ToolLoopAgent(model=ScriptedModel([either] * 3)).run("?", trace=tmp_path / "t.jsonl")
+    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), repl="plain").run("?", trace=tmp_path / "t.jsonl")
     assert (ended.answer, ended.usage.calls) == (1, 3)
     record = read(tmp_path / "t.jsonl")
     (end,) = record.of("subcall_end")
@@ -206,7 +206,7 @@ def test_a_sub_agent_whose_cell_runs_on_is_ended_with_its_parent(gate: threading
         return code(f"import time\nopen(r'{flag}', 'w').close()\ntime.sleep(600)")
 
     begin = time.monotonic()
-    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), max_depth=2, repl="subprocess").run("dying")
+    ended = ToolLoopAgent(model=ScriptedModel([either] * 3), max_depth=2, repl="plain").run("dying")
     assert ended.answer == 1
     assert time.monotonic() - begin < 60  # the sub-agent's cell would have slept for ten minutes
 

@@ -65,20 +65,21 @@ class Turn:
 
 LEAF = {
     "says": st.sampled_from(["answer"] * 6 + ["fail", "odd", "empty"]),
-    "delay": st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.003]),
+    "delay": st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.002, 0.01]),
     "size": st.integers(1, 12),
 }
 
 
 def plans(stops: bool) -> st.SearchStrategy[Plan]:
-    stop = st.sampled_from([None, None, 0.0, 0.002]) if stops else st.none()
+    stop = st.sampled_from([None, 0.0, 0.001, 0.002]) if stops else st.none()
 
     def agents(children: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
         asks = st.lists(children, max_size=5).map(tuple)
         turn = st.builds(Turn, st.sampled_from(["one by one", "batch", "threads"]), asks, stop)
-        return st.builds(Plan, **LEAF, turns=st.lists(turn, max_size=3).map(tuple))
+        return st.builds(Plan, **LEAF, turns=st.lists(turn, min_size=1, max_size=2).map(tuple))
 
-    return st.recursive(st.builds(Plan, **LEAF), agents, max_leaves=14).map(lambda plan: plan.named("r"))
+    below = st.recursive(st.builds(Plan, **LEAF), agents, max_leaves=7)
+    return agents(below).map(lambda plan: plan.named("r"))
 
 
 @dataclass
@@ -274,7 +275,8 @@ def sha(text: str) -> str:
 
 
 CALM = settings(deadline=None, suppress_health_check=list(HealthCheck))
-concurrencies = st.sampled_from([1, 2, 3, 8])
+concurrencies = st.sampled_from([1, 1, 2, 3, 8])
+depths = st.sampled_from([0, 1, 2, 3, 3, DEPTH, DEPTH])
 limits = st.builds(
     Budget,
     calls=st.none() | st.integers(0, 12),
@@ -284,13 +286,13 @@ limits = st.builds(
 
 
 @settings(CALM, max_examples=40)
-@given(plans(stops=False), concurrencies, st.integers(0, DEPTH))
+@given(plans(stops=False), concurrencies, depths)
 def test_trees_without_limits(plan: Plan, concurrency: int, max_depth: int) -> None:
     play(plan, Budget(), concurrency, max_depth)
 
 
 @settings(CALM, max_examples=40)
-@given(plans(stops=False), concurrencies, st.integers(0, DEPTH), limits, st.none() | limits)
+@given(plans(stops=False), concurrencies, depths, limits, st.none() | limits)
 def test_trees_with_limits(
     plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budget: Budget | None
 ) -> None:
@@ -298,6 +300,6 @@ def test_trees_with_limits(
 
 
 @settings(CALM, max_examples=40)
-@given(plans(stops=True), concurrencies, st.integers(0, DEPTH), limits)
+@given(plans(stops=True), concurrencies, depths, limits)
 def test_trees_in_which_cells_are_stopped(plan: Plan, concurrency: int, max_depth: int, budget: Budget) -> None:
     play(plan, budget, concurrency, max_depth)
