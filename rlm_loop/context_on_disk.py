@@ -25,7 +25,7 @@ class ContextFile:
     """A file as the context: in a cell a `str` where it is UTF-8 text, else `bytes`, read when a cell first names it.
 
     `size` is its bytes as the run began: what is appended later is no part of the context.  `kind` is decided by the
-    first 64 KiB (text has no NUL byte and is UTF-8); bytes further on that are not UTF-8 come as lone surrogates
+    first 64 KiB (UTF-8, less than an eighth NUL); bytes further on that are not UTF-8 come as lone surrogates
     (`surrogateescape`), so that none is lost.  Line ends stay as they are.
     Raises `ContextError` where there is no file that can be read.
     """

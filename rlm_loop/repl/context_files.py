@@ -17,12 +17,12 @@ class ContextGone(OSError):
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file that begins so is text: UTF-8 without NUL, as far as `SNIFF` bytes tell.
+    """Whether a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` bytes tell.
 
     What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
     """
     head = head[:SNIFF]
-    if b"\0" in head:
+    if 8 * head.count(b"\0") > len(head):  # UTF-16 of English is half NUL, and so UTF-8 of a kind; so are holes
         return False
     try:
         head.decode("utf-8")

@@ -46,13 +46,15 @@ def _readable(value: OnDisk) -> bool:
     if os.geteuid() != 0:
         return True
     if isinstance(value, ContextFolder):
-        return all(_open(value.path / name) for name in value.sizes)
-    return _open(value.path)
+        files = [value.path / name for name in value.sizes]
+        folders = {parent for file in files for parent in file.parents if parent.is_relative_to(value.path)}
+        return all(_open(p, 0o005) for p in {value.path, *folders}) and all(_open(file, 0o004) for file in files)
+    return _open(value.path, 0o004)
 
 
-def _open(path: Path) -> bool:
+def _open(path: Path, wanted: int) -> bool:
     try:
-        return bool(path.stat().st_mode & 0o004)
+        return path.stat().st_mode & wanted == wanted
     except OSError:
         return True  # it has gone meanwhile, which whoever reads it is told
 

@@ -1,8 +1,9 @@
-"""Reading a study: tables and one figure; and the figure of what one run saw of its context."""
+"""Reading a study: tables and figures; and the figure of what one run saw of its context."""
 
 from __future__ import annotations
 
 from rlm_loop.report.plots import figure, save_figure
+from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
 from rlm_loop.report.strips import coverage_figure, save_coverage_figure
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import arm_table, provenance_line, suite_table, target_table
@@ -10,11 +11,15 @@ from rlm_loop.report.tables import arm_table, provenance_line, suite_table, targ
 __all__ = [
     "Table",
     "arm_table",
+    "by_size",
     "coverage_figure",
     "figure",
     "provenance_line",
     "save_coverage_figure",
     "save_figure",
+    "save_size_figure",
+    "size_figure",
+    "size_table",
     "suite_table",
     "target_table",
 ]

@@ -65,7 +65,7 @@ class Turn:
 
 LEAF = {
     "says": st.sampled_from(["answer"] * 6 + ["fail", "odd", "empty"]),
-    "delay": st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.002, 0.01]),
+    "delay": st.sampled_from([0.0, 0.0, 0.0, 0.0, 0.001, 0.005]),
     "size": st.integers(1, 12),
 }
 
@@ -285,13 +285,13 @@ limits = st.builds(
 )
 
 
-@settings(CALM, max_examples=40)
+@settings(CALM, max_examples=500)
 @given(plans(stops=False), concurrencies, depths)
 def test_trees_without_limits(plan: Plan, concurrency: int, max_depth: int) -> None:
     play(plan, Budget(), concurrency, max_depth)
 
 
-@settings(CALM, max_examples=40)
+@settings(CALM, max_examples=700)
 @given(plans(stops=False), concurrencies, depths, limits, st.none() | limits)
 def test_trees_with_limits(
     plan: Plan, concurrency: int, max_depth: int, budget: Budget, sub_budget: Budget | None
@@ -299,7 +299,7 @@ def test_trees_with_limits(
     play(plan, budget, concurrency, max_depth, sub_budget)
 
 
-@settings(CALM, max_examples=40)
+@settings(CALM, max_examples=800)
 @given(plans(stops=True), concurrencies, depths, limits)
 def test_trees_in_which_cells_are_stopped(plan: Plan, concurrency: int, max_depth: int, budget: Budget) -> None:
     play(plan, budget, concurrency, max_depth)

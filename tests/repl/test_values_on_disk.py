@@ -113,6 +113,7 @@ def test_a_file_that_was_cut_says_so(file: Path) -> None:
         (b"\xef\xbb\xbfx", "\ufeffx"),
         (b"caf\xe9", b"caf\xe9"),
         (b"a\0b", b"a\0b"),
+        (b"a line with one \0 in it", "a line with one \0 in it"),
         (b"x" * 65_536 + b"\0\xe9", "x" * 65_536 + "\0\udce9"),
         (b"x" + "ü".encode() * 40_000, "x" + "ü" * 40_000),
     ],
@@ -183,6 +184,7 @@ def test_it_is_read_again_by_the_notebook_of_the_session(file: Path, folder: Pat
 def test_isolated_cells_reach_what_is_given_late_or_closed_to_others(kind: str, file: Path, folder: Path) -> None:
     file.chmod(0o600)
     (folder / "a.txt").chmod(0o600)
+    folder.chmod(0o700)
     with isolated(kind) as repl:
         repl.set("first", ContextFile(file))
         repl.run("x = 1")

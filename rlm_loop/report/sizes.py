@@ -1,0 +1,139 @@
+"""What the arms of a study resolve, and what they spend, by the size of the context: a table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.plots import COLOURS, MARKERS
+from rlm_loop.report.table import Table
+from rlm_loop.report.tables import count, decimal, provenance_line
+from rlm_loop.study import Results, StudyError
+from rlm_loop.study.statistics import mean, total, wilson
+from rlm_loop.tasks.long_context.draw import size_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class SizePoint:
+    """One arm at one size of context, over the tasks that every arm finished.
+
+    `low` and `high` are Wilson's 95 % interval of the rate; tokens (in and out together), calls and seconds are means a
+    task, sub-calls included; `None` where one is not known.
+    """
+
+    arm: str
+    size: int
+    n: int
+    resolved: int
+    low: float
+    high: float
+    tokens: float | None
+    calls: float | None
+    seconds: float | None
+
+    @property
+    def rate(self) -> float:
+        return self.resolved / self.n
+
+
+def by_size(results: Results) -> list[SizePoint]:
+    """Arms in their order, sizes ascending.  Raises `StudyError` where no row says how large its context was."""
+    rows = [r for r in results.compared if r.get("facts", {}).get("size")]
+    if not rows:
+        raise StudyError("no finished task of this study says how large its context was; use suites of long contexts")
+    points: list[SizePoint] = []
+    for arm in results.arms:
+        for size in sorted({r["facts"]["size"] for r in rows}):
+            mine = [r for r in rows if r["arm"] == arm and r["facts"]["size"] == size]
+            if mine:
+                resolved = sum(bool(r["resolved"]) for r in mine)
+                tokens = [total((r["input_tokens"], r["output_tokens"])) for r in mine]
+                spent = (mean(tokens), mean(r["calls"] for r in mine), mean(r["seconds"] for r in mine))
+                points.append(SizePoint(arm, size, len(mine), resolved, *wilson(resolved, len(mine)), *spent))
+    return points
+
+
+def size_table(results: Results) -> Table:
+    """One row a size and arm."""
+    points = sorted(by_size(results), key=lambda p: (p.size, results.arms.index(p.arm)))
+    rows = [
+        [
+            size_name(p.size),
+            p.arm,
+            str(p.n),
+            str(p.resolved),
+            f"{p.rate:.0%} [{p.low * 100:.0f}-{p.high * 100:.0f}]",
+            count(p.tokens),
+            decimal(p.calls),
+            decimal(p.seconds),
+        ]
+        for p in points
+    ]
+    columns = ["size", "arm", "n", "resolved", "rate [95 % CI]", "tokens", "calls", "seconds"]
+    notes = [
+        "Size: characters of the context. Tokens (in and out), calls and seconds are means a task, sub-calls included.",
+        provenance_line(results),
+    ]
+    return Table(f"By size of context: {results.name}", columns, rows, notes, labels=2)
+
+
+def size_figure(results: Results) -> Figure:
+    """Two panels over the size of the context: the rate of resolved tasks, and tokens a task."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise StudyError('figures need matplotlib: pip install "rlm-loop[studies]"') from None
+    points = by_size(results)
+    made = Figure(figsize=(9.0, 3.6), layout="constrained")
+    FigureCanvasAgg(made)
+    left, right = made.subplots(1, 2)
+    for index, arm in enumerate(dict.fromkeys(p.arm for p in points)):
+        mine = [p for p in points if p.arm == arm]
+        # arms that agree lie on each other: each is moved aside a little
+        sizes = [p.size * 1.05 ** (index - 1) for p in mine]
+        style: dict[str, Any] = {"color": COLOURS[index % 7], "marker": MARKERS[index % 7], "label": arm}
+        rates = [100 * p.rate for p in mine]
+        bars = [[100 * (p.rate - p.low) for p in mine], [100 * (p.high - p.rate) for p in mine]]
+        left.errorbar(sizes, rates, yerr=bars, capsize=3, linewidth=1.2, **style)
+        known = [(size, p.tokens) for size, p in zip(sizes, mine, strict=True) if p.tokens]
+        right.plot([size for size, _ in known], [tokens for _, tokens in known], linewidth=1.2, **style)
+    _finish(left, "a   Tasks resolved", sorted({p.size for p in points}))
+    left.set_ylim(-3, 103)
+    left.yaxis.set_major_formatter("{x:.0f} %")
+    _finish(right, "b   Tokens a task, in + out", sorted({p.size for p in points}))
+    right.set_yscale("log")
+    right.yaxis.set_major_formatter("{x:,.0f}")
+    right.legend(frameon=False, fontsize=8)
+    source = results.provenance
+    made.supxlabel(f"{source['model']}; bars are 95 % Wilson intervals", fontsize=7, x=0.01, ha="left")
+    return made
+
+
+def save_size_figure(results: Results, folder: str | Path, name: str = "by_size") -> list[Path]:
+    """Save the figure as PNG and SVG.  Returns their paths."""
+    made, paths = size_figure(results), [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        made.savefig(paths[0], dpi=200, metadata={"Software": None})
+        made.savefig(paths[1], metadata={"Date": None})
+    except OSError as error:
+        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
+    return paths
+
+
+def _finish(axes: Any, title: str, sizes: Sequence[int]) -> None:
+    axes.set_xscale("log")
+    axes.set_xticks(list(sizes), [size_name(s) for s in sizes])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("characters of context (log scale)")
+    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
