@@ -21,8 +21,9 @@ __all__ = ["TOLD", "context_fingerprint", "describe_context", "inline_context"]
 PREVIEW = 80
 """Characters of a preview at most; fewer where they would take too many tokens."""
 TOKENS = 58
-#: Small models like to retype a text from its preview; being told not to helps some of the time.
-TOLD = "The variable context exists already (do not assign it):"
+TOLD = "The REPL already has the variable context,"
+#: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
+READ = "Read it with code, such as context.splitlines()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 _STEP = 1 << 20
@@ -34,7 +35,7 @@ _short.maxlevel = 2
 
 
 def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
-    """One line: type, size and beginning, as in `... a str of 1,234 characters in 56 lines; it starts with '...'`."""
+    """One line: type, size and beginning, as in `... a str of 8 characters; it starts with '...'`."""
     kind = first_tokens(type(context).__name__, 8)
     if isinstance(context, ContextFolder):
         total = sum(context.sizes.values())
@@ -71,7 +72,7 @@ def _of_file(file: ContextFile, preview: int) -> str:
 
 
 def _of_text(length: int, lines: int, start: str, preview: int) -> str:
-    size = f"{length:,} characters" + (f" in {lines:,} lines" if lines > 1 else "")
+    size = f"{length:,} characters" + (f" in {lines:,} lines. {READ}" if lines > 1 else "")
     return _told(f"a str of {size}", "it starts with", start, preview)
 
 

@@ -31,7 +31,7 @@ _PAIRS = frozenset(_COMMON.split())
 _OURS = (
     "The the variable context exists already do not assign it its a an of in str bytes list tuple dict set item items "
     "entries entry keys key characters lines rows columns starts with first files file text texts by relative path "
-    "shape empty and is read when used"
+    "shape empty and is read when used has with code such as already Read"
 )
 _WHOLE = frozenset(_OURS.split())
 

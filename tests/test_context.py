@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop import fingerprint as fingerprints
 from rlm_loop.agents import Agent
-from rlm_loop.context import TOLD, describe_context, inline_context
+from rlm_loop.context import READ, TOLD, describe_context, inline_context
 from rlm_loop.context_on_disk import ContextError, ContextFile, ContextFolder, as_context
 from rlm_loop.fingerprint import Fingerprint, Stopped, context_fingerprint
 from rlm_loop.models import LocalModel, ScriptedModel
@@ -43,7 +43,7 @@ def frame() -> Any:
 TOLD_OF: list[tuple[Any, str]] = [
     ("", "a str of 0 characters; it is empty"),
     ("one line", "a str of 8 characters; it starts with 'one line'"),
-    ("a\nb\n" * 500, "a str of 2,000 characters in 1,000 lines; it starts with 'a\\nb\\n"),
+    ("a\nb\n" * 500, f"a str of 2,000 characters in 1,000 lines. {READ}; it starts with 'a\\nb\\n"),
     (b"", "bytes of length 0; it is empty"),
     (b"\x89PNG", "bytes of length 4; it starts with b'\\x89PNG'"),
     ([], "a list of 0 items"),

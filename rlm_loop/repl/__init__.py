@@ -48,8 +48,6 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
 
         if "image" not in options:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
-                'a container is made from an image that is there: open_repl("container", image="python:3.12")'
-            )
         own = {name: options.pop(name) for name in ("image", "engine", "read", "temporary") if name in options}
         options.setdefault("launcher", Container(**own))
     if kind in ("plain", "hardened", "sandbox"):
