@@ -40,10 +40,10 @@ def main() -> None:
     firsts: list[float] = []
     for _ in range(5):
         began = time.perf_counter()
-        with PythonREPL() as repl:
+        with PythonREPL(launcher="plain") as repl:
             repl.run("x = 1")
             firsts.append(time.perf_counter() - began)
-    with PythonREPL(grace=0.1) as repl:
+    with PythonREPL(launcher="plain", grace=0.1) as repl:
         repl.add_tools({"tool": lambda x: x})
         repl.run("x = 1")
         assign = timed(lambda: repl.run("x = 1"), cells)

@@ -46,7 +46,7 @@ def main() -> None:
         asked += 1
         return n
 
-    with PythonREPL(grace=0.2, rebuild=given.rebuild) as repl:
+    with PythonREPL(launcher="plain", grace=0.2, rebuild=given.rebuild) as repl:
         repl.add_tools({"tool": tool})
         repl.set("context", "text" * 1000)
         supervisor = repl.get("__import__('os').getppid()")

@@ -1,6 +1,6 @@
-"""What a fresh REPL costs: plain, sandboxed, forked from a zygote, beside `exec` here and an IPython kernel.
+"""What a fresh REPL costs: plain, isolated, forked from a zygote, beside `exec` here and an IPython kernel.
 
-    python benchmarks/repl_start.py [--starts 10] [--cells 500] [--preload pandas] [--launcher sandbox]
+    python benchmarks/repl_start.py [--starts 10] [--cells 500] [--preload pandas] [--launcher auto] [--no-kernel]
 
 Prints minimum and median of one run, and ratios of medians; the memory is that of Linux's `smaps_rollup`.  The
 kernel needs `pip install jupyter_client ipykernel` and is left out without.
@@ -13,7 +13,6 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from repl_cells import show, timed
 
@@ -69,24 +68,30 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--cells", type=int, default=500)
     parser.add_argument("--preload", nargs="*", default=[])
-    parser.add_argument("--launcher", default="", help="another launcher to measure, such as sandbox")
+    parser.add_argument("--launcher", default="auto", help="the launcher to compare with plain; auto is the default")
+    parser.add_argument("--no-kernel", action="store_true", help="leave out the IPython kernel, which takes longest")
     given = parser.parse_args()
 
     namespace: dict[str, object] = {}
     inside = timed(lambda: exec(CELL, namespace), given.cells)
-    with PythonREPL() as repl:
+    with PythonREPL(launcher="plain") as repl:
         repl.run(CELL)
         plain_cell = timed(lambda: repl.run(CELL), given.cells)
-    plain = starts(PythonREPL, given.starts)
-    other: Any = None
-    if given.launcher:
-        other = starts(lambda: PythonREPL(launcher=given.launcher), given.starts)
-        with PythonREPL(launcher=given.launcher) as repl:
-            repl.run(CELL)
-            other_cell = timed(lambda: repl.run(CELL), given.cells)
+    with PythonREPL(launcher=given.launcher) as repl:  # the first one of a process tries bubblewrap out
+        trial = timed(lambda: repl.run(CELL), 1)
+        other_cell = timed(lambda: repl.run(CELL), given.cells)
+        kind = repl.isolation
+    plain: list[float] = []
+    other: list[float] = []
+    for _ in range(given.starts):  # in turn, so that both meet the same machine
+        plain += starts(lambda: PythonREPL(launcher="plain"), 1)
+        other += starts(lambda: PythonREPL(launcher=given.launcher), 1)
     with Zygote(preload=given.preload) as zygote:
         zygote.start()
-        forked = starts(zygote.repl, given.starts)
+        forked, confined = list[float](), list[float]()
+        for _ in range(given.starts):
+            forked += starts(lambda: zygote.repl(launcher="plain"), 1)
+            confined += starts(zygote.repl, 1)
         with zygote.repl() as repl:
             repl.run(CELL)
             pids = repl.get("[__import__('os').getpid(), __import__('os').getppid()]")
@@ -97,9 +102,9 @@ def main() -> None:
         for _ in range(given.starts):
             time.sleep(0.1)  # the pool fills while nobody asks
             ahead += starts(zygote.repl, 1)
-    jupyter = kernel(max(1, given.starts // 5), max(10, given.cells // 10))
+    jupyter = None if given.no_kernel else kernel(max(1, given.starts // 5), max(10, given.cells // 10))
     text = "0123456789abcde\n" * (100_000_000 // 16)
-    with PythonREPL() as repl:
+    with PythonREPL(launcher="plain") as repl:
         repl.run(CELL)
         big = timed(lambda: repl.set("context", text), 1)
         after = timed(lambda: repl.run(CELL), 1)
@@ -107,15 +112,15 @@ def main() -> None:
     print(f"{'':<44} {'min':>9} {'median':>9}")
     show("cell: exec in this process", inside, 1e6, "us")
     show("cell: plain", plain_cell, 1e6, "us")
-    if other:
-        show(f"cell: {given.launcher}", other_cell, 1e6, "us")
+    show(f"cell: {kind}", other_cell, 1e6, "us")
     if jupyter:
         show("cell: ipykernel", jupyter[1], 1e6, "us")
     show("first result: plain", plain, 1e3, "ms")
-    if other:
-        show(f"first result: {given.launcher}", other, 1e3, "ms")
-    show("first result: forked", forked, 1e3, "ms")
-    show("first result: forked ahead", ahead, 1e3, "ms")
+    show(f"first result: {kind}", other, 1e3, "ms")
+    show(f"first result: {kind}, first in its process", trial, 1e3, "ms")
+    show("first result: forked, plain", forked, 1e3, "ms")
+    show("first result: forked, default", confined, 1e3, "ms")
+    show("first result: forked ahead, default", ahead, 1e3, "ms")
     if jupyter:
         show("first result: ipykernel", jupyter[0], 1e3, "ms")
     show("100 MB of ASCII into a variable", big, 1e3, "ms")

@@ -1,7 +1,7 @@
 """Put the torture cases to our kinds of session and to other projects' interpreters, and write the matrix.
 
-    python experiments/torture/run.py --kinds plain,rlms,smolagents,dspy,mellea --out experiments/torture/results
-    python experiments/torture/run.py --report --out experiments/torture/results
+    python experiments/torture/run.py --kinds plain,rlms,smolagents,dspy_local,mellea
+    python experiments/torture/run.py --report
 
 Each case runs in a process of its own with a hard time limit; each project has an environment of its own, which this
 makes with `venv` and pip in the cache folder.  One JSON line a case and kind: a second run goes on where the first
@@ -13,199 +13,183 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
+import shutil
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
-from rlm_loop.torture import CASES, CellCase, ReplyCase, Verdict, named, run_apart
-from rlm_loop.torture.__main__ import host_command
-from rlm_loop.torture.kinds import KINDS
-from rlm_loop.torture.subject import slack
-
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE / "adapters")]
 
-#: What is installed for each of the others.
-PEERS = {
-    "rlms": ["rlms==0.1.3"],
-    "smolagents": ["smolagents==1.26.0"],
-    "dspy": ["dspy==3.4.1", "deno==2.9.8"],
-    "dspy_local": ["dspy==3.4.1", "deno==2.9.8"],
-    "mellea": ["mellea==0.8.0"],
-}
+from host import why_not  # noqa: E402
+from matrix import report, rows_of  # noqa: E402
+from peers import PEERS, command_for, offer_of  # noqa: E402
+
+from rlm_loop.torture import CASES, CellCase, Forks, ReplyCase, Verdict, named, run_apart  # noqa: E402
+from rlm_loop.torture.__main__ import host_command, problem  # noqa: E402
+from rlm_loop.torture.kinds import IMAGE, KINDS  # noqa: E402
+from rlm_loop.torture.runner import not_applicable  # noqa: E402
+from rlm_loop.torture.subject import slack  # noqa: E402
+
+Case = CellCase | ReplyCase
+
+_UNSTOPPED = 5.0
+"""Seconds for a cell without end where there is no time limit that could stop it: whatever it does later is red."""
+
+_DECIMALS = 3
 
 
-def command_for(name: str) -> list[str]:
-    """The command that hosts a case for a kind; raises `RuntimeError` where a project cannot be installed."""
+@dataclass(frozen=True)
+class Contender:
+    """A kind of session or a project as the cases are put to it: the command that hosts one, the longest that an
+    endless cell may take in seconds (`None`: no limit), and why a case does not apply (empty: it does)."""
+
+    name: str
+    command: list[str]
+    bound: float | None
+    why_not: Callable[[Case], str]
+
+    def hard(self, case: Case) -> float | None:
+        """The hard time limit, where it is not the case's own."""
+        endless = isinstance(case, CellCase) and any(step.error <= {"stopped", "died"} for step in case.steps)
+        return _UNSTOPPED if self.bound is None and endless and "stops" in case.needs else None
+
+
+def contender(name: str) -> Contender:
+    """Get a kind or a project ready.  Raises `RuntimeError` where it cannot be run on this machine."""
     if name in KINDS:
-        return host_command(name)
-    return [str(environment(name) / "bin" / "python"), str(HERE / "adapters" / "host.py"), name]
+        if name == "container":
+            _make_image()
+        if reason := problem(name):
+            raise RuntimeError(reason)
+        features = KINDS[name].features
+        return Contender(name, host_command(name), 0.0, lambda case: not_applicable(case, features))
+    command = command_for(name)
+    offer = offer_of(name, command)
+    if offer.problem:
+        raise RuntimeError(offer.problem)
+    return Contender(name, command, offer.bound, lambda case: why_not(case, offer.features, offer.loops))
 
 
-def environment(name: str) -> Path:
-    """The project's environment, made where it is missing."""
-    folder = user_cache_path("rlm-loop") / "torture" / name.partition("_")[0]
-    ready = folder / "installed.txt"
-    wanted = "\n".join(PEERS[name])
-    if ready.exists() and ready.read_text() == wanted:
-        return folder
-    print(f"installing {' '.join(PEERS[name])} into {folder} ...", file=sys.stderr)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-    done = subprocess.run(
-        [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *PEERS[name]],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-        raise RuntimeError(f"could not be installed: {last}")
-    ready.write_text(wanted)
-    return folder
+def _make_image() -> None:
+    """An image of this system's own Python, where podman is there and has none yet: no registry is asked."""
+    podman = shutil.which("podman")
+    if podman is None or subprocess.run([podman, "image", "exists", IMAGE]).returncode == 0:
+        return
+    subprocess.run(["sh", str(ROOT / "tests" / "repl" / "python_image.sh"), IMAGE], stdout=subprocess.DEVNULL)
 
 
-def problem_of(name: str) -> str:
-    """Why a kind cannot be run here at all; empty if it can."""
+def run(name: str, cases: list[Case], out: Path, jobs: int, again: bool) -> None:
+    """Put to one kind what was not yet put to it; a line a case, in the order of the cases once all are there."""
+    path = out / f"{name}.jsonl"
+    if again:
+        path.unlink(missing_ok=True)
+    done = {row["case"] for row in rows_of(path) if "case" in row}
+    left = [case for case in cases if case.name not in done]
+    if not left:
+        return
+    about = {"kind": name, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **machine(), "jobs": jobs}
     try:
-        command = command_for(name)
-        if name in KINDS:
-            return ""
-        path = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [*command, "--probe"],
-                capture_output=True,
-                text=True,
-                timeout=180 * slack(),
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": path},
-            )
-        lines = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-        return lines[-1] if lines else ""
-    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
-        return str(error)
+        ready = contender(name)
+    except RuntimeError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        path.write_text(_line({**about, "problem": str(error)}), encoding="utf-8")
+        return
+    lines = [row for row in rows_of(path) if "problem" not in row]
+    path.write_text("".join(_line(row) for row in [*lines, about]), encoding="utf-8")
+    began = time.monotonic()
+    with path.open("a", encoding="utf-8") as f:
+        for number, verdict in enumerate(_verdicts(ready, left, jobs), 1):
+            f.write(_line(row_of(verdict)))
+            f.flush()
+            if verdict.colour != "n/a":
+                words = f"{name} {number}/{len(left)} {verdict.colour:5} {verdict.case} {verdict.reason}"
+                print(f"{words} ({verdict.seconds:.1f} s)", file=sys.stderr)
+    rows = [*rows_of(path), {"kind": name, "cases": len(left), "took": round(time.monotonic() - began)}]
+    order = {case.name: number for number, case in enumerate(CASES)}
+    rows.sort(key=lambda row: order.get(row.get("case", ""), -1))
+    path.write_text("".join(_line(row) for row in rows), encoding="utf-8")
 
 
-def run(kinds: list[str], cases: list[CellCase | ReplyCase], out: Path, hard: float, again: bool) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    for name in kinds:
-        path = out / f"{name}.jsonl"
-        if again:
-            path.unlink(missing_ok=True)
-        done = {row["case"] for row in rows_of(path)}
-        left = [case for case in cases if case.name not in done]
-        if not left:
-            continue
-        problem = problem_of(name)
-        command = [] if problem else command_for(name)
-        for number, case in enumerate(left, 1):
-            if problem:
-                verdict = Verdict(case.name, name, "n/a", problem)
-            else:
-                verdict = run_apart(command, case, kind=name, hard=hard)
-            gap = KINDS[name].gaps.get(case.name, "") if name in KINDS and verdict.colour == "red" else ""
-            row = {
-                **asdict(verdict),
-                "theme": case.theme,
-                "gap": gap,
-                "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            }
-            with path.open("a", encoding="utf-8") as f:
-                f.write(json.dumps(row) + "\n")
-            print(f"{name} {number}/{len(left)} {verdict.colour:5} {case.name} {verdict.reason}", file=sys.stderr)
+def _verdicts(ready: Contender, cases: list[Case], jobs: int) -> Any:
+    """First those that do not apply, then the others as they come."""
+    asked: list[Case] = []
+    for case in cases:
+        if reason := ready.why_not(case):
+            yield Verdict(case.name, ready.name, "n/a", reason)
+        else:
+            asked.append(case)
+    own = threading.local()
+    with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
 
+        def judge(case: Case) -> Verdict:
+            if not hasattr(own, "forks"):
+                own.forks = stack.enter_context(Forks(ready.command, PACKAGES))
+            return run_apart(ready.command, case, kind=ready.name, hard=ready.hard(case), forks=own.forks)
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        futures = [pool.submit(judge, case) for case in asked]
         try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue  # torn by a stop in the middle of a line: that case is run again
-    return rows
+            yield from (future.result() for future in as_completed(futures))
+        finally:
+            for future in futures:
+                future.cancel()
 
 
-def report(out: Path) -> str:
-    """The matrix as Markdown: a summary by theme, then every case."""
-    found = {path.stem: {row["case"]: row for row in rows_of(path)} for path in sorted(out.glob("*.jsonl"))}
-    order = [name for name in (*KINDS, *PEERS) if name in found]
-    themes = list(dict.fromkeys(case.theme for case in CASES))
-    lines = ["# Torture matrix", "", "Green of those that apply (red, of these known gaps).", ""]
-    lines += [f"| theme | cases | {' | '.join(order)} |", f"|---|---:|{'---|' * len(order)}"]
-    for theme in [*themes, "all"]:
-        names = [case.name for case in CASES if theme in (case.theme, "all")]
-        cells = [_summary([found[k][n] for n in names if n in found[k]]) for k in order]
-        lines.append(f"| {theme} | {len(names)} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        "## Every case",
-        "",
-        f"| case | what it does | {' | '.join(order)} |",
-        f"|---|---|{'---|' * len(order)}",
-    ]
-    for case in CASES:
-        marks = [_mark(found[k].get(case.name)) for k in order]
-        if any(marks):
-            lines.append(f"| `{case.name}` | {_cell(case.does)} | {' | '.join(marks)} |")
-    lines += ["", "## Why a case is red", ""]
-    for k in order:
-        lines += [f"### {k}", ""]
-        for case in CASES:
-            row = found[k].get(case.name)
-            if row and row["colour"] == "red":
-                gap = " (known gap)" if row["gap"] else ""
-                lines.append(f"- `{case.name}`{gap}: {_cell(row['reason'])}")
-        lines.append("")
-    return "\n".join(lines)
+PACKAGES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
-def _summary(rows: list[dict[str, Any]]) -> str:
-    count = Counter(row["colour"] for row in rows)
-    gaps = sum(bool(row["gap"]) for row in rows)
-    if not rows:
-        return ""
-    applicable = count["green"] + count["red"]
-    if not applicable:
-        return "n/a"
-    red = f" ({count['red']} red" + (f", {gaps} known gaps)" if gaps else ")") if count["red"] else ""
-    return f"{count['green']} of {applicable}{red}"
+def row_of(verdict: Verdict) -> dict[str, Any]:
+    """A verdict without what is empty."""
+    gap = KINDS[verdict.kind].gaps.get(verdict.case, "") if verdict.kind in KINDS and verdict.colour == "red" else ""
+    row: dict[str, Any] = {"case": verdict.case, "colour": verdict.colour, "reason": verdict.reason, "gap": gap}
+    if verdict.colour != "n/a":
+        row |= {"seconds": round(verdict.seconds, _DECIMALS), "slowest": round(verdict.slowest, _DECIMALS)}
+        row |= {"bound": verdict.bound}
+    return {key: value for key, value in row.items() if value not in ("", None)}
 
 
-def _mark(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return ""
-    return "red: gap" if row["gap"] else str(row["colour"])
+def machine() -> dict[str, Any]:
+    """What the times depend on."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)),
+        "slack": slack(),
+    }
 
 
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=True) + "\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kinds", default="plain", help=f"of {', '.join((*KINDS, *PEERS))}; separated by commas")
     parser.add_argument("--cases", default="", help="names of cases, separated by commas; default: all")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
-    parser.add_argument("--hard", type=float, default=10.0, help="seconds after which a case is killed")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time (default: 2, for two quiet cores)")
     parser.add_argument("--again", action="store_true", help="forget earlier results of these kinds")
-    parser.add_argument("--report", action="store_true", help="print the matrix and write it to matrix.md, run nothing")
+    parser.add_argument("--report", action="store_true", help="write the matrix and the README's table, run nothing")
     options = parser.parse_args()
     kinds = options.kinds.split(",")
     unknown = set(kinds) - {*KINDS, *PEERS}
     if unknown:
         parser.error(f"unknown kinds: {', '.join(sorted(unknown))}")
+    options.out.mkdir(parents=True, exist_ok=True)
     if not options.report:
         cases = [named(name) for name in options.cases.split(",")] if options.cases else list(CASES)
-        run(kinds, cases, options.out, options.hard, options.again)
-    text = report(options.out)
-    (options.out / "matrix.md").write_text(text + "\n", encoding="utf-8")
-    if options.report:
-        print(text)
+        for name in kinds:
+            run(name, cases, options.out, options.jobs, options.again)
+    report(options.out, [*KINDS, *PEERS], HERE / "README.md" if options.out == HERE / "results" else None)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def landlock_abi() -> int:
     if not sys.platform.startswith("linux"):
         return 0
     try:
-        return _landlock(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+        return _create_ruleset(b"", 1)
     except (OSError, AttributeError):
         return 0
 
@@ -64,7 +64,8 @@ def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) ->
     rights |= (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL if abi >= 5 else 0)
     handled = struct.pack("=QQQ", rights, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     handled = handled[: 8 if abi < 4 else 16 if abi < 6 else 24]
-    ruleset = _landlock(_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), ctypes.c_uint32(0))
+    ruleset = _create_ruleset(handled, 0)
+    add_rule = _system_call(ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
     reading = _EXECUTE | _READ_FILE | _READ_DIR
     removing = _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
     writing = rights & ~(_MAKE_CHAR | _MAKE_BLOCK)
@@ -78,16 +79,24 @@ def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) ->
                 folder = stat.S_ISDIR(os.fstat(fd).st_mode)
                 own = allowed & rights if folder else allowed & rights & _OF_FILES
                 rule = struct.pack("=Qi", own, fd)
-                _landlock(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+                _checked(add_rule(_ADD_RULE, ruleset, 1, rule, 0))
                 if not path.startswith("/proc/"):  # the kernel forgets a folder of /proc that nobody holds open
                     os.close(fd)
-        _landlock(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+        _checked(_system_call(ctypes.c_int, ctypes.c_uint32)(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
 
 
-def _landlock(number: int, *arguments: Any) -> int:
-    return _checked(_libc().syscall(ctypes.c_long(number), *arguments))
+def _create_ruleset(attributes: bytes, flags: int) -> int:
+    call = _system_call(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint32)
+    return _checked(call(_CREATE_RULESET, attributes or None, len(attributes), flags))
+
+
+def _system_call(*arguments: Any) -> Any:
+    """`syscall` for a number and arguments of these types: said once, a call costs a tenth of what it does else."""
+    call = _libc()["syscall"]
+    call.argtypes = (ctypes.c_long, *arguments)
+    return call
 
 
 def no_new_privileges() -> None:
@@ -127,7 +136,14 @@ def become(user: Sequence[int] | None, keep_read: bool) -> None:
 
 def _prctl(option: int, *arguments: int) -> None:
     padded = [*arguments, 0, 0, 0, 0][:4]
-    _checked(_libc().prctl(ctypes.c_int(option), *(ctypes.c_ulong(a) for a in padded)))
+    _checked(_prctl_of_libc()(option, *padded))
+
+
+@functools.lru_cache(maxsize=1)
+def _prctl_of_libc() -> Any:
+    call = _libc()["prctl"]
+    call.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+    return call
 
 
 def _checked(result: int) -> int:

@@ -27,6 +27,7 @@ from rlm_loop.repl.worker import AnswerGiven, HostEnded, explain, one_line, port
 from rlm_loop.scope import Scope, cell_scope
 
 _LONGEST_REPR = 1_000_000
+_CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
 
 
 class InProcessSession:
@@ -245,12 +246,12 @@ class InProcessSession:
                         report["error"] = self._describe(error, "KeyboardInterrupt")
                 except BaseException as error:
                     stopper.leave()
-                    report["error"] = self._describe(error)
+                    self._conclude(stopper, report, lambda e=error: {"error": self._describe(e)})
+                if file.startswith("<cell "):
+                    self._conclude(stopper, report, self._answer)
         finally:
             self._stopper = None
             self._scope.end("the cell that asked has ended")
-        if file.startswith("<cell ") and (answer := self._slot.given(self.output_cap)) is not None:
-            report["answer"] = answer
         self._tidy()
         stopped: Stopped = ""
         raised: BaseException | None = None
@@ -262,6 +263,25 @@ class InProcessSession:
             stopped = "timeout"
         seconds = max(0.0, self._clock() - began - self._waited)
         return Ended("done", stopped, report, output.piece(), seconds), raised
+
+    def _answer(self) -> dict[str, Any]:
+        answer = self._slot.given(self.output_cap)
+        return {} if answer is None else {"answer": answer}
+
+    def _conclude(self, stopper: Stopper, report: dict[str, Any], make: Callable[[], dict[str, Any]]) -> None:
+        """Add to the report what is made by the texts of the cell's objects: their code may raise, and never end."""
+        stopper.at_least(_CONCLUDING)
+        try:
+            stopper.enter()
+            try:
+                made = make()
+            finally:
+                stopper.leave()
+        except BaseException as error:
+            told = "KeyboardInterrupt" if isinstance(error, CellStopped) else one_line_of(error)
+            report.setdefault("error", {"message": told, "text": [told + "\n", 0, ""]})
+        else:
+            report.update(made)
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         """Only what the cell itself says runs between `enter` and `leave`."""
@@ -346,6 +366,14 @@ class InProcessSession:
         call.__doc__ = about_tool(name, tool)
         call.__module__ = "__main__"
         return call
+
+
+def one_line_of(error: BaseException) -> str:
+    """Like `one_line`, whatever the text of the error does."""
+    try:
+        return one_line(error)
+    except BaseException:
+        return type(error).__name__
 
 
 def about_tool(name: str, tool: Callable[..., Any]) -> str:

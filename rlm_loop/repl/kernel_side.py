@@ -56,6 +56,10 @@ class KernelRepl(Repl):
         asyncio._set_running_loop(None)
         try:
             report = self.perform(job)
+            if job["t"] in ("exec", "eval"):
+                self._restore_streams()
+        except BaseException:  # as in the worker: our own code cannot go on, so another process has to
+            os._exit(70)
         finally:
             asyncio._set_running_loop(loop)
             if loop is not None:
@@ -63,6 +67,13 @@ class KernelRepl(Repl):
         if os.getpid() != self.link.pid:
             os._exit(0)  # a child that the cell forked fell off the end of the cell
         self.link.send({"t": "done", "g": self.link.generation, "id": number, **report})
+
+    def _restore_streams(self) -> None:
+        """A cell may have replaced or closed the streams, and the kernel flushes them after the request."""
+        if self.output.stdout is None:
+            sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the next cell
+        else:
+            self.output.reset()
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         # IPython hides or replaces these while it runs a request

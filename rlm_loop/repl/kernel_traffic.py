@@ -164,6 +164,8 @@ class Traffic:
         self._from_host += rest
         for line in lines if data else [b"!quit"]:
             match line:
+                case b"!int" | b"!kill" if not talk.ready:
+                    pass  # meant for the kernel before this one, which ended meanwhile
                 case b"!int":
                     talk.kernel.interrupt()
                 case b"!kill":

@@ -169,11 +169,13 @@ class Life:
         """Send everything without waiting for it, so that a call which ended in a restart returns in time."""
         driver.fresh = False
         first = self.held.begin()
-        self._unready = [(driver.send(tools_frame(self.held.tools), driver.number()), "tools")]
-        for name, frame in first.items():
-            self._unready.append((driver.send(frame, driver.number()), name))
-        frame = {"t": "exec", "code": self.settings.setup, "file": "<setup>"}
-        self._unready.append((driver.send(frame, driver.number()), "setup"))
+        jobs = [("tools", tools_frame(self.held.tools))] if self.held.tools else []
+        jobs += [(name, dict(frame)) for name, frame in first.items()]
+        if self.settings.setup.strip():
+            jobs.append(("setup", {"t": "exec", "code": self.settings.setup, "file": "<setup>"}))
+        if not jobs:
+            self.held.kept = frozenset()
+        self._unready = [(driver.send(frame, driver.number()), what) for what, frame in jobs]
 
     def _await_beginning(self, driver: Driver) -> None:
         held, timeout, cap = self.held, self.settings.timeout, self.settings.output_cap

@@ -14,8 +14,9 @@ from typing import Any
 from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack_sequence, safe_builtins
 
 from rlm_loop.repl.restricted_modules import Facade, importer
-from rlm_loop.repl.restricted_policy import PUBLIC, forbidden_attribute
+from rlm_loop.repl.restricted_policy import PUBLIC, STOP, forbidden_attribute
 from rlm_loop.repl.stand_ins import STAND_INS
+from rlm_loop.repl.stopper import CellStopped
 from rlm_loop.repl.worker import DepthExceeded, SubCallError
 
 MAIN = "__main__"  # where classes of cells say that they live
@@ -242,6 +243,7 @@ def restricted_builtins(
         "_write_": write_guard,
         "_inplacevar_": _in_place,
         "_apply_": _apply,
+        STOP: CellStopped,
     }
 
 

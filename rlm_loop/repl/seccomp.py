@@ -7,6 +7,7 @@ The host builds the bytes, `harden.py` installs them.  What is refused fails wit
 from __future__ import annotations
 
 import errno
+import functools
 import platform
 import struct
 import sys
@@ -81,6 +82,7 @@ _NEW_NAMESPACE = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; low words of arguments
 
 
+@functools.lru_cache(maxsize=4)
 def build(machine: str, *, sockets: bool) -> bytes:
     """The filter for a machine (`platform.machine()`); empty where there is none for it.
 

@@ -101,6 +101,10 @@ class Stopper:
                 self._left = 0.0
                 self._news.notify()
 
+    def at_least(self, seconds: float) -> None:
+        """What is left of the limit is no less than that: for what has to be done after the cell."""
+        self._left = max(self._left, seconds)
+
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._inside:
             self.fired = True

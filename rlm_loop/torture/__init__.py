@@ -13,6 +13,7 @@ from __future__ import annotations
 from rlm_loop.torture.apart import Report, run_apart
 from rlm_loop.torture.case import Case, CellCase, Played, ReplyCase, Said, Seen, Step, Verdict, block
 from rlm_loop.torture.cases import CASES, CELL_CASES, REPLY_CASES, named
+from rlm_loop.torture.forks import Forks
 from rlm_loop.torture.kinds import KINDS, Kind
 from rlm_loop.torture.runner import run_cells, run_replies
 from rlm_loop.torture.subject import FEATURES, Subject
@@ -26,6 +27,7 @@ __all__ = [
     "REPLY_CASES",
     "Case",
     "CellCase",
+    "Forks",
     "Kind",
     "Place",
     "Played",

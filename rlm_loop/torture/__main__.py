@@ -10,7 +10,9 @@ from dataclasses import replace
 from rlm_loop.torture.apart import READY, Report, run_apart
 from rlm_loop.torture.case import CellCase, Verdict
 from rlm_loop.torture.cases import CASES, named
+from rlm_loop.torture.forks import Forks, ordinary_interrupt, serve
 from rlm_loop.torture.kinds import KINDS, kind
+from rlm_loop.torture.play import play
 from rlm_loop.torture.runner import not_applicable, run_cells, run_replies
 from rlm_loop.torture.subject import slack
 from rlm_loop.torture.world import Place
@@ -23,8 +25,22 @@ def host_command(name: str) -> list[str]:
     return [sys.executable, "-m", "rlm_loop.torture", "--host", name]
 
 
+def problem(name: str) -> str:
+    """Why a kind of session of ours cannot be had on this machine; empty if it can."""
+    try:
+        subject = kind(name).open()
+        try:
+            first = subject.run("print(6 * 7)")
+        finally:
+            subject.close()
+    except Exception as error:
+        return f"cannot be run here: {error}"
+    return "" if first.output.strip() == "42" else f"cannot be run here: {first.message or first.output}"
+
+
 def host(name: str, case_name: str, report_path: str) -> None:
     """Run one case here, and report; what `host_command` starts."""
+    ordinary_interrupt()
     place, report, case = Place.here(), Report(report_path), named(case_name)
     opened = kind(name)
     try:
@@ -43,8 +59,6 @@ def host(name: str, case_name: str, report_path: str) -> None:
             if verdict.colour == "green" and closing > _CLOSING * slack():
                 verdict = replace(verdict, colour="red", reason=f"closing took {closing:.1f} s")
         else:
-            from rlm_loop.torture.play import play
-
             report.note(READY)
             verdict = run_replies(case, lambda c: play(c, opened.session), kind=name)
         report.verdict(verdict)
@@ -59,19 +73,28 @@ def main() -> int:
         "kind", nargs="?", help=f"a kind of session ({', '.join(KINDS)}); without one, the cases are listed"
     )
     parser.add_argument("cases", nargs="*", help="names of cases; default: all")
-    parser.add_argument("--host", nargs=3, metavar=("KIND", "CASE", "REPORT"), help=argparse.SUPPRESS)
+    parser.add_argument("--host", nargs="+", metavar="KIND [CASE REPORT]", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.host:
-        host(*options.host)
+        host(options.host[0], *(serve() if options.serve else options.host[1:]))
         return 0
     if options.kind is None:
         for case in CASES:
             print(f"{case.theme}: {case.name}: {case.does}; {case.must}")
         return 0
+    if reason := problem(options.kind):
+        parser.error(f"{options.kind} {reason}")
+    with Forks(host_command(options.kind)) as forks:
+        return run_all(options.kind, options.cases, forks)
+
+
+def run_all(name: str, cases: list[str], forks: Forks) -> int:
+    """Put cases (default: all) to a kind, print the verdicts; 1 if one is red that is no known gap, else 0."""
     bad = 0
-    for case in [named(name) for name in options.cases] or CASES:
-        verdict = run_apart(host_command(options.kind), case, kind=options.kind)
-        gap = kind(options.kind).gaps.get(case.name, "") if verdict.colour == "red" else ""
+    for case in [named(case) for case in cases] or CASES:
+        verdict = run_apart(host_command(name), case, kind=name, forks=forks)
+        gap = kind(name).gaps.get(case.name, "") if verdict.colour == "red" else ""
         bad += verdict.colour == "red" and not gap
         print(f"{verdict.colour:5} {case.name}: {verdict.reason}" + (f" [known gap: {gap}]" if gap else ""), flush=True)
     return 1 if bad else 0

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.torture.case import CellCase, ReplyCase, Verdict
+from rlm_loop.torture.forks import Forks, Guard
 from rlm_loop.torture.subject import slack
 from rlm_loop.torture.world import World
 
@@ -28,26 +29,25 @@ _INTO_THE_CELL = 0.4  # seconds that a cell runs before its host is killed
 
 
 def run_apart(
-    command: Sequence[str], case: CellCase | ReplyCase, *, kind: str, hard: float = 10.0, start: float = 60.0
+    command: Sequence[str],
+    case: CellCase | ReplyCase,
+    *,
+    kind: str,
+    hard: float | None = None,
+    start: float = 60.0,
+    forks: Forks | None = None,
 ) -> Verdict:
     """The verdict on a case; `command` gets the case's name and the file for its report as further arguments.
 
     The host says in its report when it is `READY`, for which it has `start` seconds.  From then on it has `hard`
-    seconds, or what the case is given if that is more; then it is killed, with all that it started.  Linux only.
+    seconds (default: 10, or what the case is given if that is more); then it is killed, with all that it started.
+    With `forks` the host is forked, unless the case looks at what is around it.  Linux only.
     """
-    hard = max(hard, case.seconds) * slack()
+    hard = (max(10.0, case.seconds) if hard is None else hard) * slack()
     with World() as world:
         report = world.folder / "report.jsonl"
         began = time.monotonic()
-        guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", *command, case.name, str(report)],
-            env=world.environment(),
-            cwd=world.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        guard = _started(command, case, world, report, forks)
         try:
             if isinstance(case, CellCase) and case.host_killed:
                 return _after_the_kill(case, kind, guard, report, world, hard)
@@ -65,8 +65,25 @@ def run_apart(
         return replace(verdict, kind=kind)
 
 
+def _started(
+    command: Sequence[str], case: CellCase | ReplyCase, world: World, report: Path, forks: Forks | None
+) -> subprocess.Popen[bytes] | Guard:
+    looks_around = isinstance(case, CellCase) and (case.theme.startswith("isolation") or case.host_killed)
+    if forks is not None and not looks_around:
+        return forks.start(case.name, report, world.environment(), world.folder)
+    return subprocess.Popen(
+        ["/bin/sh", "-c", _GUARD, "sh", *command, case.name, str(report)],
+        env=world.environment(),
+        cwd=world.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 def _after_the_kill(
-    case: CellCase, kind: str, guard: subprocess.Popen[bytes], report: Path, world: World, hard: float
+    case: CellCase, kind: str, guard: subprocess.Popen[bytes] | Guard, report: Path, world: World, hard: float
 ) -> Verdict:
     """Kill the host in the middle of the last cell; whatever it had started must be gone soon."""
     end = time.monotonic() + hard + 30
@@ -88,7 +105,7 @@ def _after_the_kill(
     return Verdict(case.name, kind, "red" if left else "green", left, time.monotonic() - began)
 
 
-def _wait(guard: subprocess.Popen[bytes], report: Path, hard: float, start: float) -> bool:
+def _wait(guard: subprocess.Popen[bytes] | Guard, report: Path, hard: float, start: float) -> bool:
     """Whether the host had to be given up."""
     end = time.monotonic() + start
     while not any(line.get("note") == READY for line in _lines(report)):
@@ -118,7 +135,7 @@ def _verdict(report: Path) -> Verdict | None:
     return None
 
 
-def _silent(report: Path, guard: subprocess.Popen[bytes], timed_out: bool, hard: float) -> str:
+def _silent(report: Path, guard: subprocess.Popen[bytes] | Guard, timed_out: bool, hard: float) -> str:
     """Why there is no verdict."""
     lines = _lines(report)
     failed = next((line["failed"] for line in lines if "failed" in line), "")
@@ -127,11 +144,12 @@ def _silent(report: Path, guard: subprocess.Popen[bytes], timed_out: bool, hard:
     where = next((line["note"] for line in reversed(lines) if "note" in line), "the start")
     if timed_out:
         return f"hung in {where}: killed after {hard:g} s" if where != "the start" else "did not start in time"
-    if guard.returncode < 0:
+    returncode = guard.returncode or 0
+    if returncode < 0:
         return f"the process above the host was ended in {where}"
-    how = guard.returncode - 128 if guard.returncode > 128 else 0
+    how = returncode - 128 if returncode > 128 else 0
     return f"the host process died in {where} " + (
-        f"({signal.Signals(how).name})" if how in signal.valid_signals() else f"(exit status {guard.returncode})"
+        f"({signal.Signals(how).name})" if how in signal.valid_signals() else f"(exit status {returncode})"
     )
 
 

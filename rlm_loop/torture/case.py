@@ -22,6 +22,9 @@ REFUSED_OR_DIED: frozenset[Error] = frozenset(["raised", "died"])
 Keeps = Literal["variables", "told", "session"]
 """What is left after a case: all variables; all of them or a word that names those lost; at least a usable session."""
 
+ORDINARY = frozenset(["output", "answers and values", "names over cells", "source text", "context from outside"])
+"""Themes of ordinary work.  A session that refuses such a cell by a rule fails the case; elsewhere it does well."""
+
 Value = tuple[Any] | tuple[()]
 """An answer that may be `None`: a tuple of one, or the empty one where there is none."""
 
@@ -35,6 +38,7 @@ class Seen:
 
     `output` is what a model would be shown, `message` what else it is told, `answer` the answer that the cell gave,
     `lost` the names that the session says are gone, `seconds` how long the call took, as its caller saw it.
+    `refused` says that the error was a rule of the session, which does not allow what the cell says.
     """
 
     output: str = ""
@@ -43,6 +47,7 @@ class Seen:
     answer: Value = ()
     lost: tuple[str, ...] = ()
     seconds: float = 0.0
+    refused: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rlm_loop.torture.case import SECRET, CellCase, Played, ReplyCase, Seen, Step, Value
+from rlm_loop.torture.case import RAISED, SECRET, CellCase, Played, ReplyCase, Seen, Step, Value
 
 _SHOWN = 120
 
 
-def step_fault(step: Step, seen: Seen, secret: str, as_text: bool = False) -> str:
-    """What is wrong with one cell; `as_text` where a session gives every answer as text."""
+def step_fault(step: Step, seen: Seen, secret: str, as_text: bool = False, refusable: bool = False) -> str:
+    """What is wrong with one cell; `as_text` where a session gives every answer as text, `refusable` where it does
+    well to refuse the cell by a rule.
+    """
     told = f"{seen.output}\n{seen.message}"
+    if refusable and seen.refused:
+        step = Step(step.code, RAISED, hides=step.hides)
     if seen.error not in step.error:
         said = _short(seen.message or seen.output[-_SHOWN:])
         return f"ended as {seen.error!r} and not as {' or '.join(sorted(step.error))!r}: {said}"

@@ -48,13 +48,52 @@ NO_ISOLATION: Mapping[str, str] = dict.fromkeys(
 )
 
 
+_HOST_IS_PARENT = "the parent of a kernel is the host itself: there is no process between them"
+_IN_C = "runs in the host's process, where a C function that looks for no signal cannot be stopped"
+_SWALLOWED = "runs in the host's process, where a context manager may swallow every stop"
+_RULES = "RestrictedPython's rules, or the list of modules that may be imported, do not allow the code"
+
+_DEAF = "breaks what the kernel's own code needs: it takes no request any more, until the next cell's time limit"
+_LEFT_BY_A_CRASH = "a crashed kernel leaves processes that cells had moved into a session of their own"
+
+KERNEL_GAPS: Mapping[str, str] = {
+    **NO_ISOLATION,
+    **dict.fromkeys(("import-removed", "modules-cleared", "json-broken", "ast-broken", "alarm-handler-left"), _DEAF),
+    **dict.fromkeys(("daemon-and-death", "host-killed-with-a-daemon"), _LEFT_BY_A_CRASH),
+    **dict.fromkeys(("kill-its-parent", "stops-its-parent"), _HOST_IS_PARENT),
+}
+
+RESTRICTED_GAPS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("sum-of-a-range", "deque-of-repeat", "all-of-repeat", "max-of-cycle", "membership", "key-derivation"), _IN_C
+    ),
+    "suppress-everything": _SWALLOWED,
+    **dict.fromkeys(
+        (
+            "flood-on-stderr",
+            "both-streams-in-order",
+            "threads-print-at-once",
+            "answer-module",
+            "answer-decimal-snan",
+            "pickle-own-class",
+            "walrus-and-match",
+            "star-import",
+            "threads-in-a-cell",
+            "shell-block",
+        ),
+        _RULES,
+    ),
+}
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of session.
 
     `make` opens one (options: `timeout`, `grace` and those of a case), `features` is what it can be asked for, `gaps`
     the cases that it is known to fail, each with the reason: a gap is run like any other case, and is red.
-    `sharing` are the options of a session that many cases use in turn.
+    `sharing` are the options of a session that many cases use in turn, `refusals` the words with which its rules
+    refuse a cell.
     """
 
     name: str
@@ -62,25 +101,47 @@ class Kind:
     features: frozenset[str] = _ALL
     gaps: Mapping[str, str] = field(default_factory=dict[str, str])
     sharing: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    refusals: tuple[str, ...] = ()
 
     def open(self, *, shared: bool = False, **options: Any) -> Subject:
         """Open a session as a subject of cases; with `shared`, one that many cases use in turn."""
         session = self.make(timeout=PATIENCE * slack(), grace=GRACE, **(self.sharing if shared else {}), **options)
-        return OfSession(session, self.features, TIMEOUT, TIMEOUT + GRACE + 0.5)
+        return OfSession(session, self.features, TIMEOUT, TIMEOUT + GRACE + 0.5, self.refusals)
 
     def session(self) -> Any:
         """A session as a loop opens one."""
         return self.make(timeout=PATIENCE * slack(), grace=GRACE)
 
 
-def _launched(launcher: str) -> Callable[..., Any]:
-    def make(*, memory: int | None = None, processes: int | None = None, **options: Any) -> Any:
-        from rlm_loop.repl import PythonREPL
+IMAGE = "localhost/rlm-loop-torture-python"
+"""The image for the kind `container`; `tests/repl/python_image.sh` makes one of this system's own Python."""
+
+
+def _limited(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives the options of a case for limits to a session as its `limits`."""
+
+    def limited(*, memory: int | None = None, processes: int | None = None, **options: Any) -> Any:
         from rlm_loop.repl.limits import Limits
 
-        return PythonREPL(launcher=launcher, limits=Limits(memory=memory, processes=processes), **options)
+        return make(limits=Limits(memory=memory, processes=processes), **options)
 
-    return make
+    return limited
+
+
+def _launched(launcher: str) -> Callable[..., Any]:
+    def make(**options: Any) -> Any:
+        from rlm_loop.repl import PythonREPL
+
+        return PythonREPL(launcher=launcher, **options)
+
+    return _limited(make)
+
+
+def _contained(**options: Any) -> Any:
+    from rlm_loop.repl import PythonREPL
+    from rlm_loop.repl.container import Container
+
+    return PythonREPL(launcher=Container(IMAGE), **options)
 
 
 def _named(name: str) -> Callable[..., Any]:
@@ -101,8 +162,16 @@ KINDS: dict[str, Kind] = {
         Kind("plain", _launched("plain"), gaps=NO_ISOLATION, sharing=_NO_REBUILD),
         Kind("hardened", _launched("hardened"), sharing=_NO_REBUILD),
         Kind("sandbox", _launched("sandbox"), sharing=_NO_REBUILD),
-        Kind("kernel", _named("kernel"), features=_ALL - {"limits"}, gaps=NO_ISOLATION),
-        Kind("restricted", _named("restricted"), features=frozenset(["set", "reserved", "answer", "echo"])),
+        Kind("auto", _launched("auto"), sharing=_NO_REBUILD),
+        Kind("container", _limited(_contained), sharing=_NO_REBUILD),
+        Kind("kernel", _limited(_named("kernel")), gaps=KERNEL_GAPS, sharing=_NO_REBUILD),
+        Kind(
+            "restricted",
+            _named("restricted"),
+            features=_ALL - {"await", "process", "limits"},
+            gaps=RESTRICTED_GAPS,
+            refusals=("in a restricted session", "cannot be imported here"),
+        ),
     )
 }
 

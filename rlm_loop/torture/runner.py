@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rlm_loop.torture.case import CellCase, Played, ReplyCase, Seen, Verdict
+from rlm_loop.torture.case import ORDINARY, CellCase, Played, ReplyCase, Seen, Verdict
 from rlm_loop.torture.judge import left_fault, played_fault, step_fault
 from rlm_loop.torture.subject import TEXT_ANSWERS, Subject, slack
 from rlm_loop.torture.world import Place
@@ -38,6 +38,7 @@ def run_cells(
     began = time.monotonic()
     seen: list[Seen] = []
     bound = subject.bound if "stops" in case.needs else None
+    as_text = TEXT_ANSWERS in subject.features
     fault = ""
     try:
         _prepare(case, subject, place)
@@ -47,7 +48,7 @@ def run_cells(
             hasty = bound is not None and "stopped" in step.error
             result = subject.run(step.code, hasty)
             seen.append(result)
-            fault = fault or step_fault(step, result, place.secret, TEXT_ANSWERS in subject.features)
+            fault = fault or step_fault(step, result, place.secret, as_text, case.theme not in ORDINARY)
             if bound is not None and hasty and result.seconds > bound * slack() and not fault:
                 fault = f"cell {number} returned after {result.seconds:.2f} s, more than {bound:g} s"
         note("a look at what is left")

@@ -64,18 +64,27 @@ _ERRORS: dict[str | None, Error] = {None: "none", "runtime": "raised", "timeout"
 
 
 class OfSession:
-    """A `Session` of ours as a subject; `hasty` cells are given so many seconds."""
+    """A `Session` of ours as a subject; `hasty` cells are given so many seconds, `refusals` are words of its rules."""
 
-    def __init__(self, session: Any, features: frozenset[str], hasty: float, bound: float | None) -> None:
+    def __init__(
+        self,
+        session: Any,
+        features: frozenset[str],
+        hasty: float,
+        bound: float | None,
+        refusals: tuple[str, ...] = (),
+    ) -> None:
         self.session, self.features, self.bound = session, features, bound
-        self._hasty = hasty
+        self._hasty, self._refusals = hasty, refusals
 
     def run(self, code: str, hasty: bool = False) -> Seen:
         began = time.monotonic()
         result = self.session.run(code, timeout=self._hasty if hasty else None)
         seconds = time.monotonic() - began
         answer = () if result.answer is None else (result.answer.value,)
-        return Seen(result.output, _ERRORS[result.error], result.message, answer, result.lost, seconds)
+        error = _ERRORS[result.error]
+        refused = error == "raised" and any(words in result.message for words in self._refusals)
+        return Seen(result.output, error, result.message, answer, result.lost, seconds, refused)
 
     def set(self, name: str, value: Any, reserved: bool = False) -> None:
         self.session.set(name, value, reserved=reserved)

@@ -177,6 +177,37 @@ def test_a_crash_is_a_result() -> None:
             assert repl.run("y").output == "2"
 
 
+CLUMSY = {
+    "no stream": "import sys\nsys.stdout = None",
+    "a stream that is a text": "import sys\nsys.stdout = 'text'",
+    "a stream that raises": "import sys\nclass S:\n    def flush(self): raise ValueError\nsys.stdout = S()",
+}
+
+
+@pytest.mark.parametrize("name", CLUMSY)
+def test_a_stream_that_a_cell_replaced_comes_back(kernel: KernelREPL, name: str) -> None:
+    kernel.run(CLUMSY[name], timeout=30)
+    assert kernel.run("print('next')").output == "next\n"
+
+
+def test_an_interrupt_does_not_reach_the_next_kernel() -> None:
+    stream = "class S:\n    def write(self, s): pass\n    def flush(self):\n        while True: pass"
+    with KernelREPL(timeout=60, grace=0.5) as repl:
+        repl.run("1")
+        stopped = repl.run(f"import sys\n{stream}\nsys.stdout = S()", timeout=0.5)
+        assert stopped.error == "timeout"  # its kernel was replaced while the host still sent interrupts
+        assert repl.run("print('next')").output == "next\n"
+
+
+@linux
+def test_a_kernel_without_descriptors_is_replaced() -> None:
+    with KernelREPL(timeout=60) as repl:
+        repl.run("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
+        assert repl.run("print('one')").error == "died"
+        assert repl.run("print('two')").error == "died"  # the first cell was run again; from now on it is not
+        assert repl.run("print('three')").output == "three\n"
+
+
 @linux
 def test_close_ends_every_process() -> None:
     repl = KernelREPL()

@@ -59,7 +59,7 @@ def test_the_worker_is_told_whole_numbers_of_what_is_limited(fields: dict[str, A
     assert told.keys() == {k for k, v in fields.items() if v is not None}
     for name, value in told.items():
         assert type(value) is int
-        assert fields[name] <= value < fields[name] + 1
+        assert value - 1 < fields[name] <= value
 
 
 @linux

@@ -259,6 +259,44 @@ def test_a_time_limit_off_the_main_thread() -> None:
     assert results[1].output == "True"
 
 
+SWALLOWING = {
+    "all exceptions": "while True:\n    try:\n        while True: len('')\n    except BaseException: pass",
+    "everything": "import time\nwhile True:\n    try: time.sleep(0.01)\n    except: pass",
+    "in a function": "def f():\n    while True:\n        try: sum([1])\n        except BaseException: 0\nf()",
+}
+
+
+@pytest.mark.parametrize("name", SWALLOWING)
+def test_a_stop_is_not_swallowed(name: str) -> None:
+    with RestrictedREPL() as made:
+        assert made.run(SWALLOWING[name], timeout=0.2).error == "timeout"
+        assert made.run("1 + 1").output == "2"
+
+
+TEXTS = {
+    "an error that leaves": ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "runtime"),
+    "an error that never ends": (
+        "class E(Exception):\n    def __str__(self):\n        while True: pass\nraise E",
+        "timeout",
+    ),
+    "an error that is nonsense": ("raise SyntaxError('odd', ('f', 'x', object(), 3))", "runtime"),
+    "an answer that leaves": ("class T:\n    def __repr__(self): raise SystemExit\nfinal_answer = T()", "runtime"),
+    "an answer that never ends": (
+        "class T:\n    def __repr__(self):\n        while True: pass\nfinal_answer = T()",
+        "timeout",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_of_a_cells_objects_do_not_leave_the_session(name: str) -> None:
+    code, error = TEXTS[name]
+    with RestrictedREPL() as made:
+        result = made.run(code, timeout=0.5)
+        assert (result.error, bool(result.message)) == (error, True)
+        assert made.run("1 + 1").output == "2"
+
+
 def test_the_hosts_own_timer_goes_on() -> None:
     import signal
 

@@ -1,39 +1,71 @@
-"""Every case against every kind of session of ours; `RLM_LOOP_TORTURE_KINDS=plain,sandbox` says which (default: plain).
+"""Every case against the plain session, and against the default launcher those that a launcher can matter for.
 
-A known gap is run as well, and is an expected failure with its reason.  On a machine that is busy with other things,
-`RLM_LOOP_TORTURE_SLACK=5` makes every time bound five times as long.
+`RLM_LOOP_TORTURE_KINDS=sandbox,kernel` puts all cases to other kinds.  A known gap is run as well, and is an expected
+failure with its reason.  On a machine that is busy with other things, `RLM_LOOP_TORTURE_SLACK=5` makes every time
+bound five times as long.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+from hosts import Beside, has_a_host
 
+from rlm_loop.repl import PythonREPL
 from rlm_loop.torture import (
     CASES,
     CellCase,
+    Kind,
     Place,
     ReplyCase,
     Subject,
     Verdict,
     World,
-    run_apart,
     run_cells,
     run_replies,
 )
-from rlm_loop.torture.__main__ import host_command
-from rlm_loop.torture.kinds import Kind, kind
+from rlm_loop.torture.kinds import kind
 from rlm_loop.torture.play import play
 from rlm_loop.torture.runner import not_applicable
-
-KINDS = [kind(name) for name in os.environ.get("RLM_LOOP_TORTURE_KINDS", "plain").split(",")]
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="what is left of processes is seen in /proc"
 )
+
+
+def default_kind() -> Kind:
+    """The kind `auto`, with the known gaps of what it comes to on this machine; `plain` where it is no more."""
+    with warnings.catch_warnings(), PythonREPL(launcher="auto") as repl:
+        warnings.simplefilter("ignore")  # it says so where it is plain
+        repl.start()
+        found = repl.isolation
+    return replace(kind("auto"), gaps=kind(found).gaps) if found != "plain" else kind("plain")
+
+
+def matters_to_a_launcher(case: CellCase | ReplyCase) -> bool:
+    """Ordinary work and replies are read by the same code whatever starts it; so are most endless cells stopped."""
+    if case.theme == "endless loops":
+        return "process" in case.needs
+    themes = ("C-level", "resources", "streams", "protocol", "ends of", "left behind", "context", "isolation")
+    return case.theme.startswith(themes)
+
+
+def chosen() -> list[tuple[Kind, CellCase | ReplyCase]]:
+    if names := os.environ.get("RLM_LOOP_TORTURE_KINDS"):
+        return [(kind(name), case) for name in names.split(",") for case in CASES]
+    if not sys.platform.startswith("linux"):
+        return []
+    default = default_kind()
+    plain = [(kind("plain"), case) for case in CASES]
+    return plain + [(default, case) for case in CASES if matters_to_a_launcher(case) and default.name != "plain"]
+
+
+CHOSEN = chosen()
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +77,13 @@ def sessions() -> Iterator[dict[str, Subject]]:
         subject.close()
 
 
-def judge(opened: Kind, case: CellCase | ReplyCase, sessions: dict[str, Subject]) -> Verdict:
+def judge(opened: Kind, case: CellCase | ReplyCase, sessions: dict[str, Subject], beside: Beside) -> Verdict:
     if reason := not_applicable(case, opened.features):
         return Verdict(case.name, opened.name, "n/a", reason)
+    if has_a_host(opened, case):
+        return beside.verdict(opened, case)
     if isinstance(case, ReplyCase):
         return run_replies(case, lambda c: play(c, opened.session), kind=opened.name)
-    if case.host_killed or case.after or case.theme.startswith("isolation") or case.seconds < 10:
-        return run_apart(host_command(opened.name), case, kind=opened.name)
-    if case.fresh or (case.apart and "process" not in opened.features):
-        subject = opened.open(**case.options)
-        try:
-            return in_a_world(case, subject, opened.name)
-        finally:
-            subject.close()
     if opened.name not in sessions:
         sessions[opened.name] = opened.open(shared=True)
     verdict = in_a_world(case, sessions[opened.name], opened.name)
@@ -74,10 +100,9 @@ def in_a_world(case: CellCase, subject: Subject, name: str) -> Verdict:
         return run_cells(case, subject, Place.of(world), kind=name)
 
 
-@pytest.mark.parametrize("opened", KINDS, ids=lambda k: k.name)
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_case(case: CellCase | ReplyCase, opened: Kind, sessions: dict[str, Subject]) -> None:
-    verdict = judge(opened, case, sessions)
+@pytest.mark.parametrize(("opened", "case"), CHOSEN, ids=[f"{k.name}-{c.name}" for k, c in CHOSEN])
+def test_case(opened: Kind, case: CellCase | ReplyCase, sessions: dict[str, Subject], beside: Beside) -> None:
+    verdict = judge(opened, case, sessions, beside)
     if verdict.colour == "n/a":
         pytest.skip(f"not applicable: {verdict.reason}")
     if verdict.colour == "red" and case.name in opened.gaps:
@@ -93,5 +118,5 @@ def test_there_are_enough_cases_and_each_is_described() -> None:
         assert case.must, case.name
         assert case.theme, case.name
         assert case.name == case.name.lower().replace("_", "-").replace(" ", "-")
-    for known in KINDS:
+    for known, _ in CHOSEN:
         assert set(known.gaps) <= {case.name for case in CASES}

@@ -1,20 +1,25 @@
 """Host one case for another project's interpreter: `host.py PEER CASE REPORT`, run by that project's own Python.
 
+`host.py PEER --probe` prints what the adapter offers as JSON; `--serve` instead forks a host for every case.
+
 What is shared by the adapters is here: which cases apply, and how our `final_answer` is said in another's words.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from rlm_loop.torture.apart import READY, Report
 from rlm_loop.torture.case import CellCase, Played, ReplyCase, Said, Seen, Verdict
 from rlm_loop.torture.cases import named
+from rlm_loop.torture.forks import SERVE, ordinary_interrupt, serve
 from rlm_loop.torture.runner import not_applicable, run_cells, run_replies
 from rlm_loop.torture.subject import TEXT_ANSWERS, Subject
 from rlm_loop.torture.world import Place
@@ -40,7 +45,7 @@ def timed(run: Callable[[], Seen]) -> Seen:
     """What a cell led to, with the seconds it took; exceptions that are no `Exception` are let through."""
     began = time.monotonic()
     seen = run()
-    return Seen(seen.output, seen.error, seen.message, seen.answer, seen.lost, time.monotonic() - began)
+    return replace(seen, seconds=time.monotonic() - began)
 
 
 class OutOfReplies(Exception):
@@ -90,26 +95,36 @@ def cannot(subject: Subject) -> str:
     return "" if ok else f"could not be run here: {' '.join(said.split())[:200]}"
 
 
+def why_not(case: CellCase | ReplyCase, features: frozenset[str], loops: bool) -> str:
+    """Why a case is not applicable to a project with these features, and a loop over code or none; empty if it is."""
+    if isinstance(case, CellCase):
+        return not_applicable(case, features)
+    return for_any_loop(case) if loops else "it has no loop over code"
+
+
 def probe(peer: str) -> None:
-    """Print why the project's interpreter cannot be run here; nothing if it can."""
+    """Print what the adapter offers, and why the project's interpreter cannot be run here (empty: it can)."""
+    adapter = importlib.import_module(f"{peer}_adapter")
     try:
-        subject = importlib.import_module(f"{peer}_adapter").open_subject(Place("", {}))
-        print(cannot(subject))
-        subject.close()
+        subject = adapter.open_subject(Place("", {}))
+        try:
+            problem = cannot(subject)
+        finally:
+            subject.close()
+        bound = subject.bound
     except Exception as error:
-        print(f"could not be run here: {type(error).__name__}: {error}"[:300])
+        problem, bound = f"could not be run here: {type(error).__name__}: {' '.join(str(error).split())}"[:300], None
+    loops = adapter.play is not None
+    print(json.dumps({"problem": problem, "features": sorted(adapter.FEATURES), "loops": loops, "bound": bound}))
 
 
 def main(peer: str, case_name: str, report_path: str) -> None:
+    ordinary_interrupt()
     place, report, case = Place.here(), Report(report_path), named(case_name)
     try:
         adapter = importlib.import_module(f"{peer}_adapter")
         features = adapter.FEATURES
-        if isinstance(case, CellCase):
-            reason = not_applicable(case, features)
-        else:
-            reason = for_any_loop(case) if adapter.play else "it has no loop over code"
-        if reason:
+        if reason := why_not(case, features, adapter.play is not None):
             report.verdict(Verdict(case.name, peer, "n/a", reason))
             return
         if isinstance(case, CellCase):
@@ -130,4 +145,11 @@ def main(peer: str, case_name: str, report_path: str) -> None:
 
 
 if __name__ == "__main__":
-    probe(sys.argv[1]) if sys.argv[2] == "--probe" else main(*sys.argv[1:4])
+    _peer, _words = sys.argv[1], sys.argv[2:]
+    if _words == ["--probe"]:
+        probe(_peer)
+    elif _words == [SERVE]:
+        importlib.import_module(f"{_peer}_adapter")
+        main(_peer, *serve())
+    else:
+        main(_peer, *_words)

@@ -18,6 +18,11 @@ IMPORTS: list[str] = []
 TIMEOUT = 1  # whole seconds are what it takes
 
 
+LIMITS = ("Reached the max number of operations", "iterations in While loop exceeded")
+"""A cell that these words end was stopped, by a count and not by the clock."""
+RULES = ("is not allowed", "Forbidden ")
+
+
 class OfExecutor:
     features = FEATURES
     bound = TIMEOUT + 0.5
@@ -38,7 +43,10 @@ class OfExecutor:
         except ExecutionTimeoutError as error:
             return Seen(str(executor.state.get("_print_outputs", "")), "stopped", str(error))
         except Exception as error:
-            return Seen(f"{executor.state.get('_print_outputs', '')}{error}", "raised", str(error))
+            said = str(error)
+            how = "stopped" if any(words in said for words in LIMITS) else "raised"
+            refused = how == "raised" and any(words in said for words in RULES)
+            return Seen(f"{executor.state.get('_print_outputs', '')}{said}", how, said, refused=refused)
         if done.is_final_answer:
             return Seen(done.logs, answer=(done.output,))
         return Seen(done.logs or ("" if done.output is None else str(done.output)))

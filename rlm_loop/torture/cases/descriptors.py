@@ -29,7 +29,10 @@ def _spoil(
         theme="streams and descriptors",
         does=does,
         must=_NEXT if keeps == "variables" else "the next cell prints, and what was lost is said",
-        steps=(Step(code, error), Step("import sys\nprint('one')\nprint('two', file=sys.stderr)", output="one\ntwo")),
+        steps=(
+            Step(code, error),
+            Step("import sys\nprint('one')\nprint('two', file=getattr(sys, 'stderr', None))", output="one\ntwo"),
+        ),
         keeps=keeps,
         needs=needs,
     )

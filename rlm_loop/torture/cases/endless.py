@@ -32,7 +32,7 @@ _SWALLOW = """
 def stay():
     while True:
         try:
-            while True: pass
+            while True: len('')
         except {what}: pass
 stay()
 """
@@ -71,14 +71,14 @@ CASES = (
     _endless(
         "except-nested",
         "swallows BaseException in two loops, one in the other",
-        "def stay():\n while True:\n  try:\n   while True:\n    try:\n     while True: pass\n"
+        "def stay():\n while True:\n  try:\n   while True:\n    try:\n     while True: len('')\n"
         "    except BaseException: pass\n  except BaseException: pass\nstay()",
     ),
     _endless(
         "suppress-everything",
         "loops in a `with` that swallows every exception",
         "class All:\n    def __enter__(self): pass\n    def __exit__(self, *e): return True\n"
-        "while True:\n    with All():\n        while True: pass",
+        "while True:\n    with All():\n        while True: len('')",
     ),
     _endless("finally-sleep", "sleeps on in `finally`", "import time\ntry: time.sleep(60)\nfinally: time.sleep(60)"),
     _endless("finally-loop", "loops on in `finally`", "try:\n    while True: pass\nfinally:\n    while True: pass"),

@@ -180,31 +180,31 @@ CASES = (
     _finds(
         "sees-processes",
         "looks for another process of the user",
-        "import os\ntry:\n    print('found' if outside['token'] in open(f\"/proc/{outside['victim']}/cmdline\").read() else 'no')\nexcept OSError as e: print(type(e).__name__)",
+        "import os\ntry:\n    print('fou' 'nd' if outside['token'] in open(f\"/proc/{outside['victim']}/cmdline\").read() else 'no')\nexcept OSError as e: print(type(e).__name__)",
         "processes of the host cannot be seen",
     ),
     _finds(
         "system-is-writable",
         "asks whether it may write to the system's or the interpreter's folders",
-        "import os, sys\nprint('found' if any(os.access(p, os.W_OK) for p in ('/usr', '/etc', sys.prefix, sys.base_prefix)) else 'no')",
+        "import os, sys\nprint('fou' 'nd' if any(os.access(p, os.W_OK) for p in ('/usr', '/etc', sys.prefix, sys.base_prefix)) else 'no')",
         "no such folder can be written",
     ),
     _finds(
         "runs-as-root",
         "asks whether it is root",
-        "import os\nprint('found' if os.geteuid() == 0 else 'no')",
+        "import os\nprint('fou' 'nd' if os.geteuid() == 0 else 'no')",
         "cells do not run as root",
     ),
     _finds(
         "kernel-settings",
         "asks whether it may change settings of the kernel",
-        "import os\nprint('found' if os.access('/proc/sys/kernel/core_pattern', os.W_OK) else 'no')",
+        "import os\nprint('fou' 'nd' if os.access('/proc/sys/kernel/core_pattern', os.W_OK) else 'no')",
         "settings of the kernel cannot be written",
     ),
     _finds(
         "gains-privileges",
         "asks whether its children may gain privileges",
-        "print('found' if 'NoNewPrivs:\\t0' in open('/proc/self/status').read() else 'no')",
+        "import ctypes\nprint('fou' 'nd' if ctypes.CDLL(None).prctl(39, 0, 0, 0, 0) == 0 else 'no')",  # PR_GET_NO_NEW_PRIVS
         "set-user-id programs give no privileges (no_new_privs)",
     ),
 )
