@@ -1,6 +1,6 @@
 """How long coverage takes: 10 MB of context, 1 MB of outputs (slices, picked lines, repeated text, noise).
 
-    python benchmarks/coverage.py [megabytes of context]
+python benchmarks/coverage.py [megabytes of context]
 """
 
 from __future__ import annotations

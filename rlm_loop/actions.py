@@ -100,7 +100,8 @@ class Observation:
     `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was
     set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
     "removed": [...]}`), `data` the tool's value where it is not text, `displays` pictures and tables for a reader
-    (never for the model).
+    (never for the model).  `full` is for the record: what `text` was before it was clipped, up to a cap of its own;
+    empty where nothing was left out.
     """
 
     text: str = ""
@@ -112,6 +113,7 @@ class Observation:
     truncated: bool = False
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     displays: tuple[Display, ...] = ()
+    full: str = ""
 
     @property
     def ok(self) -> bool:

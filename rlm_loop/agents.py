@@ -38,6 +38,7 @@ from rlm_loop.recursion import Asking, OnDepth, Recursion, Tree, query_tools
 from rlm_loop.recursion.settings import price_of
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
+from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.trace import Trace, plain
 from rlm_loop.workspace import Workspace
@@ -208,6 +209,7 @@ class Agent:
             check=AnswerCheck(self.answer_type, self.verify),
             require_code=self.require_code,
             seconds_left=model.account.seconds_left,
+            observation_cap=getattr(self.dialect(), "observation_cap", HARD_CAP),
         )
 
     def _recursion(self) -> Recursion:

@@ -14,6 +14,7 @@ from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Giv
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.repl.base import CellResult, Session
+from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.tools import Tool, ToolGateway, as_tool
 from rlm_loop.workspace import Workspace
 
@@ -26,14 +27,22 @@ PENDING = "final_answer was set, but the cell failed: set it again to confirm it
 LOOK_FIRST = "Work it out with code before you answer."
 
 
+class Unfinished(KeyboardInterrupt):
+    """Ctrl-C while actions were performed; `observations` holds one for each, the rest as skipped."""
+
+    def __init__(self, observations: tuple[Observation, ...]) -> None:
+        super().__init__("interrupted while actions were performed")
+        self.observations = observations
+
+
 class Environment:
     """The world of one run.
 
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
     `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
-    is first needed.  `observation_cap` is the most characters of one result that a model sees.  Closing is
-    idempotent and closes the REPL and the workspace.
+    is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
+    was left out is kept for the record).  Closing is idempotent and closes the REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -48,7 +57,7 @@ class Environment:
         context: Any = None,
         cell_timeout: float | None = 60.0,
         tool_timeout: float | None = 60.0,
-        observation_cap: int = 65536,
+        observation_cap: int = HARD_CAP,
         check: AnswerCheck | None = None,
         require_code: bool = False,
         seconds_left: Callable[[], float | None] = lambda: None,
@@ -64,7 +73,7 @@ class Environment:
         self._session: Session | None = None
         self._context = context
         self._cell_timeout = cell_timeout
-        self._cap = observation_cap
+        self._cap = cap = min(observation_cap, HARD_CAP)
         self._check = check or AnswerCheck()
         self._ask_for_code = require_code
         self._seconds_left = seconds_left
@@ -76,9 +85,9 @@ class Environment:
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=observation_cap)
+        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
-        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=observation_cap)
+        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap)
         self._in_cell = {t.name: _caller(in_cell, t.name) for t in in_cell.tools}
         self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 
@@ -108,6 +117,7 @@ class Environment:
 
         Calls that end the run are done last, so that others in the same reply still happen.  After an answer,
         or after a cell that raised, further cells are skipped, and their observation says so.
+        Raises `Unfinished` on Ctrl-C.
         """
         done: dict[int, Observation] = {}
         failed = False
@@ -118,9 +128,22 @@ class Environment:
             elif failed and isinstance(action, RunCode):
                 done[index] = _failure("skipped", "not run: an earlier block failed")
             else:
-                done[index] = self._observed(action)
+                before = getattr(self._session, "last", None)
+                try:
+                    done[index] = self._bounded(self._observed(action))
+                except KeyboardInterrupt:
+                    done[index] = self._bounded(self._interrupted(action, before))
+                    rest = _failure("skipped", "not run: the run was interrupted")
+                    raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
                 failed = failed or (isinstance(action, RunCode) and not done[index].ok)
         return tuple(done[i] for i in range(len(actions)))
+
+    def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
+        """What an action led to until Ctrl-C: of a cell, what it had printed."""
+        cell: CellResult | None = getattr(self._session, "last", None)
+        if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
+            return _failure("interrupted", "the user interrupted it")
+        return self._cell_observation(cell)
 
     def collect(self, expression: str) -> Any:
         """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL."""
@@ -167,8 +190,9 @@ class Environment:
         if self._cell is not None:
             return self._cell_observation(self._cell)
         if not result.ok and result.failure is not None:
-            return Observation(result.text, result.failure, "error", seconds=result.seconds, truncated=result.truncated)
-        seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated)
+            failed = Observation(result.text, result.failure, "error", seconds=result.seconds)
+            return replace(failed, truncated=result.truncated, full=result.full)
+        seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
         return self._offer(Given(result.data, "object"), seen) if name == "final_answer" else seen
 
     def _run(self, code: str) -> CellResult:
@@ -180,28 +204,37 @@ class Environment:
             return CellResult(error="budget", message=spent.reason)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
+        below = [cell.message] if cell.error not in (None, "runtime") else []
+        below += [PENDING] if cell.pending is not None else []
+        more, _ = clip("\n".join(below), self._cap // 2)
+        text, cut = clip_again(cell.output, self._cap - len(more) - (1 if more else 0), cell.characters)
         seen = Observation(
-            cell.output,
+            "\n".join(filter(None, [text, more])),
             None,
             "repl_output",
             seconds=cell.seconds,
-            truncated=cell.truncated,
+            truncated=cell.truncated or cut,
             displays=cell.displays,
+            full=cell.full or (cell.output if cut else ""),
         )
         if cell.error is None:
             return seen if cell.answer is None else self._offer(cell.answer, seen)
-        text = cell.output if cell.error == "runtime" else "\n".join(filter(None, [cell.output, cell.message]))
-        if cell.pending is not None:
-            text = f"{text}\n{PENDING}"
-        failure = Failure(cell.error, cell.message)
-        return replace(seen, text=text, failure=failure, pending=cell.pending)
+        return replace(seen, failure=Failure(cell.error, cell.message), pending=cell.pending)
+
+    def _bounded(self, seen: Observation) -> Observation:
+        """No observation is longer than the cap, whatever it is made of."""
+        text, cut = clip_again(seen.text, self._cap)
+        return (
+            replace(seen, text=text, truncated=True, full=seen.full or clip(seen.text, RECORD_CAP)[0]) if cut else seen
+        )
 
     def _offer(self, given: Given, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
         given, problem = self._check(given)
         if problem is not None:
             text = "\n".join(filter(None, [seen.text, problem]))
-            return Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
+            refused = Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
+            return replace(refused, truncated=seen.truncated, full=seen.full)
         self._answer = given
         return replace(seen, answer=given)
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlm_loop.actions import Given
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.environment import Environment
+from rlm_loop.environment import Environment, Unfinished
 from rlm_loop.history import Compact, unchanged
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
@@ -54,7 +54,11 @@ def run(
             prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
-            observations = place.perform(actions)
+            unfinished: Unfinished | None = None
+            try:
+                observations = place.perform(actions)
+            except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
+                observations, unfinished = stopped.observations, stopped
             turn = Turn(len(turns) + 1, reply, actions, observations, model.account.seconds - start)
             model.trace.record(
                 "turn",
@@ -67,6 +71,8 @@ def run(
                 spent=model.account.spent,
             )
             turns.append(turn)
+            if unfinished is not None:
+                raise unfinished
             call(hooks, "on_step_end", turn=turn)
             _log.info(
                 "turn=%d agent=%s seconds=%.2f output_tokens=%s",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Failure, FailureKind
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.clip import RECORD_CAP, clip
 from rlm_loop.tool_function import SimpleTool, Tool, ToolError, as_tool, tool
 
 __all__ = ["SimpleTool", "Tool", "ToolError", "ToolGateway", "ToolResult", "as_tool", "tool"]
@@ -31,7 +31,8 @@ class ToolResult:
     """What one tool call led to.
 
     `data` is the value the tool returned, `text` what a model may see of it (of a failure: its message),
-    clipped head and tail where `truncated`.  `seconds` is the whole call, checks included.
+    clipped head and tail where `truncated`; `full` is then the text for the record, up to a cap of its own.
+    `seconds` is the whole call, checks included.
     """
 
     tool: str
@@ -40,6 +41,7 @@ class ToolResult:
     failure: Failure | None = None
     seconds: float = 0.0
     truncated: bool = False
+    full: str = ""
 
     @property
     def ok(self) -> bool:
@@ -109,11 +111,13 @@ class ToolGateway:
             data, text = self._run(found, checked)
         except ToolError as error:
             failure, text = Failure(error.kind, self._clean(error.message)[0]), error.message
-        text, truncated = self._clean(text)
+        whole = text
+        text, truncated = self._clean(whole)
+        full = _sendable(clip(whole, max(self._cap, RECORD_CAP))[0]) if truncated else ""
         seconds = self._clock() - start
         outcome = "ok" if failure is None else f"{failure.kind}: {failure.message}"
         _log.info("tool=%s seconds=%.3f characters=%d %s", name, seconds, len(text), outcome[:500])
-        return ToolResult(name, data, text, failure, seconds, truncated)
+        return ToolResult(name, data, text, failure, seconds, truncated, full)
 
     def _find(self, name: str) -> Tool:
         offered = [t.name for t in self.tools]
@@ -161,7 +165,11 @@ class ToolGateway:
     def _clean(self, text: str) -> tuple[str, bool]:
         """At most `cap` characters, and only such as can be sent: a lone surrogate would fail in transport."""
         text, truncated = clip(text, self._cap)
-        return text.encode("utf-8", "replace").decode(), truncated
+        return _sendable(text), truncated
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _read(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:

@@ -34,7 +34,8 @@ class Dialect(Protocol):
 
     `hands` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse` is total: any reply gives at least one action, and it never raises; the tools
-    tell it which names in a text are calls.
+    tell it which names in a text are calls.  One with an attribute `observation_cap` has results clipped to so many
+    characters, where that is less than the hard cap (`repl.clip.HARD_CAP`).
     """
 
     @property

@@ -15,6 +15,7 @@ from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
 from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
+from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tools import Tool
 
 
@@ -142,6 +143,10 @@ class Injected:
     @property
     def hands(self) -> Hands:
         return self.dialect.hands
+
+    @property
+    def observation_cap(self) -> int:
+        return getattr(self.dialect, "observation_cap", HARD_CAP)
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.brief(problem, tools)

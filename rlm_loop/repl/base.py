@@ -29,7 +29,8 @@ class CellResult:
 
     `output` is what the model may see: stdout and stderr in the order written, then the value of a last
     expression where nothing was printed; on error the traceback (user frames only) follows.  It is clipped
-    head and tail to the session's cap; `truncated` says so and `characters` how many there were.
+    head and tail to the session's cap; `truncated` says so and `characters` how many there were.  `full` is then
+    the text for the record, up to a cap of its own (262,144 characters; clipped in the same way beyond).
     `error` is `None`, or the kind: `runtime` (it raised), `timeout`, `died` (the process ended; the REPL was
     restarted), `budget` and `interrupted` (a host tool, or Ctrl-C, ended the cell: `run` raises, and only
     `PythonREPL.last` has the result).  `message` is the one-line form; for all but `runtime` it says more than
@@ -49,6 +50,7 @@ class CellResult:
     characters: int = 0
     seconds: float = 0.0
     displays: tuple[Display, ...] = ()
+    full: str = ""
 
 
 class Session(Protocol):

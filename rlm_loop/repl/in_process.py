@@ -16,6 +16,7 @@ from rlm_loop.repl.answer_slot import AnswerSlot
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.calls import inside
 from rlm_loop.repl.context_unread import Unread, opened
+from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.driver import Ended, Stopped
 from rlm_loop.repl.names import check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
@@ -324,9 +325,10 @@ class InProcessSession:
 
     def _cut(self, text: str) -> list[Any]:
         text = text.encode("utf-8", "backslashreplace").decode()
-        if len(text) <= 2 * self.output_cap:
+        half = max(self.output_cap, RECORD_CAP)
+        if len(text) <= 2 * half:
             return [text, 0, ""]
-        return [text[: self.output_cap], len(text) - 2 * self.output_cap, text[-self.output_cap :]]
+        return [text[:half], len(text) - 2 * half, text[-half:]]
 
     def _tidy(self) -> None:
         for name, value in self._reserved.items():

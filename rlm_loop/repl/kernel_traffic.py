@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,8 @@ package.repl = begin({path!r}, {key!r}, {generation}, {options!r})
 """
 SERVE = "__import__('sys').modules['_rlm_loop'].repl.serve_one({number})"
 _TICK = 500  # milliseconds between looks at whether the kernel lives
-_SETTLE = 50  # milliseconds of silence after which no more rich output is expected, or another try is made
+_SETTLE = 50  # milliseconds of silence after which another try is made
+_LATE = 2.0  # seconds after the end of a cell for its request's end, and rich outputs before it, to arrive
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Talk:
     """Ids of requests under way, and the jobs that they are for."""
     held: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     """`done` frames of cells, kept back until their request is over: rich outputs may still be on their way."""
+    until: float = 0.0
+    """When that was waited for long enough: what a cell did to its kernel may be the reason."""
     displays: dict[int, list[DisplayData]] = field(default_factory=dict[int, list[DisplayData]])
     waiting: list[bytes] = field(default_factory=list[bytes])
     """Jobs that came before the kernel was ready."""
@@ -150,8 +154,9 @@ class Traffic:
         """Nothing came for a moment."""
         if talk.hello is not None and not talk.heard:
             talk.kernel.ask_for_info()  # it began to publish before it knew that we listen
-        for number in list(talk.held):
-            self._release(talk, number)
+        if time.monotonic() > talk.until:
+            for number in list(talk.held):
+                self._release(talk, number)
 
     # -- from the host
 
@@ -217,7 +222,7 @@ class Traffic:
                 self._end_output()
                 number = frame.get("id")
                 if number in talk.displays:
-                    talk.held[number] = frame
+                    talk.held[number], talk.until = frame, time.monotonic() + _LATE
                     self._check(talk, number)
                 else:
                     self._host.tell(frame)

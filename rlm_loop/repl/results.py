@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Given
 from rlm_loop.repl.base import CellError, CellResult
+from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.driver import Ended
 from rlm_loop.repl.journal import Rebuilt
@@ -67,6 +68,7 @@ def cell_result(ended: Ended, fate: Fate, limit: float, cap: int, news: News | N
         characters=text.characters,
         seconds=ended.seconds,
         displays=displays_in(report),
+        full=text.clip(max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
 

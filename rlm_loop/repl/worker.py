@@ -990,9 +990,10 @@ class Repl:
     def _cut(self, text: str) -> list[Any]:
         """Head, number of characters dropped, tail: enough for the host to clip, never a giant frame."""
         text = text.encode("utf-8", "backslashreplace").decode()
-        if len(text) <= 2 * self.cap:
+        half = max(self.cap, RECORD)
+        if len(text) <= 2 * half:
             return [text, 0, ""]
-        return [text[: self.cap], len(text) - 2 * self.cap, text[-self.cap :]]
+        return [text[:half], len(text) - 2 * half, text[-half:]]
 
     def _hide_old_answer(self, job: dict[str, Any]) -> Any:
         """Move an earlier cell's answer out of the namespace; returns what an untouched name would hold."""
@@ -1130,11 +1131,14 @@ def _unpickled(job: dict[str, Any], form: str) -> Any:
 # -------------------------------------------------------------------------------------------- supervisor
 
 
+RECORD = 262_144  # characters of a cell's text that are kept for the record, where the session's own cap is smaller
+
+
 class Capture:
     """What came through one cell's pipe: head and tail bytes, and the number of characters between them."""
 
     def __init__(self, fd: int, cap: int) -> None:
-        self.fd, self.keep = fd, 2 * cap  # half of the cap, at up to four bytes a character
+        self.fd, self.keep = fd, 2 * max(cap, RECORD)  # half of the cap, at up to four bytes a character
         self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
         self.live = True
 
@@ -1626,8 +1630,12 @@ class Zygote:
             sock.close()
         for pid in self.status:
             self._kill(pid, number)
-        until = time.monotonic() + 1
-        while _children() and time.monotonic() < until:
+        # After a host that is gone nobody waits for us, and a supervisor that is killed leaves its folder behind.
+        until = time.monotonic() + (10 if number == signal.SIGUSR1 else 1)
+        known = {*self.status, *(pid for pid, _ in self.waiting)}
+        while (left := _children()) and time.monotonic() < until:
+            for pid in set(left) - known:  # what a supervisor left
+                self._kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass

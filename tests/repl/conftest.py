@@ -1,10 +1,19 @@
+"""Sessions for the tests, and at the end a look for what they may have left."""
+
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rlm_loop.repl import PythonREPL
+from rlm_loop.torture.world import marked
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +28,47 @@ def repl() -> Iterator[PythonREPL]:
     """A session of the test's own."""
     with PythonREPL(timeout=20) as repl:
         yield repl
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """After all tests of sessions no process is left that works in a folder of theirs, or that this one started."""
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    folder = Path(tempfile.mkdtemp(prefix="rs-"))  # short: sockets with long paths cannot be made
+    folder.chmod(0o755)  # cells of an isolated session run as another user
+    before = _children()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(folder))
+        patch.setenv("TMPDIR", str(folder))
+        yield
+    end = time.monotonic() + 30
+    while (left := marked(folder.name) | _children() - before) and time.monotonic() < end:
+        time.sleep(0.02)
+    shown = [_command(pid) for pid in left]
+    homes = [p.name for p in folder.iterdir() if p.name.startswith("rlm-loop-")]
+    shutil.rmtree(folder, ignore_errors=True)
+    assert not left, f"processes were left behind: {shown}"
+    assert not homes, f"private folders of sessions were left behind: {homes}"
+
+
+def _children() -> set[int]:
+    """Running processes that this one started."""
+    found: set[int] = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found |= {int(pid) for pid in path.read_text().split()}
+    return {pid for pid in found if _runs(pid)}
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def _command(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()[:300]
+    return b"(it has just ended)"

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from patience import Held
 
 from rlm_loop.actions import Given
 from rlm_loop.repl import PythonREPL
@@ -154,6 +155,9 @@ def test_the_answer_that_stands_at_the_end_counts(repl: PythonREPL) -> None:
 
 
 def test_an_answer_in_a_stopped_cell_is_pending() -> None:
-    with PythonREPL(timeout=0.2) as repl:
-        result = repl.run("final_answer = 5\nwhile True: pass")
+    clock = Held()
+    with PythonREPL(timeout=0.2, clock=clock) as repl:
+        repl.add_tools({"go": clock.go})
+        clock.hold()
+        result = repl.run("final_answer = 5\ngo()\nwhile True: pass")
         assert (result.error, result.answer, result.pending) == ("timeout", None, Given(5, "object"))

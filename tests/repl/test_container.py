@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pwd
 import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import escapes
 import pytest
@@ -18,6 +23,8 @@ from rlm_loop.context_on_disk import ContextFile, ContextFolder
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.container import Container
 from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.ordinary_user import may_read
+from rlm_loop.torture.world import marked
 
 IMAGE = "localhost/rlm-loop-test-python"
 HOW = "apt-get install --no-install-recommends podman runc conmon"
@@ -123,6 +130,111 @@ def test_close_leaves_no_container(image: str, stuck: bool) -> None:
         time.sleep(0.2)
     assert _left(folder) == []
     assert not folder.exists()
+
+
+HOST = """
+import sys
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.container import Container
+repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
+repl.start()
+print(repl.cwd.parent, flush=True)
+repl.run("import os, subprocess, sys\\n"
+         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True)\\n"
+         "while True: pass")
+"""
+
+
+def test_no_container_outlives_a_host_that_is_killed(image: str) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", HOST, image], stdout=subprocess.PIPE, text=True, env=env) as host:
+        assert host.stdout is not None
+        folder = Path(host.stdout.readline().strip())
+        assert _left(folder)
+        host.kill()
+        host.wait()
+    end = time.monotonic() + 120
+    while (_left(folder) or marked(folder.name)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert _left(folder) == []
+    assert marked(folder.name) == set()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# -- without root
+
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+AS_ORDINARY_USER = """
+import os, sys
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.container import Container
+with PythonREPL(launcher=Container(sys.argv[1]), timeout=120) as repl:
+    status = repl.get("open('/proc/self/status').read()")
+    print(repl.get("__import__('os').getuid()") == os.getuid() != 0, "CapEff:\\t0000000000000000" in status)
+    print(repl.run("open('x', 'w').write('ab')").output, (repl.cwd / "x").read_text())
+    print(repl.run("open('../y', 'w')").error, repl.run("open('/usr/x', 'w')").error)
+    print(repl.get("sorted(p for p in __import__('os').listdir('/proc') if p.isdigit())[0]"))
+    print(repl.run("import socket; socket.create_connection(('1.1.1.1', 53), 1)").error)
+    print(repl.run("import os; os._exit(3)").error, repl.run("open('x').read()").output)
+"""
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[dict[str, Any]]:
+    """How to start a program as an account that may run containers, with a home folder for this test."""
+    home = Path(tempfile.mkdtemp())
+    try:
+        rows = [line.split(":") for line in Path("/etc/subuid").read_text().splitlines()]
+        account = pwd.getpwnam(next(name for name, *_ in rows if not name.isdigit()))
+    except (OSError, StopIteration, KeyError):
+        pytest.skip("no account has subordinate ids, which containers need without root: useradd makes one that has")
+    if shutil.which("newuidmap") is None:
+        pytest.skip("containers without root need newuidmap: apt-get install uidmap")
+    (home / "run").mkdir()
+    for path in (home, home / "run"):
+        path.chmod(0o700)
+        os.chown(path, account.pw_uid, account.pw_gid)
+    env = {
+        "HOME": str(home),
+        "XDG_RUNTIME_DIR": str(home / "run"),
+        "STORAGE_DRIVER": "overlay",  # the default there (vfs) copies every layer
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    how = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "env": env, "cwd": "/"}
+    try:
+        yield how
+        subprocess.run(["podman", "system", "reset", "--force"], **how, capture_output=True, stdin=subprocess.DEVNULL)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root: all the other tests here ran without root")
+def test_it_works_without_root(image: str) -> None:
+    package = str(Path(__file__).parents[2])
+    if not may_read([package]) or not shutil.which(SYSTEM_PYTHON):
+        pytest.skip("the repository, or a Python, has to be in a folder that any user may read")
+    recent = subprocess.run([SYSTEM_PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode == 0
+    if not recent:
+        pytest.skip(f"{SYSTEM_PYTHON} is older than Python 3.11")
+    with ordinary_user() as how:
+        archive = Path(how["env"]["HOME"]) / "image.tar"
+        assert _podman("save", "--quiet", "--output", str(archive), image).returncode == 0
+        os.chown(archive, how["user"], how["group"])
+        loaded = subprocess.run(
+            ["podman", "load", "--quiet", "--input", str(archive)],
+            **how,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if loaded.returncode:
+            reason = (loaded.stderr.strip().splitlines() or ["no message"])[-1]
+            pytest.skip(f"podman works here for root only: {reason}")
+        done = subprocess.run([SYSTEM_PYTHON, "-c", AS_ORDINARY_USER, image], **how, capture_output=True, text=True)
+        assert done.stdout == "True True\n2 ab\nruntime runtime\n1\nruntime\ndied 'ab'\n", done.stderr
 
 
 # -- without an engine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import Stopwatch
+from processes import PIDS, replaced
 
 from rlm_loop.repl import PythonREPL, journal
 from rlm_loop.repl.calls import HostCall
@@ -97,7 +98,7 @@ KILLS = {
     "exit": DIE,
     "segmentation fault": "import ctypes; ctypes.string_at(0)",
     "supervisor": "import os, time; os.kill(os.getppid(), 9); time.sleep(60)",
-    "in C": "sum(range(10 ** 13))",
+    "in C": "while True:\n    try: sum(range(10 ** 13))\n    except BaseException: pass",
 }
 
 
@@ -111,9 +112,9 @@ def test_variables_come_back_and_nothing_is_paid_twice(name: str) -> None:
         repl.run("g = 40\nprint(ask('b'))\n1/0")
         repl.set("context", "other")
         repl.run("kept = [context]")
-        began = time.monotonic()
-        killed = repl.run("late = 1\n" + KILLS[name], timeout=0.4)
-        assert time.monotonic() - began < 0.4 + 0.3 + 0.5
+        watch = Stopwatch()
+        killed = repl.run("late = 1\n" + KILLS[name], timeout=0.4 if name == "in C" else 60)
+        assert watch.fair < 0.4 + 0.3 + 0.5
         assert killed.lost == ()
         assert "what this cell had set is lost; a, Counter, f, g, kept will be rebuilt" in killed.message
         assert repl.run("print(f(), kept, context, base, 'late' in globals())").output == "42 ['other'] other 1 False\n"
@@ -125,15 +126,18 @@ def test_variables_come_back_and_nothing_is_paid_twice(name: str) -> None:
         assert (repl.rebuilt.lost, repl.rebuilt.notes, repl.rebuilt.cells) == ((), (), 3)
 
 
-def test_a_death_between_cells_is_told_with_what_came_back(repl: PythonREPL) -> None:
-    repl.run("x = 1")
-    repl.run("import os, threading\nthreading.Timer(0.05, lambda: os.path.exists('f') or os._exit(5)).start()")
-    time.sleep(0.5)
-    (repl.cwd / "f").touch()
-    result = repl.run("x + 1")
-    assert result.output.endswith("\n2")
-    assert "restarted (it ended itself with exit status 5); rebuilt from the journal: x, os, threading" in result.output
-    assert repl.run("x").output == "1"
+def test_a_death_between_cells_is_told_with_what_came_back() -> None:
+    with PythonREPL(timeout=60, launcher="plain") as repl:
+        repl.run("x = 1")
+        pids = repl.get(PIDS)
+        repl.run("import os, threading\nthreading.Timer(0.05, lambda: os.path.exists('f') or os._exit(5)).start()")
+        assert replaced(*pids)
+        (repl.cwd / "f").touch()
+        result = repl.run("x + 1")
+        assert result.output.endswith("\n2")
+        told = "restarted (it ended itself with exit status 5); rebuilt from the journal: x, os, threading"
+        assert told in result.output
+        assert repl.run("x").output == "1"
 
 
 UNSTEADY = {
@@ -187,9 +191,9 @@ def test_a_failure_on_the_way_loses_what_it_did_not_get_to(repl: PythonREPL) -> 
 
 
 def test_a_cell_that_was_stopped_is_never_run_again() -> None:
-    with PythonREPL(timeout=20, grace=1) as repl:
+    with PythonREPL(timeout=20, grace=20) as repl:
         repl.run("n = 0\nsafe = 'safe'")
-        assert "all variables are kept" in repl.run("while True: n += 1", timeout=0.3).message
+        assert "all variables are kept" in repl.run("while True: n += 1", timeout=1).message
         repl.run("m = n + 1")
         killed = repl.run(DIE)
         assert killed.lost == ("n",)
@@ -201,14 +205,14 @@ def test_a_cell_that_was_stopped_is_never_run_again() -> None:
 
 
 def test_running_again_is_bounded_in_time() -> None:
-    with PythonREPL(timeout=20, grace=0.3) as repl:
+    with PythonREPL(timeout=60, grace=0.3) as repl:
         repl.run("quick = 1")
         repl.run("import time; time.sleep(1.5); slow = 2")
         repl.run("quick += 1")
         repl.run(DIE)
-        began = time.monotonic()
+        watch = Stopwatch()
         result = repl.run("quick", timeout=1)
-        assert time.monotonic() - began < 1 + 1 + 0.3 + 0.5
+        assert watch.fair < 1 + 1 + 0.3 + 0.5
         assert set(result.lost) == {"slow", "time"}
         assert "cell 2 was not run again (it took 1." in result.output
         assert result.output.endswith("2")
@@ -228,9 +232,9 @@ def test_a_cell_that_kills_when_run_again_is_left_out() -> None:
 
 
 def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
-    with PythonREPL(timeout=20, grace=1) as repl:
+    with PythonREPL(timeout=20, grace=20) as repl:
         repl.run("import os\nclass Deadly:\n    def __del__(self): os._exit(1)\nd = [Deadly()]\nsafe = 1")
-        assert "all variables are kept" in repl.run("d.append(1)\nwhile True: pass", timeout=0.3).message
+        assert "all variables are kept" in repl.run("d.append(1)\nwhile True: pass", timeout=1).message
         repl.run(DIE)
         assert repl.run("safe").output.endswith("\n1")
         assert repl.rebuilt is not None

@@ -7,7 +7,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keyboard import press
+from patience import Held, Stopwatch
 from processes import gone
 
 from rlm_loop.actions import Display
@@ -71,6 +72,29 @@ def test_rich_outputs_are_kept(kernel: KernelREPL, name: str) -> None:
     assert result.displays == displays
     if output is not None:
         assert (result.output, result.error) == (output, None)
+
+
+SLOW = """
+import queue, threading, time
+from IPython.display import display
+publisher = get_ipython().kernel.iopub_thread
+usual, later = publisher.schedule, queue.Queue()
+
+def work():
+    time.sleep(0.5)
+    while True:
+        usual(later.get())
+
+threading.Thread(target=work, daemon=True).start()
+publisher.schedule = later.put
+display({'text/latex': '$x$', 'text/plain': 'x'}, raw=True)
+"""
+
+
+def test_rich_outputs_that_come_late_are_waited_for() -> None:
+    """A busy machine is slow to publish; the end of the cell goes another way, and comes first."""
+    with KernelREPL(timeout=60) as repl:
+        assert repl.run(SLOW).displays == (Display("text/latex", "$x$"),)
 
 
 def test_figures_and_tables(kernel: KernelREPL) -> None:
@@ -148,13 +172,18 @@ def test_limits_hold(kernel: KernelREPL) -> None:
 
 
 def test_what_cannot_be_interrupted_is_killed_and_the_variables_are_rebuilt() -> None:
-    with KernelREPL(timeout=60, grace=0.5) as repl:
+    clock = Held(most=1.6)
+    with KernelREPL(timeout=60, grace=0.5, clock=clock) as repl:
+        repl.add_tools({"go": clock.go})
         repl.set("context", "stays")
         repl.run("x = 1")
         pid = repl.get("__import__('os').getpid()")
-        began = time.monotonic()
-        result = repl.run("print('partial', flush=True)\nsum(range(10 ** 14))", timeout=1.0)
-        assert time.monotonic() - began < 1.0 + 0.5 + 5  # the promise is half a second, on an idle machine
+        clock.hold()
+        watch = Stopwatch()
+        in_c = "while True:\n    try: sum(range(10 ** 14))\n    except BaseException: pass"
+        result = repl.run(f"print('partial', flush=True)\ngo()\n{in_c}", timeout=1.0)
+        assert watch.fair < 1.0 + 0.5 + 0.5
+        clock.free()
         assert (result.error, result.output) == ("timeout", "partial\n")
         assert "restarted" in result.message
         assert gone(pid)
@@ -241,15 +270,15 @@ def test_a_session_that_is_dropped_ends_its_kernel() -> None:
 
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
-def test_ctrl_c_stops_the_cell_and_keeps_the_session(kernel: KernelREPL) -> None:
-    kernel.run("kept = 1")
-    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        kernel.run("print('begun')\nwhile True: pass")
-    assert kernel.last is not None
-    assert (kernel.last.error, kernel.last.output.split("\n")[0]) == ("interrupted", "begun")
-    assert kernel.run("kept").output == "1"
+def test_ctrl_c_stops_the_cell_and_keeps_the_session() -> None:
+    with KernelREPL(timeout=60, grace=60) as repl:
+        repl.add_tools({"press": press})
+        repl.run("kept = 1")
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("print('begun')\npress()\nwhile True: pass")
+        assert repl.last is not None
+        assert (repl.last.error, repl.last.output.split("\n")[0]) == ("interrupted", "begun")
+        assert repl.run("kept").output == "1"
 
 
 @linux

@@ -11,7 +11,7 @@ CELLS = {
     "nothing for None": (["None"], ""),
     "no echo after a print": (["print('a')\n5"], "a\n"),
     "no echo after a semicolon": (["5;"], ""),
-    "a name bound before an exception": (["kept = 1\n1/0", "kept"], "1"),
+    "a name bound before an exception": (["kept = 1\nraise ValueError\nnever = 2", "kept"], "1"),
     "del": (["gone = 1", "del gone", "'gone' in globals()"], "False"),
     "recursion": (["def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)"], "120"),
     "late binding": (["def f(): return g()", "def g(): return 7", "f()"], "7"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from keyboard import press
 from session_kinds import ipython_shell
 
 from rlm_loop.actions import Display, Given
@@ -133,13 +134,10 @@ def test_rich_outputs_are_kept_and_not_shown(names: dict[str, Any], capsys: pyte
 @pytest.mark.parametrize("code", ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "wait()"])
 def test_ctrl_c_stops_the_cell_and_keeps_the_session(names: dict[str, Any], code: str) -> None:
     with attach_current(report=None) as session:
-        session.add_tools({"wait": lambda: threading.Event().wait(60)})
+        session.add_tools({"wait": lambda: threading.Event().wait(60), "press": press})
         session.run("kept = 1")
-        timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
-            session.run("print('begun')\n" + code)
-        timer.join()
+            session.run("print('begun')\npress()\n" + code)
         assert session.last is not None
         assert (session.last.error, session.last.output.split("\n")[0]) == ("interrupted", "begun")
         assert session.run("kept").output == "1"

@@ -61,6 +61,22 @@ def test_forged_frames_do_no_harm(forging: PythonREPL, frame: int) -> None:
     assert forging.run("print(tool(1, 2))").output == "2\n"
 
 
+OF_THE_SUPERVISOR = [
+    '{"t":"died","g":1,"signal":9,"code":null}',
+    '{"t":"out","head":"forged","dropped":0,"tail":""}',
+]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's descriptor through /proc")
+@pytest.mark.parametrize("frame", OF_THE_SUPERVISOR)
+def test_a_cell_cannot_speak_as_the_supervisor(frame: str) -> None:
+    with PythonREPL(timeout=60, launcher="plain") as repl:
+        repl.run("x = 1")
+        result = repl.run(f"{FIND}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n')\nprint('mine')")
+        assert (result.error, result.output, result.lost) == (None, "mine\n", ())
+        assert repl.run("x").output == "1"
+
+
 @pytest.fixture(scope="module")
 def forging() -> object:
     with PythonREPL(timeout=10, grace=0.5) as repl:

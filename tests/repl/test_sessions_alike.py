@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from patience import Held
 from session_kinds import KINDS, need, session
 
 from rlm_loop.actions import Given
@@ -44,7 +45,7 @@ CASES = {
     "no echo after a print": cell("print('a')\n5", output="a\n"),
     "no echo after a semicolon": cell("5;"),
     "echo is the repr": cell("{'a': [1] * 40}", output="{'a': [" + ", ".join(["1"] * 40) + "]}"),
-    "bound before an exception": cell("kept = 1\n1/0", "kept", output="1"),
+    "bound before an exception": cell("kept = 1\nraise ValueError\nnever = 2", "kept", output="1"),
     "del": cell("gone = 1", "del gone", "'gone' in globals()", output="False"),
     "recursion": cell("def fact(n): return 1 if n < 2 else n * fact(n - 1)", "fact(5)", output="120"),
     "late binding": cell("def f(): return g()", "def g(): return 7", "f()", output="7"),
@@ -204,11 +205,17 @@ CASES = {
 }
 
 
+@pytest.fixture(scope="module")
+def clock() -> Held:
+    """The sessions' clock."""
+    return Held()
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def kind_and_session(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, clock: Held
 ) -> Iterator[tuple[str, Any]]:
-    with session(request.param, tmp_path_factory.mktemp("ipython"), timeout=60) as made:
+    with session(request.param, tmp_path_factory.mktemp("ipython"), timeout=60, grace=30, clock=clock) as made:
         yield request.param, made
 
 
@@ -283,10 +290,12 @@ def test_output_is_clipped_in_the_middle(alike: Any) -> None:
     assert result.truncated
     assert result.characters == 200_001
     assert len(result.output) <= alike.output_cap
+    assert result.full == "a" * 100_000 + "é" * 100_000 + "\n"  # for the record
     assert "characters left out" in result.output
     assert (result.output[0], result.output[-2:]) == ("a", "é\n")
     echo = alike.run("'b' * 200_000")
     assert (echo.truncated, echo.characters, echo.output[:2]) == (True, 200_002, "'b")
+    assert (echo.full, alike.run("1").full) == ("'" + "b" * 200_000 + "'", "")
 
 
 def test_set_get_and_reserved_names(alike: Any) -> None:
@@ -362,15 +371,19 @@ STOPPED = {
     "loop": "while True: pass",
     "sleep": "import time; time.sleep(60)",
     "swallowed once": "import time\ntry:\n    time.sleep(60)\nexcept BaseException: pass\nwhile True: pass",
-    "answer": "final_answer = 5\nwhile True: pass",
+    "answer": "final_answer = 5\ngo()\nwhile True: pass",
 }
 
 
 @pytest.mark.parametrize("name", STOPPED)
-def test_a_time_limit_keeps_the_variables(alike: Any, name: str) -> None:
+def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) -> None:
     alike.new_run()
+    alike.add_tools({"go": clock.go})
     alike.run("kept = 1")
-    result = alike.run("print('first')\n" + STOPPED[name], timeout=0.3)
+    clock.hold()
+    code = "print('first')\n" + STOPPED[name]
+    result = alike.run(code if "go()" in code else code.replace("\n", "\ngo()\n", 1), timeout=0.3)
+    clock.free()
     assert result.error == "timeout"
     assert "all variables are kept" in result.message
     assert result.output.startswith("first\nTraceback")
@@ -383,10 +396,10 @@ def test_a_time_limit_keeps_the_variables(alike: Any, name: str) -> None:
 def test_time_in_a_tool_is_not_the_cells(alike: Any) -> None:
     import time
 
-    alike.add_tools({"slow": lambda: time.sleep(1.0)})
-    result = alike.run("slow()", timeout=0.9)
+    alike.add_tools({"slow": lambda: time.sleep(2.0)})
+    result = alike.run("slow()", timeout=1.8)
     assert result.error is None
-    assert result.seconds < 0.9
+    assert result.seconds < 1.8
 
 
 def test_as_a_tool(alike: Any) -> None:

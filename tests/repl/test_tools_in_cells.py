@@ -113,10 +113,10 @@ def test_large_arguments_and_results(repl: PythonREPL) -> None:
 
 
 def test_time_in_tools_is_not_the_cells(repl: PythonREPL) -> None:
-    repl.add_tools({"slow": lambda: time.sleep(0.5)})
-    result = repl.run("slow(); print('done')", timeout=0.3)
+    repl.add_tools({"slow": lambda: time.sleep(2.0)})
+    result = repl.run("slow(); print('done')", timeout=1.8)
     assert (result.output, result.error) == ("done\n", None)
-    assert result.seconds < 0.3
+    assert result.seconds < 1.8
     after = repl.run("slow()\nwhile True: pass", timeout=0.3)
     assert after.error == "timeout"
 

@@ -1,0 +1,35 @@
+"""The table of promises points at tests that exist, and leaves out no line."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+import pytest
+from semantics_table import PROMISES
+
+TESTS = Path(__file__).parents[1]
+
+
+@functools.cache
+def _source(file: str) -> tuple[str, frozenset[str]]:
+    text = (TESTS / file).read_text("utf-8")
+    found = (n.name for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef))
+    return text, frozenset(found)
+
+
+@pytest.mark.parametrize("test", sorted({t for p in PROMISES for t in p.tests}))
+def test_every_test_that_is_named_exists(test: str) -> None:
+    file, _, rest = test.partition("::")
+    function, _, case = rest.partition("[")
+    text, functions = _source(file)
+    assert function in functions
+    assert not case or f'"{case.rstrip("]")}"' in text
+
+
+def test_no_line_is_left_out() -> None:
+    lines = {p.line for p in PROMISES}
+    assert lines >= {str(n) for n in range(11, 22)} | {f"part {n}" for n in range(1, 8)} | {"shows"}
+    assert len({(p.line, p.says) for p in PROMISES}) == len(PROMISES)
+    assert all(p.tests for p in PROMISES)

@@ -1,0 +1,166 @@
+"""What a model sees is bounded, whatever it is made of; what was left out is in the trace, up to a cap of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.answers import AnswerCheck
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.injectors import TurnCounter
+from rlm_loop.environment import PENDING, Environment
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.past_run import turns_of
+from rlm_loop.repl import PythonREPL, worker
+from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.trace_reader import read
+
+MARK = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
+
+
+def left_out(text: str) -> int:
+    (count,) = MARK.findall(text)
+    return int(count)
+
+
+def flood() -> str:
+    """Much text."""
+    return "f" * 1_000_000
+
+
+def fails() -> str:
+    """An error that is long."""
+    raise ValueError("e" * 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def repl() -> Iterator[PythonREPL]:
+    with PythonREPL(timeout=60) as session:
+        yield session
+
+
+PRINT = "print('x' * 200_000)\n"
+ANY = {
+    "a print": RunCode(PRINT),
+    "a value": RunCode("'v' * 200_000"),
+    "an error after a print": RunCode(PRINT + "1/0"),
+    "an error that is long": RunCode("raise ValueError('e' * 1_000_000)"),
+    "a pending answer": RunCode(PRINT + "final_answer = 1\n1/0"),
+    "a refused answer": RunCode(PRINT + "final_answer = 1"),
+    "a dead process": RunCode(PRINT + "import os, sys; sys.stdout.flush(); os._exit(1)"),
+    "a tool's text": CallTool("flood"),
+    "a tool's error": CallTool("fails"),
+    "a call of the REPL": CallTool("python", '{"code": "print(\'x\' * 200_000)"}'),
+    "an unknown tool": CallTool("t" * 200_000),
+    "arguments that cannot be read": CallTool("flood", '{"a' * 100_000),
+    "a reply that cannot be read": Malformed("m" * 200_000),
+    "an answer that is refused": Answer("a" * 200_000),
+}
+
+
+@pytest.mark.parametrize("name", ANY)
+@pytest.mark.parametrize("cap", [1000, 10**9], ids=["a small cap", "more than the hard cap"])
+def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap: int) -> None:
+    repl.new_run()
+    check = AnswerCheck(verify=lambda a: "n" * 100_000)
+    place = Environment([flood, fails], hands="calls", repl=lambda: repl, observation_cap=cap, check=check)
+    (seen,) = place.perform([ANY[name]])
+    assert len(seen.text) <= min(cap, HARD_CAP)
+    if name in ("an unknown tool", "arguments that cannot be read") and len(seen.text) < cap:
+        return  # these are worded to be short
+    assert seen.truncated
+    assert left_out(seen.text) > 0
+    assert len(seen.text) < len(seen.full) <= RECORD_CAP
+    if name == "a dead process":
+        assert "process died" in seen.text.splitlines()[-1]
+    if name == "a pending answer":
+        assert seen.text.endswith(PENDING)
+
+
+def score(_: Attempt) -> Score:
+    return Score(True, 1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("size", "kept"),
+    [(100, 0), (200_000, 200_001), (1_000_000, RECORD_CAP)],
+    ids=["small", "up to the record's cap", "beyond"],
+)
+def test_the_full_text_is_in_the_trace_and_not_in_the_prompt(tmp_path: Path, size: int, kept: int) -> None:
+    code = f"print('a' * {size // 2} + 'é' * {size // 2})"
+    calls = [ToolCall("1", "python", '{"code": "' + code + '"}')]
+    done = Reply("", (ToolCall("2", "final_answer", '{"answer": 1}'),))
+    agents: dict[str, Callable[[ScriptedModel], Any]] = {
+        "code": lambda m: ToolLoopAgent(model=m),
+        "calls": lambda m: LeanAgent(model=m, presentation="native"),
+    }
+    replies: dict[str, list[Any]] = {
+        "code": [f"```python\n{code}\n```", "```python\nfinal_answer = 1\n```"],
+        "calls": [Reply("", tuple(calls)), done],
+    }
+    for hands, make in agents.items():
+        model, path = ScriptedModel(replies[hands]), tmp_path / f"{hands}.jsonl"
+        make(model).attempt(Task("t", "Look.", score, needs_repl=True), trace=path)
+        (seen, *_) = turns_of(read(path))[0].observations
+        assert kept - 2 < len(seen.full) <= kept
+        assert seen.truncated == (size > HARD_CAP)
+        if kept == size + 1:
+            assert seen.full == "a" * (size // 2) + "é" * (size // 2) + "\n"
+        for text in filter(MARK.search, (seen.text, seen.full)):
+            assert len(MARK.sub("", text)) + left_out(text) == size + 1
+        sent = sum(len(m.text) for m in model.prompts[-1].messages)
+        assert sent < HARD_CAP + 10_000
+
+
+@dataclass(frozen=True)
+class Terse(CodeBlocks):
+    observation_cap = 300
+
+
+@dataclass(frozen=True)
+class TerseAgent(ToolLoopAgent):
+    def _speaks(self) -> Dialect:
+        return Terse()
+
+
+@pytest.mark.parametrize("injectors", [(), (TurnCounter(5),)])
+def test_a_dialect_may_have_a_smaller_cap(tmp_path: Path, injectors: Any) -> None:
+    model = ScriptedModel(["```python\nprint('x' * 5000)\n```", "```python\nfinal_answer = 1\n```"])
+    outcome = TerseAgent(model=model, injectors=injectors).run("?")
+    (seen,) = outcome.turns[0].observations
+    assert len(seen.text) <= 300
+    assert len(MARK.sub("", seen.text)) + left_out(seen.text) == 5001
+    assert seen.full == "x" * 5000 + "\n"
+
+
+def test_clipping_twice_counts_as_clipping_once() -> None:
+    text = "".join(str(n % 10) for n in range(10_000))
+    once, _ = clip(text, 1000)
+    twice, cut = clip_again(once, 500, len(text))
+    assert cut
+    assert twice == clip_again(once, 500)[0]
+    assert len(MARK.sub("", twice)) + left_out(twice) == len(text)
+    own = "h" * 400 + "\n... [7 characters left out] ...\n" + "t" * 400  # the text's own words, nobody's mark
+    assert clip_again(own, 300, len(own)) == clip(own, 300)
+    assert clip_again("short", 10) == ("short", False)
+
+
+def test_host_and_worker_agree_on_the_record() -> None:
+    assert worker.RECORD == RECORD_CAP > HARD_CAP
+
+
+def test_an_observation_that_fits_is_not_touched(repl: PythonREPL) -> None:
+    (seen,) = Environment(repl=lambda: repl).perform([RunCode("print('é\\n')")])
+    assert (seen.text, seen.truncated, seen.full) == ("é\n\n", False, "")
+    assert isinstance(seen, Observation)
+    action: Action = RunCode("1")
+    assert Environment(repl=lambda: repl).perform([action])[0].text == "1"
