@@ -15,8 +15,8 @@ from rlm_loop.context_on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.answer_slot import AnswerSlot
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.calls import inside
-from rlm_loop.repl.context_unread import Unread, opened
 from rlm_loop.repl.clip import RECORD_CAP
+from rlm_loop.repl.context_unread import Unread, opened
 from rlm_loop.repl.driver import Ended, Stopped
 from rlm_loop.repl.names import check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
