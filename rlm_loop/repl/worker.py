@@ -635,10 +635,11 @@ class Output:
     def open_cell(self, link: Link, cell: int) -> None:
         writer, self.writer = self.writer, -1
         if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
-            writer = self._pipe_now(link, cell)
-        if writer >= 0:
-            os.dup2(writer, 1)
-            os.dup2(writer, 2)
+            reader, writer = os.pipe()  # where no descriptor is left, this ends the REPL: a fresh one says why
+            link.send({"t": "pipe", "cell": cell}, fd=reader)
+            os.close(reader)
+        os.dup2(writer, 1)
+        os.dup2(writer, 2)
         if writer > 2:
             os.close(writer)
         if not (_usable(self.stdout) and _usable(self.stderr)):
@@ -651,15 +652,6 @@ class Output:
         self.old_idents = set(sys._current_frames()) - {self.interrupts.main}  # pyright: ignore[reportPrivateUsage]
         self._follow_pools()
         self._follow_children()
-
-    def _pipe_now(self, link: Link, cell: int) -> int:
-        try:
-            reader, writer = os.pipe()
-        except OSError:  # no descriptor is left; a cell that nobody hears can still free some
-            return -1
-        link.send({"t": "pipe", "cell": cell}, fd=reader)
-        os.close(reader)
-        return writer
 
     def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin

@@ -81,15 +81,6 @@ def test_files_and_their_size_are_limited() -> None:
         assert repl.run("print('x' * 50_000)").characters == 50_001  # what it prints is no file
 
 
-def test_a_cell_that_keeps_every_descriptor_open_can_be_undone_by_the_next() -> None:
-    with PythonREPL(timeout=60, limits=Limits(open_files=40)) as repl:
-        assert "Too many open files" in repl.run("files = []\nwhile True: files.append(open('/dev/null'))").message
-        assert repl.run("print(len(files) > 5)").error is None  # perhaps unheard: its output needs a descriptor
-        assert repl.run("del files").error is None
-        repl.run("1")
-        assert repl.run("print('heard')").output == "heard\n"
-
-
 @linux
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_a_repl_that_used_up_its_processor_time_is_replaced(stubborn: bool) -> None:
