@@ -84,7 +84,8 @@ BUSY = {
     "'\\n except BaseException: pass')",
     "idle": "sys.stdin.read()",
     "in a thread": "threading.Thread(target=repl.run, args=('while True: pass',)).start(); sys.stdin.read()",
-    "pipe held open": "import os, time; os.fork() or (time.sleep(20), os._exit(0)); repl.run('while True: pass')",
+    "pipe held open": "import os, time; copy = os.fork() or (time.sleep(600), os._exit(0)); print(copy, flush=True); "
+    "repl.run('while True: pass')",
 }
 
 
@@ -96,13 +97,18 @@ def host(busy: str) -> Iterator[tuple[subprocess.Popen[str], list[int], Path]]:
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env
     ) as process:
+        copy = 0  # of the host, which holds its ends of all pipes open
         try:
             assert process.stdout is not None
             repl_pid, supervisor, folder = process.stdout.readline().split()
+            copy = int(process.stdout.readline()) if "copy" in busy else 0
             time.sleep(0.1)
             yield process, [int(repl_pid), int(supervisor)], Path(folder)
+            assert not copy or not gone(copy, 0.01)
         finally:
             process.kill()
+            if copy:
+                os.kill(copy, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("name", BUSY)
