@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.torture import CASES
+from rlm_loop.torture import CASES, KINDS
 
 Rows = dict[str, dict[str, Any]]
 _BEGIN, _END = "<!-- table: written by run.py --report -->\n", "<!-- end of the table -->"
@@ -33,7 +34,8 @@ def report(out: Path, order: list[str], readme: Path | None) -> None:
         if problem := next((line["problem"] for line in lines if "problem" in line), ""):
             problems[name] = problem
         if lines:
-            found[name] = {line["case"]: line for line in lines if "case" in line}
+            gaps = KINDS[name].gaps if name in KINDS else {}
+            found[name] = {line["case"]: _with_gap(line, gaps) for line in lines if "case" in line}
     table = "\n".join(_table(found, problems))
     text = [
         "# Torture matrix",
@@ -49,6 +51,11 @@ def report(out: Path, order: list[str], readme: Path | None) -> None:
         before, _, rest = readme.read_text("utf-8").partition(_BEGIN)
         after = rest.partition(_END)[2]
         readme.write_text(f"{before}{_BEGIN}\n{table}\n\n{_END}{after}", encoding="utf-8")
+
+
+def _with_gap(row: dict[str, Any], gaps: Mapping[str, str]) -> dict[str, Any]:
+    gap = gaps.get(row["case"]) if row["colour"] == "red" else None
+    return {**{key: value for key, value in row.items() if key != "gap"}, **({"gap": gap} if gap else {})}
 
 
 def _table(found: dict[str, Rows], problems: dict[str, str]) -> list[str]:

@@ -91,9 +91,9 @@ def _make_image() -> None:
 def run(name: str, cases: list[Case], out: Path, jobs: int, again: bool) -> None:
     """Put to one kind what was not yet put to it; a line a case, in the order of the cases once all are there."""
     path = out / f"{name}.jsonl"
-    if again:
-        path.unlink(missing_ok=True)
-    done = {row["case"] for row in rows_of(path) if "case" in row}
+    named = {case.name for case in cases}
+    kept = [row for row in rows_of(path) if not (again and (row.get("case") in named or len(cases) == len(CASES)))]
+    done = {row["case"] for row in kept if "case" in row}
     left = [case for case in cases if case.name not in done]
     if not left:
         return
@@ -104,7 +104,7 @@ def run(name: str, cases: list[Case], out: Path, jobs: int, again: bool) -> None
         print(f"{name}: {error}", file=sys.stderr)
         path.write_text(_line({**about, "problem": str(error)}), encoding="utf-8")
         return
-    lines = [row for row in rows_of(path) if "problem" not in row]
+    lines = [row for row in kept if "problem" not in row]
     path.write_text("".join(_line(row) for row in [*lines, about]), encoding="utf-8")
     began = time.monotonic()
     with path.open("a", encoding="utf-8") as f:
@@ -149,8 +149,7 @@ PACKAGES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None
 
 def row_of(verdict: Verdict) -> dict[str, Any]:
     """A verdict without what is empty."""
-    gap = KINDS[verdict.kind].gaps.get(verdict.case, "") if verdict.kind in KINDS and verdict.colour == "red" else ""
-    row: dict[str, Any] = {"case": verdict.case, "colour": verdict.colour, "reason": verdict.reason, "gap": gap}
+    row: dict[str, Any] = {"case": verdict.case, "colour": verdict.colour, "reason": verdict.reason}
     if verdict.colour != "n/a":
         row |= {"seconds": round(verdict.seconds, _DECIMALS), "slowest": round(verdict.slowest, _DECIMALS)}
         row |= {"bound": verdict.bound}

@@ -56,8 +56,11 @@ _RULES = "RestrictedPython's rules, or the list of modules that may be imported,
 _DEAF = "breaks what the kernel's own code needs: it takes no request any more, until the next cell's time limit"
 _LEFT_BY_A_CRASH = "a crashed kernel leaves processes that cells had moved into a session of their own"
 
+_CHILD_ONLY = "the interrupt goes to the kernel's group: the child ends by it, and the cell goes on as if it had ended"
+
 KERNEL_GAPS: Mapping[str, str] = {
     **NO_ISOLATION,
+    "child-floods": _CHILD_ONLY,
     **dict.fromkeys(("import-removed", "modules-cleared", "json-broken", "ast-broken", "alarm-handler-left"), _DEAF),
     **dict.fromkeys(("daemon-and-death", "host-killed-with-a-daemon"), _LEFT_BY_A_CRASH),
     **dict.fromkeys(("kill-its-parent", "stops-its-parent"), _HOST_IS_PARENT),

@@ -9,6 +9,7 @@ changes is not there (any more) exactly once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,10 +17,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from semantics_table import PROMISES, Mutant, Promise
-
 ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT)]
+from semantics_table import PROMISES, Mutant, Promise  # noqa: E402
+
+from rlm_loop.torture.world import marked  # noqa: E402
 
 
 def main() -> int:
@@ -58,6 +60,10 @@ def _try(entry: Promise, mutant: Mutant, timeout: float) -> str:
             os.killpg(run.pid, 9)
             run.communicate()
             return "killed (the tests hang)"
+        finally:
+            for pid in marked(folder.name):  # a mutant may well leave processes behind
+                with contextlib.suppress(OSError):
+                    os.kill(pid, 9)
         last = (out.strip().splitlines() or ["no output"])[-1]
         told = [line for line in out.splitlines() if line.startswith(("FAILED ", "ERROR ")) and "::" in line]
         if run.returncode != 1 or not told:

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -287,6 +288,7 @@ def test_a_kernel_does_not_outlive_a_host_that_is_killed(tmp_path: Path) -> None
     from rlm_loop.repl import KernelREPL
     repl = KernelREPL()
     pid = repl.get("__import__('os').getpid()")
+    open({str(tmp_path / "folder")!r}, "w").write(str(repl.cwd.parent))
     open({str(tmp_path / "pid")!r}, "w").write(str(pid) + "\\n")
     repl.run("while True: pass")
     """
@@ -302,6 +304,7 @@ def test_a_kernel_does_not_outlive_a_host_that_is_killed(tmp_path: Path) -> None
         host.kill()
         host.wait()
     assert gone(int((tmp_path / "pid").read_text()))
+    shutil.rmtree((tmp_path / "folder").read_text())  # a known gap: nobody is left who could remove it
 
 
 def test_going_back(kernel: KernelREPL) -> None:

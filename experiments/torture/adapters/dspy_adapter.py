@@ -12,7 +12,7 @@ from host import OutOfReplies, Script, in_their_words, timed
 from rlm_loop.torture.case import Played, ReplyCase, Seen
 from rlm_loop.torture.world import Place
 
-FEATURES = frozenset(["variables", "set", "answer", "echo", "await", "files", "stops"])
+FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "await", "files", "stops"])
 """Cells run in WebAssembly, with a file system of their own and without processes.  There is no time limit for a cell;
 `stops` is among the features since a loop without end is the point of those cases."""
 

@@ -24,7 +24,7 @@ from rlm_loop.torture.runner import not_applicable, run_cells, run_replies
 from rlm_loop.torture.subject import TEXT_ANSWERS, Subject
 from rlm_loop.torture.world import Place
 
-_ASSIGNED = re.compile(r"^([ \t]*)final_answer = (.*)$", re.MULTILINE)
+_ASSIGNED = re.compile(r"^([ \t]*)((?:if [^:\n]*: )?)final_answer = (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"\bfinal_answer\((.*)\)")
 
 #: In a template for an answer: the expression.
@@ -38,7 +38,12 @@ def in_their_words(code: str, template: str) -> str:
         return template.replace(VALUE, value)
 
     code = _CALLED.sub(lambda m: put(m[1]), code)
-    return _ASSIGNED.sub(lambda m: "\n".join(m[1] + line for line in put(m[2]).split("\n")), code)
+
+    def assign(m: re.Match[str]) -> str:
+        lines = put(m[3]).split("\n")
+        return m[1] + m[2] + "; ".join(lines) if m[2] else "\n".join(m[1] + line for line in lines)
+
+    return _ASSIGNED.sub(assign, code)
 
 
 def timed(run: Callable[[], Seen]) -> Seen:
@@ -73,9 +78,11 @@ class Script:
         return Played(answer, stop, self.taken, "\n" + "\n".join(self.told))
 
 
-def for_any_loop(case: ReplyCase) -> str:
+def for_any_loop(case: ReplyCase, features: frozenset[str]) -> str:
     """Why a case on replies means nothing for another project's loop over code; empty if it does."""
-    if case.loop != "tool-loop" or case.settings or case.needs:
+    if case.needs - features:
+        return f"needs: {', '.join(sorted(case.needs - features))}"
+    if case.loop != "tool-loop" or case.settings:
         return "it is about a setting of ours"
     if case.stop is not None and case.stop != frozenset(["answered"]):
         return "it is about the reasons for which our loop stops"
@@ -99,7 +106,7 @@ def why_not(case: CellCase | ReplyCase, features: frozenset[str], loops: bool) -
     """Why a case is not applicable to a project with these features, and a loop over code or none; empty if it is."""
     if isinstance(case, CellCase):
         return not_applicable(case, features)
-    return for_any_loop(case) if loops else "it has no loop over code"
+    return for_any_loop(case, features) if loops else "it has no loop over code"
 
 
 def probe(peer: str) -> None:

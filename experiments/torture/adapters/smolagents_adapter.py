@@ -12,7 +12,7 @@ from smolagents.monitoring import LogLevel
 from rlm_loop.torture.case import Played, ReplyCase, Seen
 from rlm_loop.torture.world import Place
 
-FEATURES = frozenset(["variables", "set", "answer", "echo", "files", "stops", "process"])
+FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "files", "stops", "process"])
 ANSWER = "final_answer({value})"
 IMPORTS: list[str] = []
 TIMEOUT = 1  # whole seconds are what it takes
@@ -20,7 +20,7 @@ TIMEOUT = 1  # whole seconds are what it takes
 
 LIMITS = ("Reached the max number of operations", "iterations in While loop exceeded")
 """A cell that these words end was stopped, by a count and not by the clock."""
-RULES = ("is not allowed", "Forbidden ")
+RULES = ("is not allowed", "Forbidden ", "is not supported", "Unsupported statement")
 
 
 class OfExecutor:
@@ -87,4 +87,5 @@ def play(case: ReplyCase) -> Played:
         done = agent.run("What is the answer?", return_full_result=True, **given)
     except KeyboardInterrupt:
         return script.played((), "asked again")
-    return script.played((done.output,) if done.state == "success" else (), "answered")
+    output = str(done.output) if isinstance(done.output, str) else done.output  # it comes as a subclass of str
+    return script.played((output,) if done.state == "success" else (), "answered")

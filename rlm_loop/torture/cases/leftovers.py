@@ -109,7 +109,7 @@ CASES = (
             Step("print('next')", output="next", answer=()),
         ),
         keeps="told",
-        needs=frozenset(["answer", "stops"]),
+        needs=frozenset(["answer", "named answer", "stops"]),
     ),
     CellCase(
         name="task-left-pending",

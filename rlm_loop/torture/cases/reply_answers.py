@@ -33,6 +33,7 @@ CASES = (
         block("try:\n    final_answer(42)\nexcept Exception:\n    pass\nfinal_answer(1)"),
         answer=(42,),
         steps=1,
+        needs=frozenset(["called answer"]),
     ),
     reply(
         "final-then-error",
@@ -43,6 +44,7 @@ CASES = (
         answer=(42,),
         steps=2,
         shows=("ZeroDivisionError",),
+        needs=frozenset(["named answer"]),
     ),
     reply(
         "final-then-error-and-out-of-steps",
@@ -62,6 +64,7 @@ CASES = (
         block(ANSWER),
         answer=(42,),
         steps=2,
+        needs=frozenset(["named answer"]),
     ),
     reply(
         "final-printed",

@@ -35,9 +35,9 @@ CASES = (
     ),
     reply(
         "exit-in-a-turn",
-        "calls sys.exit() in turn 1",
+        "leaves by SystemExit in turn 1",
         "the run goes on",
-        block("import sys; sys.exit()"),
+        block("raise SystemExit"),
         block(ANSWER),
         answer=(42,),
         steps=2,
