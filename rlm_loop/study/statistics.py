@@ -17,7 +17,8 @@ def wilson(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
     rate, scale = successes / n, 1 + z * z / n
     middle = (rate + z * z / (2 * n)) / scale
     half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / scale
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # none and all have the bound itself, which rounding would miss by a hair (and then an error bar is negative)
+    return 0.0 if successes == 0 else middle - half, 1.0 if successes == n else middle + half
 
 
 def mean(values: Iterable[float | None]) -> float | None:
