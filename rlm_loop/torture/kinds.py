@@ -54,6 +54,7 @@ _SWALLOWED = "runs in the host's process, where a context manager may swallow ev
 _RULES = "RestrictedPython's rules, or the list of modules that may be imported, do not allow the code"
 
 _DEAF = "breaks what the kernel's own code needs: it takes no request any more, until the next cell's time limit"
+_ZMQ = "can break the kernel's own ZeroMQ connections: it is deaf then, until the next cell's time limit (not always)"
 _LEFT_BY_A_CRASH = "a crashed kernel leaves processes that cells had moved into a session of their own"
 
 _CHILD_ONLY = "the interrupt goes to the kernel's group: the child ends by it, and the cell goes on as if it had ended"
@@ -62,6 +63,9 @@ KERNEL_GAPS: Mapping[str, str] = {
     **NO_ISOLATION,
     "child-floods": _CHILD_ONLY,
     **dict.fromkeys(("import-removed", "modules-cleared", "json-broken", "ast-broken", "alarm-handler-left"), _DEAF),
+    **dict.fromkeys(
+        (*(f"forged-frame-{n}" for n in range(1, 8)), "forged-junk", "forged-half-frame", "hangs-up"), _ZMQ
+    ),
     **dict.fromkeys(("daemon-and-death", "host-killed-with-a-daemon"), _LEFT_BY_A_CRASH),
     **dict.fromkeys(("kill-its-parent", "stops-its-parent"), _HOST_IS_PARENT),
 }

@@ -8,7 +8,7 @@ from dspy.primitives.local_interpreter import LocalInterpreter
 from rlm_loop.torture.case import Played, ReplyCase, Seen
 from rlm_loop.torture.world import Place
 
-FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "await", "files", "stops", "process"])
+FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "files", "stops", "process"])
 TIMEOUT = 1.0
 
 

@@ -99,7 +99,7 @@ def cannot(subject: Subject) -> str:
     first = subject.run("print(40 + 2)")
     ok = first.error == "none" and "42" in first.output
     said = re.sub(r"\x1b\[[0-9;]*m", "", first.message or first.output)
-    return "" if ok else f"could not be run here: {' '.join(said.split())[:200]}"
+    return "" if ok else f"could not be run here: {' '.join(said.split())[:400]}"
 
 
 def why_not(case: CellCase | ReplyCase, features: frozenset[str], loops: bool) -> str:
@@ -120,7 +120,7 @@ def probe(peer: str) -> None:
             subject.close()
         bound = subject.bound
     except Exception as error:
-        problem, bound = f"could not be run here: {type(error).__name__}: {' '.join(str(error).split())}"[:300], None
+        problem, bound = f"could not be run here: {type(error).__name__}: {' '.join(str(error).split())}"[:400], None
     loops = adapter.play is not None
     print(json.dumps({"problem": problem, "features": sorted(adapter.FEATURES), "loops": loops, "bound": bound}))
 

@@ -20,6 +20,10 @@ Answers are text by design (`str(content)`)."""
 ANSWER = "answer['content'] = {value}\nanswer['ready'] = True"
 
 
+RULES = ("__build_class__ not found", "'NoneType' object is not callable", "is not defined")
+"""How a cell fails that uses one of the built-ins that it takes away (classes, `exec`, many exceptions)."""
+
+
 class OfLocalREPL:
     features = FEATURES
     bound = None
@@ -36,7 +40,9 @@ class OfLocalREPL:
         # A cell that raises has its error at the end of stderr; anything else there is output.
         raised = result.stderr.rsplit("\n", 1)[-1].partition(":")[0] if result.stderr.strip() else ""
         failed = (raised.isidentifier() and result.stderr.startswith("\n")) or "\nSystemExit" in result.stderr
-        return Seen(result.stdout + result.stderr, "raised" if failed else "none", result.stderr.strip(), answer)
+        refused = bool(failed) and any(words in result.stderr for words in RULES)
+        how = "raised" if failed else "none"
+        return Seen(result.stdout + result.stderr, how, result.stderr.strip(), answer, refused=refused)
 
     def set(self, name: str, value: Any, reserved: bool = False) -> None:
         if reserved:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from rlm_loop.torture.case import STOPPED, CellCase, Step
 
 
-def _blocking(name: str, does: str, code: str, needs: frozenset[str] = frozenset()) -> CellCase:
+def _blocking(
+    name: str, does: str, code: str, needs: frozenset[str] = frozenset(), shows: tuple[str, ...] = ()
+) -> CellCase:
     return CellCase(
         name=name,
         theme="C-level blocking",
         does=does,
-        must="it is stopped within timeout + grace + 0.5 s; variables live on, or the model is told which are lost",
-        steps=(Step("print('before')\n" + code, STOPPED, shows=("before",)),),
+        must="it is stopped within timeout + grace + 0.5 s; variables live on, or the model is told which are lost"
+        + ("; what it printed before is shown" if shows else ""),
+        steps=(Step("print('before')\n" + code, STOPPED, shows=shows),),
         keeps="told",
         needs=needs | {"stops"},
     )
@@ -20,7 +23,7 @@ def _blocking(name: str, does: str, code: str, needs: frozenset[str] = frozenset
 _LINUX = frozenset(["process"])
 
 CASES = (
-    _blocking("sum-of-a-range", "sums 10 ** 14 numbers in C", "sum(range(10 ** 14))"),
+    _blocking("sum-of-a-range", "prints, and sums 10 ** 14 numbers in C", "sum(range(10 ** 14))", shows=("before",)),
     _blocking(
         "deque-of-repeat",
         "drains an endless iterator in C",

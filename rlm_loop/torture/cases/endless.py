@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlm_loop.torture.case import STOPPED, CellCase, Keeps, Step
+from rlm_loop.torture.case import STOPPED, CellCase, Error, Keeps, Step
 
 _MUST = "it is stopped within timeout + grace + 0.5 s; variables live on, or the model is told which are lost"
 _LINUX = frozenset(["process"])
@@ -15,13 +15,14 @@ def _endless(
     keeps: Keeps = "told",
     needs: frozenset[str] = frozenset(),
     fresh: bool = False,
+    error: frozenset[Error] = STOPPED,
 ) -> CellCase:
     return CellCase(
         name=name,
         theme="endless loops",
         does=does,
         must=_MUST if keeps == "told" else "it is stopped within timeout + grace + 0.5 s, and all variables live on",
-        steps=(Step(code, STOPPED),),
+        steps=(Step(code, error),),
         keeps=keeps,
         needs=needs | {"stops"},
         fresh=fresh,
@@ -102,7 +103,13 @@ CASES = (
         "import threading\ndef spin():\n    while not done: pass\ndone = False\nt = threading.Thread(target=spin, daemon=True)\n"
         "t.start()\ntry: t.join()\nfinally: done = True",
     ),
-    _endless("asyncio-forever", "awaits for ever", "import asyncio\nawait asyncio.sleep(60)", "variables"),
+    _endless(
+        "asyncio-forever",
+        "awaits for ever",
+        "import asyncio\nawait asyncio.sleep(60)",
+        "variables",
+        frozenset(["await"]),
+    ),
     _endless(
         "asyncio-swallows-cancel",
         "a task that answers every cancellation by going on",
@@ -132,6 +139,7 @@ CASES = (
         "open('endless_module.py', 'w').write('while True: pass')\nimport endless_module",
         "variables",
         frozenset(["files"]),
+        error=frozenset(["stopped", "raised"]),  # not every session imports from its folder
     ),
     _endless(
         "del-loop-then-loop",
