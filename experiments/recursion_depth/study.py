@@ -29,7 +29,9 @@ def arms(
     for depth in (0, 1, 2):
         # A sub-call costs the root nothing but its turn, so calls and time are limited for the whole tree.
         limit = Budget(steps=steps) if depth == 0 else Budget(steps=steps, calls=60, seconds=300)
-        every[f"depth-{depth}"] = ToolLoopAgent(**same, budget=limit, max_depth=depth, cell_timeout=30.0)
+        every[f"depth-{depth}"] = ToolLoopAgent(
+            **same, budget=limit, max_depth=depth, cell_timeout=30.0, require_code=True
+        )
     unknown = [name for name in only if name not in every]
     if unknown:
         raise ValueError(f"there is no arm {unknown[0]!r}; there are {', '.join(every)}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
+from ast import literal_eval
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BLOCKS = "·▁▂▃▄▅▆▇█"
+_PREVIEW = re.compile(r"it starts with ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")  # as `describe_context` words it
+_HASHED = 64 << 20  # characters of candidates that are hashed for one context
 
 
 @dataclass(frozen=True)
@@ -193,8 +197,11 @@ def _slices(
     Where one begins is known from the preview that its agent was told, which is in its prompt.
     """
     begins: dict[str, set[int]] = {}
+    previews: dict[str, str] = {}
     for shown, ranges in prompts:
         begins.setdefault(shown.node, set()).update(start for start, _ in ranges)
+        if (preview := _PREVIEW.search(shown.text)) is not None:
+            previews[shown.node] = literal_eval(preview[1])
     found: list[_Found] = []
     unplaced: list[str] = []
     for event in record.of("subcall_start"):
@@ -202,12 +209,23 @@ def _slices(
         if given is None or node in known:
             continue
         size = given.get("bytes", given.get("size"))
-        ranges = [r for b in (0, *sorted(begins.get(node, ()))) if (r := _slice(whole, b, size, given["sha256"]))]
-        if ranges:
-            found.append((Shown(node, "child_context", 0, ""), (ranges[0],)))
+        places = itertools.chain((0,), sorted(begins.get(node, ())), _starts(whole, previews.get(node, ""), size))
+        at = next((r for b in places if (r := _slice(whole, b, size, given["sha256"]))), None)
+        if at is not None:
+            found.append((Shown(node, "child_context", 0, ""), (at,)))
         else:
             unplaced.append(node)
     return found, unplaced
+
+
+def _starts(whole: str, preview: str, size: int) -> Iterator[int]:
+    """Where a preview that is too short to be told apart may begin, as long as trying them is quick."""
+    start = whole.find(preview) if preview else -1
+    for _ in range(max(1, _HASHED // max(1, size))):
+        if start < 0:
+            return
+        yield start
+        start = whole.find(preview, start + 1)
 
 
 def _slice(whole: str, start: int, size: int, sha256: str) -> Range | None:
