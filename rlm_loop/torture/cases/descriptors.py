@@ -31,7 +31,8 @@ def _spoil(
         must=_NEXT if keeps == "variables" else "the next cell prints, and what was lost is said",
         steps=(
             Step(code, error),
-            Step("import sys\nprint('one')\nprint('two', file=getattr(sys, 'stderr', None))", output="one\ntwo"),
+            Step("print('one')", output="one"),
+            Step("import sys\nprint('two', file=getattr(sys, 'stderr', None))", output="two"),
         ),
         keeps=keeps,
         needs=needs,
