@@ -46,7 +46,10 @@ class Asking:
         record = Record(asked, node, self.agent, self.settings.hooks, self.clock)
         try:
             node.begin(lambda: record.end(error=("cancelled", "still under way when the run ended")))
-            text, details = self._answer(asked, node, record)
+            try:
+                text, details = self._answer(asked, node, record)
+            finally:
+                node.end_children()  # whichever way it ended, and before its own end is told
             node.scope.check()
             record.end(text, **details)
             return text
@@ -67,7 +70,6 @@ class Asking:
             record.end(error=("interrupted", f"{type(error).__name__}: {error}"))
             raise
         finally:
-            node.end_children()
             node.over()
 
     def _answer(self, asked: SubCall, node: Node, record: Record) -> tuple[str, dict[str, Any]]:
