@@ -67,7 +67,7 @@ def real_text(kind: str = "stdlib") -> RealText:
     """`stdlib`, `docstrings`, `licences`, or the text files of a folder.  Raises `ValueError` where there is none."""
     python = f"Python {sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
     if kind == "stdlib":
-        name, parts = f"sources of {python}", (read(path) for path in sources())
+        name, parts = f"sources of {python}", (_module(path) for path in sources())
     elif kind == "docstrings":
         name, parts = f"documentation strings of {python}", (f"{t}\n\n" for path in sources() for t in docstrings(path))
     elif kind == "licences":
@@ -124,6 +124,12 @@ def read(path: Path) -> str:
     except OSError:
         return ""
     return "" if b"\0" in raw else raw.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _module(path: Path) -> str:
+    """A module's source without a first line that says where this machine's Python is."""
+    text = read(path)
+    return text.partition("\n")[2] if text.startswith("#!") else text
 
 
 def _files(folder: Path) -> list[Path]:

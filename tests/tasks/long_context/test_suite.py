@@ -168,3 +168,9 @@ def test_importing_the_registry_reads_no_family() -> None:
 
 def test_a_suite_is_a_suite() -> None:
     assert isinstance(long_context(), Suite)
+
+
+def test_the_library_does_not_tell_where_it_is() -> None:
+    """Installers write the interpreter's path into the first line of some modules."""
+    assert any(read(path).startswith("#!") for path in sources())
+    assert not any(line.startswith("#!") and "python" in line for line in real_text("stdlib").text.splitlines())
