@@ -6,17 +6,16 @@ One line of fewer than 60 tokens, the same under every dialect (`preview` has th
 from __future__ import annotations
 
 import json
+import re
 import reprlib
+from ast import literal_eval
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any, cast
 
 from rlm_loop.context_on_disk import ContextFile, ContextFolder
-from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.preview import estimate_tokens, first_tokens
 from rlm_loop.repl.clip import clip, clip_parts
-
-__all__ = ["TOLD", "context_fingerprint", "describe_context", "inline_context"]
 
 PREVIEW = 80
 """Characters of a preview at most; fewer where they would take too many tokens."""
@@ -27,6 +26,7 @@ READ = "Read it with code, such as context.splitlines()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 _STEP = 1 << 20
+_START = re.compile(r"it starts with ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = PREVIEW
@@ -58,6 +58,12 @@ def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
         first = _short.repr(context[0]) if isinstance(context, Sequence) and len(context) else ""
         return _told(f"a {kind} of {len(context):,} items", "the first is", first, preview)
     return _told(f"a {kind}", "it is", _short.repr(context), preview)
+
+
+def told_start(text: str) -> str | None:
+    """The preview that stands in a text as `describe_context` worded it; `None` where there is none."""
+    found = _START.search(text)
+    return None if found is None else literal_eval(found[1])
 
 
 def _of_file(file: ContextFile, preview: int) -> str:

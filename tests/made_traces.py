@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Action, Answer, Given, Observation, RunCode
-from rlm_loop.context import context_fingerprint
+from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.trace import Trace
 from rlm_loop.trace_reader import RunRecord

@@ -244,11 +244,12 @@ def test_a_file_that_is_no_model_is_one_line(capsys: pytest.CaptureFixture[str],
 
 
 @pytest.mark.parametrize("raw", [b"\xff\xfea\x00", b"\x89PNG\r\n\x1a\n", b"caf\xe9"])
-def test_a_context_that_is_not_text_is_bytes(line: Line, tmp_path: Path, raw: bytes) -> None:
+def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw: bytes) -> None:
     file = tmp_path / "context.bin"
     file.write_bytes(raw)
-    reply = "```python\nfinal_answer = context.hex()\n```"
-    assert line("run", "Q?", "-q", "--context", str(file), replies=(reply,))[1].strip() == raw.hex()
+    code, _, err = line("run", "Q?", "--context", str(file))
+    assert code == 2
+    assert "context.bin is not UTF-8 text" in one_line(err)
 
 
 def test_standard_input_that_is_not_text_is_one_line(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop import fingerprint as fingerprints
 from rlm_loop.agents import Agent
-from rlm_loop.context import READ, TOLD, describe_context, inline_context
+from rlm_loop.context import READ, TOLD, describe_context, inline_context, told_start
 from rlm_loop.context_on_disk import ContextError, ContextFile, ContextFolder, as_context
 from rlm_loop.fingerprint import Fingerprint, Stopped, context_fingerprint
 from rlm_loop.models import LocalModel, ScriptedModel
@@ -283,3 +283,17 @@ def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     model = ScriptedModel(["7"])
     DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
     assert " end" in model.prompts[0].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    "text", ["one line", "it's\na 'b' \"c\"", "tab\tand \\ and \u00e4\u4e16", 'say "no"', "x" * 500]
+)
+def test_the_preview_can_be_read_back(text: str) -> None:
+    start = told_start(describe_context(text))
+    assert start
+    assert text.startswith(start)
+
+
+def test_no_preview_no_start() -> None:
+    assert told_start(describe_context([1, 2])) is None
+    assert told_start("") is None

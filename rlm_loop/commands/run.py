@@ -111,7 +111,7 @@ def run(
 
 
 def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
-    from rlm_loop.context_on_disk import as_context
+    from rlm_loop.context_on_disk import ContextFile, as_context
 
     if question == "-" and context_file == "-":
         raise Misuse("question and context cannot both come from standard input; put one of them in a file")
@@ -120,7 +120,13 @@ def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
         raise Misuse("the question is empty; say what is to be done")
     if context_file is None or context_file == "-":
         return asked, None if context_file is None else read_text("-", stdin=sys.stdin.buffer.read)
-    return asked, as_context(Path(context_file))
+    given = as_context(Path(context_file))
+    if isinstance(given, ContextFile) and given.kind == "bytes":  # more often the wrong file than one that is meant
+        raise Misuse(
+            f"{context_file} is not UTF-8 text; convert it first, for example with iconv, "
+            "or hand it in from Python as bytes: run(question, context=Path(...))"
+        )
+    return asked, given
 
 
 def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:

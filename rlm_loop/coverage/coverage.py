@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import re
-from ast import literal_eval
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.context import told_start
 from rlm_loop.coverage.place import LEAST, Ambiguous, places_of
 from rlm_loop.coverage.ranges import Range, counted, gaps, length, merged, within
 from rlm_loop.coverage.shown import READ, Channel, Shown, shown_in, unquoted
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BLOCKS = "·▁▂▃▄▅▆▇█"
-_PREVIEW = re.compile(r"it starts with ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")  # as `describe_context` words it
 _HASHED = 64 << 20  # characters of candidates that are hashed for one context
 
 
@@ -200,8 +198,8 @@ def _slices(
     previews: dict[str, str] = {}
     for shown, ranges in prompts:
         begins.setdefault(shown.node, set()).update(start for start, _ in ranges)
-        if (preview := _PREVIEW.search(shown.text)) is not None:
-            previews[shown.node] = literal_eval(preview[1])
+        if (preview := told_start(shown.text)) is not None:
+            previews[shown.node] = preview
     found: list[_Found] = []
     unplaced: list[str] = []
     for event in record.of("subcall_start"):
