@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.isolation import launcher_named
 from rlm_loop.repl.launch import Launcher, default_python, plain, unconfined
 from rlm_loop.repl.readable import HARDEN
 
@@ -59,13 +60,13 @@ class Zygote:
         *,
         pool: int = 0,
         python: str | None = None,
-        launcher: Launcher = plain,
+        launcher: Launcher | str = plain,
     ) -> None:
         if isinstance(preload, str) or pool < 0:
             raise ValueError("preload is a list of module names, and pool not negative")
         self.preload, self.pool = tuple(preload), pool
         self.python = python or default_python()
-        self._launcher = launcher
+        self._launcher = launcher_named(launcher)
         self._turns = threading.Lock()
         self._process: _Process | None = None
         self._finalizer: weakref.finalize[Any, Any] | None = None

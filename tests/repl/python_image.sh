@@ -5,6 +5,7 @@ set -eu
 name=$1
 python=$(readlink -f /usr/bin/python3)
 version=$(basename "$python")
+programs="sh echo cat env head ls sleep true yes" # what cells may expect to find, as in the images that people use
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 chmod 755 "$root" # mktemp closes it, and cells run as another user
@@ -13,9 +14,10 @@ chmod 1777 "$root/tmp"
 for link in bin lib lib64; do ln -s "usr/$link" "$root/$link"; done
 cp -a "$python" "$root/usr/bin/"
 ln -s "$version" "$root/usr/bin/python3"
+for program in $programs; do cp -L "/bin/$program" "$root/usr/bin/"; done
 tar -C /usr/lib -c --exclude=__pycache__ --exclude=test --exclude='config-*' --exclude=ensurepip --exclude=idlelib \
   --exclude=lib2to3 "$version" | tar -C "$root/usr/lib" -x
-{ ldd "$python"; for module in "/usr/lib/$version"/lib-dynload/*.so; do ldd "$module"; done; } 2>/dev/null |
+for binary in "$root"/usr/bin/* "/usr/lib/$version"/lib-dynload/*.so; do ldd "$binary"; done 2>/dev/null |
   grep -o '/[^ ]*\.so[^ ]*' | sort -u | while read -r library; do
   folder=$(readlink -f "$(dirname "$library")")
   mkdir -p "$root$folder"

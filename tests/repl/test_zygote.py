@@ -252,3 +252,10 @@ def test_memory_is_shared() -> None:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
         sizes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
         assert sizes["Private_Dirty"] + sizes["Private_Clean"] < 4096  # kB
+
+
+def test_launchers_go_by_name_as_in_sessions() -> None:
+    with Zygote(launcher="plain") as zygote, zygote.repl(launcher="plain") as repl:
+        assert repl.run("print(6 * 7)").output.strip() == "42"
+    with pytest.raises(ValueError, match="no launcher is called 'plane'"):
+        Zygote(launcher="plane")
