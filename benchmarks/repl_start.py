@@ -9,6 +9,8 @@ kernel needs `pip install jupyter_client ipykernel` and is left out without.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import statistics
 import time
 from collections.abc import Callable
@@ -53,6 +55,32 @@ def kernel(times: int, cells: int) -> tuple[list[float], list[float]] | None:
     return firsts, trips
 
 
+def byte_and_back(times: int) -> list[float]:
+    """Seconds for one byte to a child process and back: what any exchange with another process costs here.
+
+    A cell makes this way twice, since a supervisor stands between the host and the REPL.
+    """
+    there, here = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(there[1])  # so that it ends with this process
+        while byte := os.read(there[0], 1):
+            os.write(here[1], byte)
+        os._exit(0)
+    try:
+
+        def once() -> None:
+            os.write(there[1], b"x")
+            os.read(here[0], 1)
+
+        return timed(once, times)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for fd in (*there, *here):
+            os.close(fd)
+
+
 def memory(pid: int) -> dict[str, float]:
     """MB that only this process holds, and its share of all."""
     try:
@@ -73,6 +101,7 @@ def main() -> None:
     given = parser.parse_args()
 
     namespace: dict[str, object] = {}
+    floor = byte_and_back(given.cells)
     inside = timed(lambda: exec(CELL, namespace), given.cells)
     with PythonREPL(launcher="plain") as repl:
         repl.run(CELL)
@@ -110,6 +139,7 @@ def main() -> None:
         after = timed(lambda: repl.run(CELL), 1)
 
     print(f"{'':<44} {'min':>9} {'median':>9}")
+    show("a byte to another process and back", floor, 1e6, "us")
     show("cell: exec in this process", inside, 1e6, "us")
     show("cell: plain", plain_cell, 1e6, "us")
     show(f"cell: {kind}", other_cell, 1e6, "us")
