@@ -225,6 +225,9 @@ _UNPACK["decimal"] = lambda v: __import__("decimal").Decimal(v)
 _UNPACK["fraction"] = lambda v: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16))
 
 
+_UNPACK["table"] = lambda v: _table(v)
+
+
 def _number(value: Any, kind: type) -> Any:
     """The form of a number of a module that whoever made it has imported; `None` for any other value."""
     if kind is getattr(sys.modules.get("decimal"), "Decimal", None):
@@ -232,6 +235,60 @@ def _number(value: Any, kind: type) -> Any:
     if kind is getattr(sys.modules.get("fractions"), "Fraction", None):
         return {TAG: "fraction", "v": [hex(value.numerator), hex(value.denominator)]}
     return None
+
+
+def encode_table(value: Any) -> Any:
+    """The JSON form of a pandas table or column which `decode` turns into an equal one; raises `NotExact` elsewhere.
+
+    Only arguments of host tools cross so: an answer or a value that is asked for stays the text that it shows.
+    """
+    kind = type(value)
+    if kind.__module__.partition(".")[0] != "pandas" or kind.__name__ not in ("DataFrame", "Series"):
+        raise NotExact(kind.__name__)
+    series = kind.__name__ == "Series"
+    columns = [value] if series else [value.iloc[:, i] for i in range(value.shape[1])]
+    form = {
+        TAG: "table",
+        "v": {
+            "series": series,
+            "columns": encode([value.name] if series else list(value.columns)),
+            "labels": [encode(name) for name in ([] if series else value.columns.names)],
+            "dtypes": [str(column.dtype) for column in columns],
+            "data": [encode(column.astype(object).where(column.notna(), None).tolist()) for column in columns],
+            "index": encode(list(value.index)),
+            "index_dtype": str(value.index.dtype),
+            "names": [encode(name) for name in value.index.names],
+        },
+    }
+    again = decode(form)
+    alike = again.equals(value) and again.index.equals(value.index) and again.index.dtype == value.index.dtype
+    if not alike or (again.dtype != value.dtype if series else list(again.dtypes) != list(value.dtypes)):
+        raise NotExact(kind.__name__)
+    return form
+
+
+def _table(form: Any) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ValueError("a table was given, and pandas is not installed here") from None
+    if len(form["names"]) == 1:
+        index = pandas.Index(decode(form["index"]), dtype=form["index_dtype"], name=decode(form["names"][0]))
+    else:
+        index = pandas.MultiIndex.from_tuples(decode(form["index"]), names=[decode(n) for n in form["names"]])
+    columns = [
+        pandas.Series(decode(data), index=index, dtype=object).astype(dtype)
+        for data, dtype in zip(form["data"], form["dtypes"])
+    ]
+    names = decode(form["columns"])
+    if form["series"]:
+        return columns[0].rename(names[0])
+    whole = pandas.concat(columns, axis=1) if columns else pandas.DataFrame(index=index)
+    labels = [decode(label) for label in form["labels"]]
+    whole.columns = (
+        pandas.Index(names, name=labels[0]) if len(labels) == 1 else pandas.MultiIndex.from_tuples(names, names=labels)
+    )
+    return whole
 
 
 def safe_repr(value: Any, limit: int) -> str:
@@ -497,7 +554,10 @@ class Link:
 
 def _crossing(value: Any) -> Any:
     """An argument on its way to a host tool: exact where it can be, else its repr."""
-    packed = portable(value, 1_000_000)
+    try:
+        return encode_table(value)
+    except Exception:  # no table, or one with something in it that does not cross
+        packed = portable(value, 1_000_000)
     return packed["value"] if "value" in packed else packed["repr"]
 
 

@@ -98,6 +98,17 @@ def test_a_sub_agent_has_a_repl_and_a_context_of_its_own() -> None:
     assert outcome.answer == "[3, False]"
 
 
+def test_a_sub_agent_gets_a_table_as_a_table() -> None:
+    pytest.importorskip("pandas")
+    outcome = run(
+        "import pandas as pd\nrows = pd.DataFrame({'n': range(5)})\n"
+        "final_answer = llm_query('Sum?', context=rows.iloc[3:])",
+        code("final_answer = int(context['n'].sum())"),
+        max_depth=2,
+    )
+    assert outcome.answer == "7"
+
+
 def test_the_roots_checks_are_not_for_sub_agents() -> None:
     outcome = run("final_answer = len(llm_query('word?'))", code("final_answer = 'word'"), max_depth=2, answer_type=int)
     assert outcome.answer == 4
