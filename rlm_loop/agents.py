@@ -28,8 +28,9 @@ from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import Environment, ToolLike
 from rlm_loop.fingerprint import Fingerprint
 from rlm_loop.history import History, unchanged
+from rlm_loop.hooks import notify
 from rlm_loop.ledger import Ledger
-from rlm_loop.loop import call, run
+from rlm_loop.loop import run
 from rlm_loop.models import catalog, get_model
 from rlm_loop.models.base import Model
 from rlm_loop.models.metered import Metered
@@ -55,8 +56,8 @@ class Agent:
     happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
     sub-calls, `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls
     of the whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
-    `dialects.injectors`); `hooks` are told of each step and sub-call; `answer_type` and `verify` check an answer before
-    it counts; `system` replaces the dialect's own fixed text; `seed` is passed to the model where it is made by name.
+    `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`); `answer_type`
+    and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.
     """
@@ -161,9 +162,9 @@ class Agent:
         )
         try:
             hashed.begin()
-            call(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
+            notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
             outcome = self._drive(task, metered, recursion, workspace)
-            call(self.hooks, "on_run_end", outcome=outcome)
+            notify(self.hooks, "on_run_end", outcome=outcome)
             hashed.end(wait=True)
             return outcome
         finally:
@@ -209,6 +210,8 @@ class Agent:
             check=AnswerCheck(self.answer_type, self.verify),
             require_code=self.require_code,
             seconds_left=model.account.seconds_left,
+            hooks=self.hooks,
+            node=model.node.path,
             observation_cap=getattr(self.dialect(), "observation_cap", HARD_CAP),
         )
 

@@ -42,7 +42,8 @@ class Environment:
     the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
     `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
     is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
-    was left out is kept for the record).  Closing is idempotent and closes the REPL and the workspace.
+    was left out is kept for the record).  `hooks` are told of each tool call, as one of `node` (see `hooks`).  Closing
+    is idempotent and closes the REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -61,6 +62,8 @@ class Environment:
         check: AnswerCheck | None = None,
         require_code: bool = False,
         seconds_left: Callable[[], float | None] = lambda: None,
+        hooks: Sequence[object] = (),
+        node: str = "",
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -85,9 +88,9 @@ class Environment:
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap)
+        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, hooks=hooks, node=node)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
-        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap)
+        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, hooks=hooks, node=node)
         self._in_cell = {t.name: _caller(in_cell, t.name) for t in in_cell.tools}
         self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rlm_loop.actions import Given
@@ -12,6 +12,7 @@ from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.environment import Environment, Unfinished
 from rlm_loop.history import Compact, unchanged
+from rlm_loop.hooks import notify
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.verdict import verdict
@@ -50,7 +51,7 @@ def run(
         prompt = dialect.brief(problem, place.tools)
         while (over := verdict(turns, model.account)) is None:
             start = model.account.seconds
-            call(hooks, "on_step_start", turn_index=len(turns) + 1)
+            notify(hooks, "on_step_start", turn_index=len(turns) + 1, node=model.node.path)
             prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
@@ -73,7 +74,7 @@ def run(
             turns.append(turn)
             if unfinished is not None:
                 raise unfinished
-            call(hooks, "on_step_end", turn=turn)
+            notify(hooks, "on_step_end", turn=turn, node=model.node.path)
             _log.info(
                 "turn=%d agent=%s seconds=%.2f output_tokens=%s",
                 turn.index,
@@ -153,18 +154,6 @@ def best_answer(turns: Sequence[Turn]) -> Given | None:
             return given
     texts = [t.reply.text.strip() for t in reversed(turns) if t.reply.text.strip()]
     return Given(texts[0], "text") if texts else None
-
-
-def call(hooks: Iterable[object], event: str, **info: Any) -> None:
-    """Tell every hook that wants to know; one that raises is logged and never ends the run."""
-    for hook in hooks:
-        method = getattr(hook, event, None)
-        if method is None:
-            continue
-        try:
-            method(**info)
-        except Exception:
-            _log.exception("a hook raised in %s", event)
 
 
 def _attach(error: Exception, outcome: Outcome) -> None:

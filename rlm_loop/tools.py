@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Failure, FailureKind
+from rlm_loop.hooks import notify
 from rlm_loop.repl.clip import RECORD_CAP, clip
 from rlm_loop.tool_function import SimpleTool, Tool, ToolError, as_tool, tool
 
@@ -63,7 +64,8 @@ class ToolGateway:
 
     `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that
     the tool runs in is abandoned, so a tool that goes on may still have effects.  `cap` is the most characters
-    of a result's text.  `allow` names the tools that may run; the others are `denied`.  Only exceptions that are
+    of a result's text.  `allow` names the tools that may run; the others are `denied`.  `hooks` are told when a call
+    that was understood starts, and how every call ended, as one of `node`.  Only exceptions that are
     no `Exception` (`KeyboardInterrupt`, `SystemExit`) pass through.
     """
 
@@ -75,6 +77,8 @@ class ToolGateway:
         cap: int = 65536,
         allow: Collection[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        hooks: Sequence[object] = (),
+        node: str = "",
     ) -> None:
         known = [as_tool(source) for source in tools]
         names = [t.name for t in known]
@@ -85,6 +89,7 @@ class ToolGateway:
         self._tools = {t.name: t for t in known}
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
+        self._hooks, self._node = hooks, node
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -108,6 +113,7 @@ class ToolGateway:
         try:
             found = self._find(name)
             checked = found.check(read(found))
+            notify(self._hooks, "on_tool_start", tool=name, arguments=checked, node=self._node)
             data, text = self._run(found, checked)
         except ToolError as error:
             failure, text = Failure(error.kind, self._clean(error.message)[0]), error.message
@@ -117,7 +123,9 @@ class ToolGateway:
         seconds = self._clock() - start
         outcome = "ok" if failure is None else f"{failure.kind}: {failure.message}"
         _log.info("tool=%s seconds=%.3f characters=%d %s", name, seconds, len(text), outcome[:500])
-        return ToolResult(name, data, text, failure, seconds, truncated, full)
+        result = ToolResult(name, data, text, failure, seconds, truncated, full)
+        notify(self._hooks, "on_tool_end", tool=name, result=result, node=self._node)
+        return result
 
     def _find(self, name: str) -> Tool:
         offered = [t.name for t in self.tools]

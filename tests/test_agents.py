@@ -175,6 +175,59 @@ def test_hooks_are_told_and_one_that_raises_is_harmless(caplog: pytest.LogCaptur
     assert "a hook raised in on_step_end" in caplog.text
 
 
+class Heard:
+    """Writes down every event of a run."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("on_"):
+            raise AttributeError(name)
+
+        def hear(**values: Any) -> None:
+            more = [values[key] for key in ("node", "tool", "turn_index") if key in values]
+            ended = [values["result"].ok] if "result" in values else [values["ok"]] if "ok" in values else []
+            self.events.append(" ".join(str(part) for part in (name.removeprefix("on_"), *more, *ended)))
+
+        return hear
+
+
+def test_hooks_hear_of_tools_and_of_whose_steps_they_are() -> None:
+    def double(n: int) -> int:
+        """Double a number."""
+        return 2 * n
+
+    heard = Heard()
+    replies = [code("x = double(4)\nfinal_answer = llm_query('?', context='c')"), code("final_answer = double(1)")]
+    agent = ToolLoopAgent(model=ScriptedModel(replies), tools=[double], max_depth=2, hooks=(heard,))
+    assert agent.run("?", context="c").answer == "2"
+    assert heard.events == [
+        "run_start",
+        "step_start 0 1",
+        "tool_start 0 double",
+        "tool_end 0 double True",
+        "tool_start 0 llm_query",
+        "subcall_start 0.1",
+        "step_start 0.1 1",
+        "tool_start 0.1 double",
+        "tool_end 0.1 double True",
+        "step_end 0.1",
+        "subcall_end 0.1 True",
+        "tool_end 0 llm_query True",
+        "step_end 0",
+        "run_end",
+    ]
+
+
+def test_a_hook_hears_of_calls_that_fail() -> None:
+    heard = Heard()
+    model = ScriptedModel([Reply("", tool_calls=(ToolCall("1", "nothing", "{}"),)), "done"])
+    LeanAgent(model=model, hooks=(heard,), repl=None).run("?")
+    assert "tool_end 0 nothing False" in heard.events
+    assert not any(event.startswith("tool_start") for event in heard.events)
+
+
 def test_a_trace_replays_byte_equal_requests(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     script = [code("x = 21\nprint(x)"), code("1/0"), code("final_answer = 2 * x")]

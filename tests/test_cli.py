@@ -86,6 +86,14 @@ def test_json_stays_json_whatever_the_answer_is(line: Line, value: str) -> None:
     json.loads(out, parse_constant=refuse)
 
 
+def test_a_long_history_can_be_shortened(line: Line, tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    replies = (*(f"```python\nprint({n})\n```" for n in range(4)), "Done.")
+    code, out, _ = line("run", "Q?", "--max-history", "2", "--trace", str(trace), replies=replies)
+    assert (code, out.strip()) == (0, "Done.")
+    assert '"compaction"' in trace.read_text()
+
+
 @pytest.mark.parametrize(
     ("options", "replies", "stop"),
     [
@@ -207,6 +215,8 @@ def one_line(err: str) -> str:
         (("run", "Q?", "--max-steps", "-1"), "--max-steps"),
         (("run", "Q?", "--max-steps", "many"), "--max-steps"),
         (("run", "Q?", "--nonsense"), "--nonsense"),
+        (("run", "Q?", "--history", "forget"), "drop_outputs"),
+        (("run", "Q?", "--max-history", "0"), "1 or more"),
         (("run", "Q?", "--context", "does/not/exist.txt"), "No such file"),
         (("run", "Q?", "--context", "/dev/null"), "neither a file nor a folder"),
         (("run", "-", "--context", "-"), "standard input"),

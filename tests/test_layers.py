@@ -20,7 +20,7 @@ PACKAGE = Path(rlm_loop.__file__).parent
 LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
-    " call_tree",
+    " call_tree hooks",
     2: "models repl tools tool_function tool_schema workspace code_tools processes answers context_on_disk preview",
     3: "dialects environment context compaction history fingerprint",
     4: "tasks coverage",

@@ -63,6 +63,13 @@ def run(
     require_code: Annotated[
         bool, typer.Option("--require-code", help="Ask once for code before an answer in plain text counts.")
     ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option("--history", metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary."),
+    ] = None,
+    max_history: Annotated[
+        int | None, typer.Option("--max-history", help="Messages of past turns at most; whole turns are left out.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Passed to the model.")] = None,
     trace: Annotated[
         str | None, typer.Option("--trace", metavar="FILE", help="Append what happens to this file.")
@@ -89,6 +96,8 @@ def run(
             budget=Budget(steps=max_steps, seconds=seconds, tokens=max_tokens),
             max_tokens=reply_tokens,
             require_code=require_code,
+            history=history,
+            **({} if max_history is None else {"max_history": max_history}),
             hooks=() if live is None else (live,),
         )
         outcome = made.run(asked, context=given, trace=trace)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rlm_loop.call_tree import Node
 from rlm_loop.fingerprint import context_fingerprint
-from rlm_loop.loop import call
+from rlm_loop.hooks import notify
 from rlm_loop.messages import Usage
 from rlm_loop.models.metered import Metered
 
@@ -70,7 +70,7 @@ class Record:
                 index=asked.index,
             )
         about = {"node": node.path, "depth": node.depth, "kind": kind, "model": model}
-        call(self._hooks, "on_subcall_start", **about, prompt=asked.prompt)
+        notify(self._hooks, "on_subcall_start", **about, prompt=asked.prompt)
 
     def end(
         self,
@@ -103,7 +103,7 @@ class Record:
                 **more,
             )
             trace.forget(node.path)
-        call(
+        notify(
             self._hooks,
             "on_subcall_end",
             node=node.path,
