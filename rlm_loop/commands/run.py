@@ -96,8 +96,7 @@ def run(
             budget=Budget(steps=max_steps, seconds=seconds, tokens=max_tokens),
             max_tokens=reply_tokens,
             require_code=require_code,
-            history=history,
-            **({} if max_history is None else {"max_history": max_history}),
+            **_history(history, max_history),
             hooks=() if live is None else (live,),
         )
         outcome = made.run(asked, context=given, trace=trace)
@@ -117,6 +116,11 @@ def run(
     _stop(live)
     _show(outcome, json_=json_, quiet=quiet)
     return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _history(policy: str | None, most: int | None) -> dict[str, Any]:
+    """What was asked for: an agent may have limits of its own."""
+    return {k: v for k, v in {"history": policy, "max_history": most}.items() if v is not None}
 
 
 def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
