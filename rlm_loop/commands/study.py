@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.commands.setup import INTERRUPTED, Misuse, notes, results, setup_of
+from rlm_loop.commands.setup import INTERRUPTED, Misuse, as_json, notes, results, setup_of
 
 if TYPE_CHECKING:
     from rlm_loop.report.table import Table
@@ -39,11 +39,7 @@ def run(
     ] = None,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
-    if half not in (None, "development", "held"):
-        raise Misuse(f"there is no half {half!r}; there are development and held")
-    options = _chosen(chosen or [])
-    if half is not None:
-        options["half"] = half
+    options = _chosen(chosen or [], half)
     if model is not None:
         setup_of(context).models(model)  # a wrong name is said now, before anything is made
         options["model"] = model
@@ -51,9 +47,11 @@ def run(
     return run_study(study, out or f"runs/{study.name}", limit=limit, seconds=seconds, jobs=jobs)
 
 
-def _chosen(pairs: list[str]) -> dict[str, Any]:
+def _chosen(pairs: list[str], half: str | None) -> dict[str, Any]:
     """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
-    options: dict[str, Any] = {}
+    if half not in (None, "development", "held"):
+        raise Misuse(f"there is no half {half!r}; there are development and held")
+    options: dict[str, Any] = {} if half is None else {"half": half}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
@@ -103,6 +101,33 @@ def report(
         typer.echo()
     for path in save_figure(found, out or folder):
         notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def failures(
+    folder: Folder,
+    experiment: Experiment,
+    half: Annotated[str | None, typer.Option("--half", help="As it was run.")] = None,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="size, family or task.")] = "size",
+    json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+) -> None:
+    """Why tasks over long contexts failed: never looked, looked in part, misread, computed wrongly."""
+    from rlm_loop.report import failure_table
+    from rlm_loop.study import diagnose_episodes, load_study
+
+    if by not in ("size", "family", "task", "suite"):
+        raise Misuse(f"--by {by} is none of size, family, task, suite")
+    suites = load(experiment, **_chosen(chosen or [], half)).suites
+    episodes = diagnose_episodes(load_study(folder), suites)
+    if json_:
+        for row in episodes:
+            typer.echo(as_json(row))
+        return
+    show_table(failure_table(episodes, by), markdown=markdown)
 
 
 def load(experiment: str, **options: Any) -> Study:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlm_loop.report.failures import failure_table
 from rlm_loop.report.plots import figure, save_figure
 from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
 from rlm_loop.report.strips import coverage_figure, save_coverage_figure
@@ -13,6 +14,7 @@ __all__ = [
     "arm_table",
     "by_size",
     "coverage_figure",
+    "failure_table",
     "figure",
     "provenance_line",
     "save_coverage_figure",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rlm_loop.study.archive import export, read_trace
 from rlm_loop.study.errors import StudyError, StudyInterrupted
+from rlm_loop.study.failures import diagnose_episodes
 from rlm_loop.study.grid import Cell
 from rlm_loop.study.loader import load_study_file
 from rlm_loop.study.results import Results
@@ -22,6 +23,7 @@ __all__ = [
     "Study",
     "StudyError",
     "StudyInterrupted",
+    "diagnose_episodes",
     "export",
     "load_study",
     "load_study_file",

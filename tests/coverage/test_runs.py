@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rlm_loop import ToolLoopAgent
 from rlm_loop.coverage import coverage_of, diagnose
 from rlm_loop.models import ScriptedModel
@@ -38,3 +40,21 @@ def test_a_run_with_sub_calls(tmp_path: Path) -> None:
     assert coverage.ranges(depth=1) == [(1200, 3600)]
     found = diagnose(read(path), coverage, [(1248, 1296), (4000, 4048)], resolved=False)
     assert (found.seen, found.depths) == (1, (1,))
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        (["It is 5."], "never_looked"),  # the question quotes the line up to the number, and that is all it saw
+        (["```python\nprint(context[3970:4004])\n```", "It is 5."], "never_looked"),
+        (["```python\nprint(context.split('0083')[1][17:22])\n```", "It is 5."], "misread"),
+        (["```python\nprint(context[3984:4032])\n```", "It is 5."], "misread"),
+    ],
+)
+def test_what_the_question_quotes_was_not_looked_at(tmp_path: Path, replies: list[str], reason: str) -> None:
+    question = 'One line is "record 0083 holds the value NUMBER for its owner". What is NUMBER?'
+    ToolLoopAgent(model=ScriptedModel(replies)).run(question, context=TEXT, trace=tmp_path / "run.jsonl")
+    found = diagnose(
+        read(tmp_path / "run.jsonl"), coverage_of(TEXT, tmp_path / "run.jsonl"), [(3984, 4031)], resolved=False
+    )
+    assert found.reason == reason

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.models import ScriptedModel
-from rlm_loop.study import StudyError, load_study_file, verify_traces
+from rlm_loop.report import failure_table
+from rlm_loop.study import StudyError, diagnose_episodes, load_study, load_study_file, verify_traces
 
 HERE = Path(__file__).parents[2] / "experiments" / "recursion_depth"
 
@@ -61,3 +62,41 @@ def test_the_oracle_is_called_one_and_runs(tmp_path: Path) -> None:
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(StudyError, match="has no option sises"):
         load_study_file(HERE, sises="8k")
+
+
+def test_the_real_results_are_whole_and_say_why_they_failed() -> None:
+    results = load_study(HERE / "results")
+    assert (len(results), results.left_out, results.crashed) == (40, 0, [])
+    assert verify_traces(HERE / "results") == []
+    assert {row["model"] for row in results.rows} == {"local:qwen2.5-coder-1.5b"}
+    assert {arm: sum(bool(r["resolved"]) for r in results.rows if r["arm"] == arm) for arm in results.arms} == {
+        "direct": 2,
+        "depth-0": 5,
+    }
+    try:
+        episodes = diagnose_episodes(results, load_study_file(HERE).suites)
+    except StudyError as error:  # the texts are this Python's documentation strings
+        pytest.skip(str(error))
+    assert len(episodes) == 40
+    table = failure_table(episodes)
+    assert [row[:4] for row in table.rows] == [
+        ["8k", "direct", "10", "2"],
+        ["8k", "depth-0", "10", "2"],
+        ["128k", "direct", "10", "-"],
+        ["128k", "depth-0", "10", "3"],
+    ]
+    never = {(row["arm"], row["size"]) for row in episodes if row["reason"] == "never_looked"}
+    assert ("depth-0", 8_000) in never
+    assert ("direct", 8_000) not in never  # it was shown the whole text
+
+
+def test_failures_need_tasks_that_name_places() -> None:
+    results = load_study(HERE.parent / "lean_vs_react" / "results")
+    with pytest.raises(StudyError, match="names the places"):
+        diagnose_episodes(results, [])
+
+
+def test_the_results_with_sub_calls_are_whole() -> None:
+    results = load_study(HERE / "subcalls")
+    assert (len(results), results.left_out, results.crashed) == (20, 0, [])
+    assert all(row["calls"] == row["steps"] for row in results.rows)  # nobody asked a sub-model
