@@ -87,6 +87,7 @@ def size_figure(results: Results) -> Figure:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.ticker import LogFormatter
     except ImportError:
         raise StudyError('figures need matplotlib: pip install "rlm-loop[studies]"') from None
     points = by_size(results)
@@ -109,6 +110,7 @@ def size_figure(results: Results) -> Figure:
     _finish(right, "b   Tokens a task, in + out", sorted({p.size for p in points}))
     right.set_yscale("log")
     right.yaxis.set_major_formatter("{x:,.0f}")
+    right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # labels between decades where few
     right.legend(frameon=False, fontsize=8)
     source = results.provenance
     made.supxlabel(f"{source['model']}; bars are 95 % Wilson intervals", fontsize=7, x=0.01, ha="left")
