@@ -1,0 +1,241 @@
+"""A throw-away git checkout: read, search, edit, run, and the patch of what came of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rlm_loop import code_tools
+from rlm_loop.processes import Finished, run_group
+from rlm_loop.workspace import objects, patches, tree
+from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
+from rlm_loop.workspace.objects import Store
+from rlm_loop.workspace.origins import Origin, Source, Stored, recognise
+from rlm_loop.workspace.patches import Patch
+from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
+from rlm_loop.workspace.scan import Files, Scanner
+from rlm_loop.workspace.tree import Index
+
+
+class Workspace:
+    """A git checkout in a temporary folder, removed when closed (or with the object).
+
+    `source` maps file names to text or bytes, or is one of
+
+    - a folder: all its files;
+    - a git repository with its files: these as they lie there now, committed or not, without ignored ones;
+      with `commit` (any name git knows, such as a tag), the files of that commit, byte for byte;
+    - a bare repository, such as a mirror: the files of `commit`, by default of its HEAD;
+    - a tar or zip file, such as a source distribution: its files, without the one folder that holds all.
+
+    Nothing is ever written back to it, and once the workspace is there it no longer needs the source.  `root` is
+    the folder, `base` the git tree id of the start, `commit` the full id of the commit it came from ("" for none),
+    `submodules` names the folders that belong to other repositories, which are left empty.  In there git knows
+    one commit, the start: later history, with the fix that a task asks for, is not to be found.
+
+    Raises `WorkspaceError`, in one line, for a source that is no such thing, an unknown commit, an archive that is
+    broken or leads out of its folder, and where git is missing or the disk is full.
+    """
+
+    def __init__(self, source: Source, *, commit: str | None = None, droppings: Iterable[str] = DROPPINGS) -> None:
+        self._open(recognise(source, commit), tuple(droppings))
+
+    def _open(self, origin: Origin, droppings: tuple[str, ...]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="rlm-workspace-", ignore_cleanup_errors=True)
+        top = Path(self._folder.name).resolve()
+        self.root = top / "work"
+        self.code = code_tools.CodeTools(self.root)
+        self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
+        # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
+        # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
+        self._own, self._theirs = Git(top / "own", self.root), Git(top / "repository", self.root)
+        try:
+            self.root.mkdir()
+            for git in (self._own, self._theirs):
+                _prepare(git, self._format)
+            filled = origin.fill(self._own)
+            self.submodules = filled.submodules
+            store = Store(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
+            self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
+            self._index = Index(self._own)
+            if filled.tree:
+                self._index.load(filled.tree, filled.blobs, fresh=False)
+            self._start = self._scanner.begin(filled.blobs)
+            self.base = self._index.change(self._start.blobs)
+            _show_start(self._own, self._theirs, self.base, droppings)
+        except OSError as error:
+            self.close()
+            raise WorkspaceError(f"the workspace could not be made: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def search_code(self, query: str) -> str:
+        """Find lines that contain this text in the repository."""
+        return self.code.search_code(query)
+
+    def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
+        """Read numbered lines of a file; end_line 0 is its end."""
+        return self.code.read_file(path, start_line, end_line)
+
+    def apply_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
+        """Replace lines start_line to end_line (inclusive) of a file.
+
+        `end_line = start_line - 1` inserts, an empty replacement deletes.  Refused, with the file unchanged,
+        where a Python file would no longer compile.
+        """
+        return self.code.apply_edit(path, start_line, end_line, replacement)
+
+    def tools(self) -> tuple[Callable[..., Any], ...]:
+        """The functions that a model is given: the three above, and what was asked for by `offer`."""
+        return self.code.tools()
+
+    def offer(self, *more: str | Callable[..., Any]) -> Self:
+        """Give the model further tools: `"list_files"`, or a function such as one that runs tests."""
+        self.code.offer(*more)
+        return self
+
+    def run(self, command: str | Sequence[str], timeout: float = 60.0) -> Finished:
+        """Run a command in the folder; on timeout its process group is killed and its output kept."""
+        return run_group(command, cwd=self.root, timeout=timeout)
+
+    def diff(self, since: str = "", until: str = "") -> str:
+        """The patch from one snapshot to another, by default from the start to now; empty for no change.
+
+        New, deleted and binary files, modes and links are in it, tests with them; what running the code left
+        behind, and new files that a `.gitignore` names, are not.
+        """
+        return patches.render(self._own, since or self.base, until or self.snapshot())
+
+    def patch(self, *, tests: bool = False, test_files: Iterable[str] = TEST_FILES) -> Patch:
+        """The patch from the start to now as one would hand it in: without test files unless asked.
+
+        `test_files` are patterns in the manner of `.gitignore`.  It was applied to a clean copy of the start and
+        gave just these files; what was left out is listed.  Raises `WorkspaceError` where it did not.
+        """
+        files = self._scan()
+        now = self._index.change(files.blobs)
+        patterns = Patterns(() if tests else test_files)
+        return patches.compose(self._own, self.base, self._start, files, now, patterns)
+
+    def apply(self, patch: str) -> None:
+        """Apply a patch; `WorkspaceError` says why it does not fit, and nothing is changed then."""
+        if patch.strip():
+            self.root.mkdir(exist_ok=True)
+            whole = patch if patch.endswith("\n") else patch + "\n"
+            self._own("apply", "--whitespace=nowarn", "-", stdin=whole.encode("utf-8", "surrogateescape"))
+
+    def snapshot(self) -> str:
+        """The git tree id of the files now: equal for equal contents, and kept until the workspace is closed.
+
+        Only files that changed since the last snapshot are read.
+        """
+        return self._index.change(self._scan().blobs)
+
+    def changes_since(self, snapshot: str) -> dict[str, list[str]]:
+        """Names of the files `added`, `changed` and `removed` since a `snapshot`."""
+        kinds = {"A": "added", "D": "removed"}
+        changes: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+        for name, (letter, _) in tree.changed(self._own, snapshot, self.snapshot()).items():
+            changes[kinds.get(letter, "changed")].append(os.fsencode(name).decode("utf-8", "replace"))
+        return changes
+
+    def hashes_between(self, before: str, after: str) -> dict[str, tuple[str, str]]:
+        """Git's hashes of what differs between two snapshots, by name; an empty one means that there is no file."""
+        listed = self._own("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after)
+        fields = listed.decode("utf-8", "replace").split("\0")
+        pairs = {name: facts.split()[2:4] for facts, name in zip(fields[::2], fields[1::2], strict=False)}
+        return {name: (old.strip("0") and old, new.strip("0") and new) for name, (old, new) in pairs.items()}
+
+    def restore(self, snapshot: str) -> None:
+        """Make the files what they were at a snapshot (`base`: the start).
+
+        Files that no snapshot holds, such as caches and ignored ones, stay, unless they are in the way.
+        """
+        wanted = self._files(snapshot)
+        for _ in range(2):  # files that were ignored may count once the old `.gitignore` is back
+            files = self._scan()
+            now = {name: blob for name, blob in files.blobs.items() if not files.hidden(name)}
+            gone = {name: None for name in files.blobs if name not in wanted}
+            back = {name: blob for name, blob in wanted.items() if now.get(name) != blob}
+            tree.lay_out(self._own, self.root, gone | back)
+        if self.snapshot() != snapshot:
+            raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")
+
+    def files_at(self, snapshot: str) -> tuple[str, ...]:
+        """The names of the files at a snapshot, sorted."""
+        return tuple(sorted(name for name, blob in self._files(snapshot).items() if blob.mode != objects.SUBMODULE))
+
+    def content_at(self, snapshot: str, name: str) -> bytes:
+        """The content of a file at a snapshot (of a link, where it points to)."""
+        blob = self._files(snapshot).get(name)
+        if blob is None or blob.mode == objects.SUBMODULE:
+            raise WorkspaceError(f"snapshot {snapshot} has no file {name!r}: see files_at")
+        return objects.contents(self._own, [blob.id])[blob.id]
+
+    def fork(self, snapshot: str = "") -> Workspace:
+        """Another workspace whose start is a snapshot of this one, by default its start; close it as well.
+
+        It does not need this one any more, and holds nothing of what was done here since.
+        """
+        start = snapshot or self.base
+        self._files(start)
+        new = Workspace.__new__(Workspace)
+        new._open(Stored(self._own, start, self._format, self.commit), self._droppings)
+        return new
+
+    def _scan(self) -> Files:
+        if not self._own.git_dir.is_dir():
+            raise WorkspaceError("the workspace is closed: open a new one")
+        try:
+            self.root.mkdir(exist_ok=True)  # without its folder all files are gone, and the patch says so
+            return self._scanner.scan()
+        except OSError as error:
+            raise WorkspaceError(f"the workspace cannot be read: {error}") from None
+
+    def _files(self, snapshot: str) -> dict[str, objects.Blob]:
+        try:
+            return objects.listed(self._own, snapshot)[0]
+        except WorkspaceError as error:
+            if "closed" in str(error):
+                raise
+            said = f"there is no snapshot {snapshot!r} in this workspace: use an id that snapshot() gave"
+            raise WorkspaceError(said) from None
+
+    def close(self) -> None:
+        """Remove the folder; closing twice is fine."""
+        self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _prepare(git: Git, object_format: str) -> None:
+    """An empty repository with no say of the machine or of its files in what git does."""
+    git.git_dir.mkdir()
+    git("init", "-q", "--template=", f"--object-format={object_format}")
+    (git.git_dir / "info").mkdir(exist_ok=True)
+    (git.git_dir / "info" / "attributes").write_text(PLAIN)
+
+
+def _show_start(own: Git, theirs: Git, start: str, droppings: Iterable[str]) -> None:
+    """Let git, run in the folder, see one commit, the start, whose objects it reads from ours."""
+    commit = own("commit-tree", start, "-m", "start").decode().strip()
+    borrowed = theirs.git_dir / "objects" / "info" / "alternates"
+    borrowed.parent.mkdir(exist_ok=True)
+    borrowed.write_text("../../own/objects\n")
+    (theirs.git_dir / "info" / "exclude").write_text("".join(f"{line}\n" for line in droppings))
+    theirs("update-ref", "HEAD", commit)
+    shutil.copyfile(own.git_dir / "index", theirs.git_dir / "index")
+    assert theirs.work_tree is not None
+    (theirs.work_tree / ".git").write_text(f"gitdir: {theirs.git_dir}\n")

@@ -1,0 +1,139 @@
+"""Run git so that no configuration, hook, filter, clock or network of the machine has a say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlm_loop.processes import child_environment
+
+#: Bytes are kept as they are, and shown as text, whatever a `.gitattributes` of the repository says.
+PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n"
+
+_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",  # older gits do not know the line above: then no way to fetch is allowed
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_AUTHOR_NAME": "rlm-loop",
+    "GIT_AUTHOR_EMAIL": "rlm-loop@localhost",
+    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "rlm-loop",
+    "GIT_COMMITTER_EMAIL": "rlm-loop@localhost",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    "LC_ALL": "C",
+}
+_SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.excludesFile": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.fsmonitor": "false",  # in a repository's own configuration it names a program to run
+    "core.fsync": "none",  # a throw-away folder need not outlive a power cut
+    "core.looseCompression": "0",
+    "core.quotePath": "true",
+    "init.defaultBranch": "main",
+    "pack.writeReverseIndex": "false",
+}
+
+
+class WorkspaceError(Exception):
+    """A checkout could not be made or used: git is missing or failed, a source is unfit, a patch does not apply."""
+
+
+@dataclass(frozen=True)
+class Git:
+    """git on one repository.
+
+    `git_dir` is its folder, `work_tree` that of its files, if there are any, `objects` folders whose objects it
+    may read besides its own.  Give `objects` of a user to commands that only read: to write an object that is
+    there already, git would set the time of the user's file.
+    """
+
+    git_dir: Path
+    work_tree: Path | None = None
+    objects: tuple[Path, ...] = ()
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", also: Sequence[int] = (), **env: str) -> bytes:
+        """What it prints.  Raises `WorkspaceError` on an exit status other than 0 and those in `also`."""
+        done = subprocess.run(
+            self._argv(arguments),
+            cwd=self._folder(),
+            env=self._env(env),
+            input=stdin,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode and done.returncode not in also:
+            raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def meanwhile(self, *arguments: str, stdin: bytes = b"") -> Generator[None]:
+        """Run git beside the body; at the body's end it is waited for, or ended where the body failed."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as complaints:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                self._argv(arguments),
+                cwd=self._folder(),
+                env=self._env({}),
+                stdin=given,
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+            )
+            try:
+                yield
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                code = process.wait()
+            if code:
+                complaints.seek(0)
+                raise WorkspaceError(f"git failed: {_reason(complaints.read(), code)}")
+
+    def _folder(self) -> Path:
+        folder = self.work_tree or self.git_dir
+        if not folder.is_dir():
+            raise WorkspaceError("the workspace is closed: open a new one")
+        return folder
+
+    def _argv(self, arguments: Sequence[str]) -> list[str]:
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        tree = [f"--work-tree={self.work_tree}"] if self.work_tree else []
+        return [_program(), *settings, f"--git-dir={self.git_dir}", *tree, *arguments]
+
+    def _env(self, more: dict[str, str]) -> dict[str, str]:
+        borrowed = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(quoted(os.fsencode(p)) for p in self.objects)}
+        return {**child_environment(), **_ENVIRONMENT, **(borrowed if self.objects else {}), **more}
+
+
+def quoted(name: bytes) -> str:
+    """A name as git reads it in lists: in quotes, all but plain characters in octal."""
+    plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in name) + '"'
+
+
+def _program() -> str:
+    found = shutil.which("git", path=child_environment()["PATH"])
+    if found is None:
+        raise WorkspaceError("workspaces need git, which was not found: install it and put it on the PATH")
+    return found
+
+
+def _reason(complaint: bytes, code: int) -> str:
+    reason = " ".join(complaint.decode("utf-8", "replace").split()) or f"exit status {code}"
+    if "No space left on device" in reason:
+        reason = "the disk is full: free some space, or set TMPDIR to a folder on another disk"
+    return reason[:500]

@@ -1,0 +1,90 @@
+"""Trees of files for the tests: laid out, read back, and put under git as a user would do it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+#: kind ("file", "program" or "link") and content, or what a link points to, by name
+Tree = Mapping[bytes, tuple[str, bytes]]
+
+
+def lay_out(root: Path, tree: Tree) -> None:
+    """Make the files of a folder just these; git's own stay."""
+    root.mkdir(exist_ok=True)
+    for entry in os.scandir(root):
+        if entry.name != ".git":
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+    for name, (kind, content) in tree.items():
+        place = os.path.join(os.fsencode(root), name)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if kind == "link":
+            os.symlink(content, place)
+        else:
+            with open(place, "wb") as file:
+                file.write(content)
+            os.chmod(place, 0o755 if kind == "program" else 0o644)
+
+
+def on_disk(root: Path) -> dict[bytes, tuple[str, bytes]]:
+    """The files of a folder, without git's own."""
+    found: dict[bytes, tuple[str, bytes]] = {}
+    top = os.fsencode(root)
+    for folder, below, names in os.walk(top):
+        links = [name for name in below if os.path.islink(os.path.join(folder, name))]
+        below[:] = [name for name in below if name != b".git" and name not in links]
+        for name in [*names, *links]:
+            place = os.path.join(folder, name)
+            status = os.lstat(place)
+            key = os.path.relpath(place, top)
+            if key == b".git":
+                continue
+            if stat.S_ISLNK(status.st_mode):
+                found[key] = ("link", os.readlink(place))
+            else:
+                with open(place, "rb") as file:
+                    found[key] = ("program" if status.st_mode & 0o100 else "file", file.read())
+    return found
+
+
+def git(cwd: Path, *arguments: str, stdin: bytes = b"", home: Path | None = None) -> str:
+    """git as a user with no configuration runs it."""
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    who = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=b@c",
+        "-c",
+        "init.defaultBranch=main",
+        "-c",
+        "protocol.file.allow=always",
+    ]
+    done = subprocess.run(["git", *who, *arguments], cwd=cwd, env=environment, input=stdin, capture_output=True)
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout.decode("utf-8", "surrogateescape").strip()
+
+
+def commit_all(root: Path, message: str = "x") -> str:
+    """Commit all files of a repository, which is made where there is none; the commit's id."""
+    if not (root / ".git").exists():
+        git(root, "init", "-q")
+    git(root, "add", "-A", "-f")
+    git(root, "commit", "-q", "--allow-empty", "-m", message)
+    return git(root, "rev-parse", "HEAD")
+
+
+def everything(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
+    """All that could tell that a folder was touched: times, sizes, modes and contents, git's own files included."""
+    found: dict[str, tuple[int, int, int, bytes]] = {}
+    for folder, below, names in os.walk(root):
+        for name in [".", *below, *names]:
+            place = os.path.join(folder, name)
+            status = os.lstat(place)
+            content = Path(place).read_bytes() if stat.S_ISREG(status.st_mode) else b""
+            found[place] = (status.st_mtime_ns, status.st_ctime_ns, status.st_mode, content)
+    return found

@@ -1,0 +1,213 @@
+"""Every change of files becomes a patch that `git apply` takes, and gives the same files again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from files_on_disk import Tree, commit_all, git, lay_out, on_disk
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rlm_loop.workspace import Workspace, WorkspaceError
+
+_part = st.sampled_from(
+    [
+        b"a",
+        b"b c",
+        b"q\"uo'te",
+        "ü".encode(),
+        b"\xff\xe9",
+        b"t\tab",
+        b"new\nline",
+        b"-x",
+        b":(top)",
+        b"*",
+        b"[a]",
+        b"\\",
+        b"e ",
+    ]
+)
+_name = st.lists(_part, min_size=1, max_size=3).map(b"/".join)
+_texts = [b"", b"x", b"x\n", b"x\r\ny\r\n", b"x\r\ny", b"\r", b"\0\xff\n", b"\xe9t\xe9\n", b"a" * 9000 + b"\0\n"]
+_tricky = ["ü\n".encode(), b"-- \n", b"diff --git a/x b/x\n", b"\n\n", b"+\n-\n"]
+_content = st.one_of(
+    st.sampled_from([*_texts, *_tricky]),
+    st.binary(max_size=12),
+    st.lists(st.sampled_from([b"one\n", b"two\n", b"three\r\n", b" \n", b"\xff\n", b"end"]), max_size=12).map(b"".join),
+)
+_file = st.one_of(
+    st.tuples(st.sampled_from(["file", "program"]), _content),
+    st.tuples(st.just("link"), st.sampled_from([b"a", b"../b c", b"/etc", b"\xff", b"no\nwhere"])),
+)
+
+
+@st.composite
+def _trees(draw: st.DrawFn) -> dict[bytes, tuple[str, bytes]]:
+    """Names with their files; of a file and a folder of one name, the file."""
+    drawn = draw(st.dictionaries(_name, _file, max_size=6))
+    return {name: file for name, file in drawn.items() if not any(name.startswith(other + b"/") for other in drawn)}
+
+
+@st.composite
+def _edited(draw: st.DrawFn) -> tuple[dict[bytes, tuple[str, bytes]], dict[bytes, tuple[str, bytes]]]:
+    """A tree, and what became of it: files kept, removed, renamed, changed in content or kind, and new ones."""
+    before, after = draw(_trees()), draw(_trees())
+    kept = {name: file for name, file in before.items() if draw(st.booleans())}
+    moved = {draw(_name): file for file in before.values() if draw(st.integers(0, 3)) == 0}
+    joined = {**kept, **moved, **after}
+    return before, {n: f for n, f in joined.items() if not any(n.startswith(other + b"/") for other in joined)}
+
+
+@settings(max_examples=40)
+@given(_edited())
+@example(({b"a": ("file", b"x\n")}, {b"a/b": ("file", b"x\n")}))
+@example(({b"a/b": ("link", b"/etc")}, {b"a": ("link", b"a")}))
+@example(({b"a": ("link", b"/etc")}, {b"a/b": ("file", b"x"), b"e /a": ("file", b"\xff\n")}))
+@example(({b"*": ("file", b"\xff\n"), b"a": ("file", b"x\n")}, {b"*": ("file", b"\xfe\n"), b"a": ("file", b"y\n")}))
+def test_any_change_is_a_patch_that_rebuilds_it(trees: tuple[Tree, Tree]) -> None:
+    before, after = trees
+    folder = Path(tempfile.mkdtemp())
+    try:
+        clean, source = folder / "clean", folder / "source"
+        lay_out(source, before)
+        lay_out(clean, before)
+        commit_all(clean)
+        with Workspace(source) as space:
+            assert on_disk(space.root) == before
+            lay_out(space.root, after)
+            patch = space.patch(tests=True)
+            assert patch.text == space.diff()
+            assert patch.left_out == {}
+            assert patch.tree == space.snapshot()
+            assert bool(patch) == (before != after)
+            if patch:
+                git(clean, "apply", "--check", "-", stdin=patch.text.encode())
+                git(clean, "apply", "-", stdin=patch.text.encode())
+            assert on_disk(clean) == after
+            with space.fork() as fork:
+                assert on_disk(fork.root) == before
+                fork.apply(patch.text)
+                assert on_disk(fork.root) == after
+                assert fork.snapshot() == space.snapshot()
+            now = space.snapshot()
+            space.restore(space.base)
+            assert on_disk(space.root) == before
+            space.restore(now)
+            assert on_disk(space.root) == after
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_text_stays_readable_beside_text_in_another_encoding() -> None:
+    with Workspace({"a.py": "x = 1\n", "l[a]tin.txt": b"\xe9\n"}) as space:
+        (space.root / "a.py").write_text("x = 2\n")
+        (space.root / "l[a]tin.txt").write_bytes(b"\xe8\n")
+        patch = space.diff()
+        assert "-x = 1\n+x = 2\n" in patch
+        assert patch.count("GIT binary patch") == 1
+
+
+def test_attributes_and_rules_of_a_repository_do_not_reach_the_patch(tmp_path: Path) -> None:
+    rules = "* text=auto eol=crlf ident\n*.py -diff filter=f whitespace=trailing-space\n"
+    lay_out(tmp_path, {b".gitattributes": ("file", rules.encode()), b"a.py": ("file", b"x = 1 \n# $Id$\n")})
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "filter.f.smudge", "touch smudged; cat")
+    git(tmp_path, "config", "filter.f.clean", "touch cleaned; tr a-z A-Z")
+    git(tmp_path, "config", "core.fsmonitor", "touch monitored; false")
+    git(tmp_path, "config", "core.autocrlf", "true")
+    with Workspace(tmp_path) as space:
+        assert (space.root / "a.py").read_bytes() == b"x = 1 \n# $Id$\n"
+        (space.root / "a.py").write_bytes(b"x = 2 \r\n# $Id$\n")
+        assert "-x = 1 \n+x = 2 \r\n # $Id$\n" in space.diff()
+    assert {path.name for path in tmp_path.iterdir()} == {".git", ".gitattributes", "a.py"}
+
+
+EDITS = {
+    "src/a.py": "fixed\n",
+    "tests/test_a.py": "changed\n",
+    "src/test_more.py": "new\n",
+    "src/conftest.py": "new\n",
+    "src/latest.py": "new\n",  # no test, for all its name
+    "src/__pycache__/a.pyc": "x",
+    "a.egg-info/PKG-INFO": "x",
+    "build/lib/a.py": "x",
+    "src/build/a.py": "a module of that name",
+    ".coverage": "x",
+    "node_modules/x/y.js": "x",
+    "dist/kept.txt": "x",
+    "dist/new.txt": "x",
+    "out/log.txt": "x",
+    "notes.txt": "x",
+}
+
+
+def _edit(root: Path) -> None:
+    for name, text in EDITS.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def test_a_patch_leaves_out_tests_and_droppings_and_lists_them() -> None:
+    start = {"src/a.py": "x\n", "tests/test_a.py": "x\n", "dist/kept.txt": "old", ".gitignore": "/out/\nnotes.*\n"}
+    with Workspace(start) as space:
+        _edit(space.root)
+        patch = space.patch()
+        assert patch.files == ("dist/kept.txt", "dist/new.txt", "src/a.py", "src/build/a.py", "src/latest.py")
+        tests = dict.fromkeys(["src/conftest.py", "src/test_more.py", "tests/test_a.py"], "test file")
+        left = dict.fromkeys(
+            [".coverage", "a.egg-info/", "build/", "node_modules/", "src/__pycache__/"], "build dropping"
+        )
+        assert patch.left_out == {**tests, **left, "notes.txt": "ignored", "out/": "ignored"}
+        with space.fork() as clean:
+            clean.apply(patch.text)
+            assert clean.snapshot() == patch.tree
+            assert (clean.root / "tests" / "test_a.py").read_text() == "x\n"
+        assert set(space.patch(tests=True).files) == {*patch.files, *tests}
+        assert set(space.patch(test_files=["latest.py"]).files) == {*patch.files, *tests} - {"src/latest.py"}
+        assert "tests/test_a.py" in space.diff()
+
+
+def test_what_is_a_dropping_is_the_callers_choice() -> None:
+    with Workspace({"a": "x"}, droppings=["*.log"]) as space:
+        (space.root / "x.log").write_text("x")
+        (space.root / "x.pyc").write_text("x")
+        assert (space.patch().files, space.patch().left_out) == (("x.pyc",), {"x.log": "build dropping"})
+        with space.fork() as fork:
+            (fork.root / "x.log").write_text("x")
+            assert fork.diff() == ""
+
+
+@pytest.mark.parametrize(
+    ("patch", "says"),
+    [
+        ("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-y = 1\n+y = 2\n", "a.py: patch does not apply"),
+        ("--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n", "b.py: No such file"),
+        ("here is the patch", "No valid patches|unrecognized input"),
+        ("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n", "corrupt|without"),
+        ("--- /dev/null\n+++ b/../out.txt\n@@ -0,0 +1 @@\n+x\n", "invalid path|outside"),
+        ("--- /dev/null\n+++ b/.git/config\n@@ -0,0 +1 @@\n+x\n", "invalid path|already exists"),
+        ("--- /dev/null\n+++ b/link/out.txt\n@@ -0,0 +1 @@\n+x\n", "beyond a symbolic link"),
+    ],
+)
+def test_a_patch_that_does_not_fit_changes_nothing(tmp_path: Path, patch: str, says: str) -> None:
+    good = "--- a/first.py\n+++ b/first.py\n@@ -1 +1 @@\n-x\n+y\n"
+    with Workspace({"a.py": "x = 1\n", "first.py": "x\n"}) as space:
+        (space.root / "link").symlink_to(tmp_path)
+        before = on_disk(space.root)
+        for whole in (patch, good + patch) if patch.startswith("---") else (patch,):
+            with pytest.raises(WorkspaceError, match=says) as caught:
+                space.apply(whole)
+            assert "\n" not in str(caught.value)
+        assert on_disk(space.root) == before
+        assert os.listdir(tmp_path) == []
+        assert not (space.root.parent / "out.txt").exists()
+
+
+def test_a_patch_that_lost_its_last_newline_is_taken() -> None:
+    with Workspace({"a": "x\n"}) as space:
+        space.apply("--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y")
+        assert (space.root / "a").read_text() == "y\n"

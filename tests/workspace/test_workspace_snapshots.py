@@ -1,0 +1,222 @@
+"""Snapshots: equal for equal files, whatever the way there; nothing that a command does to the folder spoils them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from files_on_disk import on_disk
+
+from rlm_loop.workspace import Workspace, WorkspaceError
+from rlm_loop.workspace.patterns import TEST_FILES, Patterns
+
+FILES: dict[str, str | bytes] = {"a.py": "x = 1\n", "pkg/b.py": "y = 1\n", "pkg/c.py": "z\n", ".gitignore": "*.log\n"}
+
+
+def test_a_change_in_the_same_instant_and_of_the_same_size_is_seen() -> None:
+    with Workspace(FILES) as space:
+        seen = {space.snapshot()}
+        for digit in range(2, 9):
+            status = (space.root / "a.py").stat()
+            (space.root / "a.py").write_text(f"x = {digit}\n")
+            os.utime(space.root / "a.py", ns=(status.st_atime_ns, status.st_mtime_ns))
+            seen.add(space.snapshot())
+        assert len(seen) == 8
+
+
+def test_unchanged_files_are_not_read_again() -> None:
+    with Workspace(FILES) as space:
+        time.sleep(0.1)  # beyond the time in which a clock cannot tell two changes apart
+        space.snapshot()
+        read: list[str] = []
+        import sys
+
+        def watch(event: str, arguments: tuple[object, ...]) -> None:
+            if event == "open" and listening:
+                read.append(str(arguments[0]))
+
+        listening = True
+        sys.addaudithook(watch)
+        space.snapshot()
+        (space.root / "pkg" / "c.py").write_text("changed\n")
+        read.clear()
+        space.snapshot()
+        listening = False
+        assert "c.py" in read
+        assert not {"a.py", "b.py"} & set(read)
+
+
+def test_the_way_to_the_files_does_not_matter() -> None:
+    """Ignored files count by the rules as they are now, not as they were when the files came."""
+    with Workspace(FILES) as one, Workspace(FILES) as other:
+        (one.root / "late.txt").write_text("x")
+        (one.root / "new").mkdir()
+        (one.root / "new" / "deep.txt").write_text("x")
+        assert one.snapshot() != one.base
+        for space in (one, other):
+            (space.root / "late.txt").write_text("x")
+            (space.root / ".gitignore").write_text("*.log\n*.txt\n")
+            (space.root / "new").mkdir(exist_ok=True)
+            (space.root / "new" / "deep.txt").write_text("x")
+        assert one.snapshot() == other.snapshot()
+        with_rules = one.snapshot()
+        (one.root / ".gitignore").write_text("*.log\n")
+        assert set(one.files_at(one.snapshot())) == {*FILES, "late.txt", "new/deep.txt"}
+        one.restore(with_rules)
+        assert one.snapshot() == with_rules
+        (one.root / "a.py").unlink()
+        (one.root / ".gitignore").write_text("*\n")
+        (one.root / "a.py").write_text("x = 1\n")  # of the start: no rule hides it
+        assert one.changes_since(one.base) == {"added": [], "changed": [".gitignore"], "removed": []}
+
+
+def _pipe(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "pkg" / "b.py").unlink()
+    os.mkfifo(root / "pkg" / "b.py")
+    server = socket.socket(socket.AF_UNIX)
+    here = Path.cwd()
+    os.chdir(root)
+    server.bind("s")
+    os.chdir(here)
+    server.close()
+
+
+def _repository(root: Path) -> None:
+    (root / "inner").mkdir()
+    (root / "inner" / "new.py").write_text("n\n")
+    assert os.system(f"cd {root}/inner && git init -q") == 0
+    assert os.system(f"cd {root}/pkg && git init -q") == 0
+
+
+def _own_git(root: Path) -> None:
+    (root / ".git").unlink()
+    assert os.system(f"cd {root} && git init -q && git add -A") == 0
+
+
+def _unreadable(root: Path) -> None:
+    (root / "new.py").write_text("n\n")
+    (root / "pkg" / "b.py").chmod(0)
+    (root / "pkg").chmod(0)
+
+
+def _links(root: Path) -> None:
+    shutil.rmtree(root / "pkg")
+    (root / "pkg").symlink_to("/etc")
+    (root / "loop").symlink_to("loop")
+    (root / ".gitignore").unlink()
+    (root / ".gitignore").symlink_to("/etc/passwd")
+
+
+def _odd_names(root: Path) -> None:
+    (root / "git~1").write_text("x")
+    (root / "pkg" / ".GIT ").mkdir()
+    (root / "pkg" / ".GIT " / "x").write_text("x")
+    (root / ".gitmodules").symlink_to("a.py")
+
+
+@pytest.mark.parametrize(
+    ("harm", "files"),
+    [
+        (_pipe, {"a.py", "pkg/c.py", ".gitignore"}),
+        (_repository, {*FILES, "inner/new.py"}),
+        (_own_git, {*FILES}),
+        (_unreadable, {*FILES, "new.py"}),
+        (_links, {"a.py", "pkg", "loop", ".gitignore"}),
+        (_odd_names, {*FILES}),
+        (lambda root: shutil.rmtree(root), set()),
+        (lambda root: shutil.rmtree(root / "pkg"), {"a.py", ".gitignore"}),
+    ],
+)
+def test_nothing_that_a_command_leaves_behind_stops_a_snapshot(harm: Callable[[Path], None], files: set[str]) -> None:
+    with Workspace(FILES) as space:
+        harm(space.root)
+        assert set(space.files_at(space.snapshot())) == files
+        patch = space.patch()
+        with space.fork() as fork:
+            fork.apply(patch.text)
+            assert fork.snapshot() == patch.tree == space.snapshot()
+        space.restore(space.base)
+        assert space.snapshot() == space.base
+        assert (space.root / "pkg" / "b.py").read_text() == "y = 1\n"
+
+
+def test_restore_writes_through_no_link(tmp_path: Path) -> None:
+    (tmp_path / "b.py").write_text("mine")
+    with Workspace(FILES) as space:
+        shutil.rmtree(space.root / "pkg")
+        (space.root / "pkg").symlink_to(tmp_path)
+        (space.root / "a.py").unlink()
+        (space.root / "a.py").symlink_to(tmp_path / "made")
+        space.restore(space.base)
+        assert not (space.root / "pkg").is_symlink()
+        assert (tmp_path / "b.py").read_text() == "mine"
+        assert os.listdir(tmp_path) == ["b.py"]
+        outside = space.root.parent / "work2"
+        space.root.rename(outside)
+        space.root.symlink_to(outside)
+        with pytest.raises(WorkspaceError, match="replaced by a link"):
+            space.snapshot()
+
+
+def test_snapshots_are_kept_compared_and_brought_back() -> None:
+    with Workspace(FILES) as space:
+        (space.root / "a.py").write_text("x = 2\n")
+        (space.root / "n").symlink_to("a.py")
+        middle = space.snapshot()
+        (space.root / "a.py").unlink()
+        (space.root / "cache.log").write_text("kept")
+        late = space.snapshot()
+        assert "deleted file" in space.diff(middle)
+        assert "+x = 2" in space.diff(until=middle)
+        assert space.diff(late, late) == ""
+        assert space.content_at(middle, "a.py") == b"x = 2\n"
+        assert space.content_at(middle, "n") == b"a.py"
+        space.restore(middle)
+        assert on_disk(space.root)[b"a.py"] == ("file", b"x = 2\n")
+        assert (space.root / "cache.log").read_text() == "kept"
+        with space.fork(middle) as fork:
+            assert fork.base == middle
+        with pytest.raises(WorkspaceError, match=r"no file 'a\.py'"):
+            space.content_at(late, "a.py")
+        for call in (space.restore, space.files_at, space.fork):
+            with pytest.raises(WorkspaceError, match="no snapshot 'nonsense'"):
+                call("nonsense")
+    for closed in (space.snapshot, space.diff, space.patch, space.fork, lambda: space.restore(middle)):
+        with pytest.raises(WorkspaceError, match="closed"):
+            closed()
+
+
+def test_a_large_new_file_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Workspace(FILES) as space:
+        with open(space.root / "core", "wb") as file:
+            file.truncate(101_000_000)
+        assert space.patch().left_out == {"core": "larger than 100 MB"}
+        assert space.snapshot() == space.base
+
+
+@pytest.mark.parametrize(
+    ("name", "is_test"),
+    [
+        ("tests/a.py", True),
+        ("src/pkg/tests/data/x.json", True),
+        ("test/x", True),
+        ("testing/x.py", True),
+        ("pkg/testing/x.py", False),
+        ("a/test_x.py", True),
+        ("a/x_test.py", True),
+        ("a/contest.py", False),
+        ("a/testing.py", False),
+        ("conftest.py", True),
+        ("web/x.spec.ts", True),
+        ("tests", False),
+        ("latest/x.py", False),
+    ],
+)
+def test_what_is_a_test_file(name: str, is_test: bool) -> None:
+    assert Patterns(TEST_FILES).cover(name) is is_test

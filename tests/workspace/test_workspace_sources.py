@@ -1,0 +1,255 @@
+"""Workspaces from repositories, in all the states users have them in; and never a trace left in these."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from files_on_disk import Tree, commit_all, everything, git, lay_out, on_disk
+
+from rlm_loop.workspace import Workspace, WorkspaceError
+
+FIRST: Tree = {
+    b"a.py": ("file", b"x = 1\r\n"),
+    b"run.sh": ("program", b"echo hi\n"),
+    b"pkg/latin\xe9.txt": ("file", b"\xe9\n"),
+    b"link": ("link", b"/etc"),
+    b".gitattributes": ("file", b"* text=auto eol=lf ident\n*.py working-tree-encoding=UTF-16\n"),
+    b".gitignore": ("file", b"junk\n"),
+    b"data.bin": ("file", bytes(range(256)) * 40),
+}
+SECOND: Tree = {**FIRST, b"a.py": ("file", b"x = 2 # the fix\n"), b"late.py": ("file", b"late = True\n")}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits, and on top of them a change that is staged, one that is not, a new file and an ignored one."""
+    root = tmp_path / "user"
+    lay_out(root, FIRST)
+    git(tmp_path, "init", "-q", str(root))
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "attributes").write_text("* -text -ident -working-tree-encoding\n")
+    commit_all(root, "first")
+    git(root, "tag", "v1")
+    lay_out(root, SECOND)
+    commit_all(root, "second")
+    for hook in ("post-checkout", "post-index-change", "pre-auto-gc"):
+        (root / ".git" / "hooks").mkdir(exist_ok=True)
+        (root / ".git" / "hooks" / hook).write_text(f"#!/bin/sh\ntouch {tmp_path}/hook\n")
+        (root / ".git" / "hooks" / hook).chmod(0o755)
+    (root / "staged.py").write_text("s = 1\n")
+    git(root, "add", "staged.py")
+    (root / "a.py").write_text("x = 3  # at work\n")
+    (root / "new.py").write_text("n = 1\n")
+    (root / "junk").write_text("ignored")
+    (root / "late.py").unlink()
+    (tmp_path / "hook").unlink(missing_ok=True)  # the hooks of the user's own commands
+    return root
+
+
+def _bare(repository: Path) -> Path:
+    mirror = repository.parent / "mirror.git"
+    git(repository.parent, "clone", "-q", "--mirror", str(repository), str(mirror))
+    return mirror
+
+
+def _worktree(repository: Path) -> Path:
+    git(repository, "worktree", "add", "-q", str(repository.parent / "tree"), "v1")
+    return repository.parent / "tree"
+
+
+def _shared(repository: Path) -> Path:
+    git(repository.parent, "clone", "-q", "--shared", str(repository), str(repository.parent / "shared"))
+    return repository.parent / "shared"
+
+
+@pytest.mark.parametrize("kind", [lambda path: path, _bare, _worktree, _shared])
+@pytest.mark.parametrize("loose", [True, False])
+def test_a_commit_comes_out_byte_for_byte_and_the_copy_is_not_touched(
+    repository: Path, kind: object, loose: bool
+) -> None:
+    assert callable(kind)
+    if not loose:
+        git(repository, "gc", "-q")
+    source: Path = kind(repository)
+    before = everything(repository.parent)
+    with Workspace(source, commit="v1") as space:
+        assert on_disk(space.root) == FIRST
+        assert space.commit == git(repository, "rev-parse", "v1")
+        assert space.base == git(repository, "rev-parse", "v1^{tree}")
+        (space.root / "a.py").write_text("x = 9\n")
+        assert space.run("git add -A && git -c user.name=a -c user.email=b commit -qm x && git gc -q --prune=now").ok
+        assert "+x = 9\n" in space.diff()
+        with space.fork() as fork:
+            assert (on_disk(fork.root), fork.commit) == (FIRST, space.commit)
+    assert everything(repository.parent) == before
+
+
+def test_without_a_commit_files_are_taken_as_they_lie(repository: Path) -> None:
+    before = everything(repository)
+    with Workspace(repository) as space:
+        lies = on_disk(repository)
+        del lies[b"junk"]
+        assert on_disk(space.root) == lies
+        assert (space.root / "a.py").stat().st_mtime_ns == (repository / "a.py").stat().st_mtime_ns
+        assert space.diff() == space.commit == ""
+        (space.root / "new.py").unlink()
+        assert "deleted file mode" in space.diff()
+    assert everything(repository) == before
+    assert not (repository.parent / "hook").exists()
+
+
+def test_of_a_bare_repository_the_head_is_taken(repository: Path) -> None:
+    with Workspace(_bare(repository)) as space:
+        assert on_disk(space.root) == {**SECOND}
+        assert space.commit == git(repository, "rev-parse", "HEAD")
+
+
+def test_a_workspace_outlives_its_source_and_knows_nothing_of_what_came_later(repository: Path) -> None:
+    fix = git(repository, "rev-parse", "HEAD:a.py")
+    with Workspace(repository, commit="v1") as space, Workspace(repository) as lying:
+        shutil.rmtree(repository)
+        (space.root / "a.py").write_text("x = 4\n")
+        start = space.snapshot()
+        space.restore(space.base)
+        space.restore(start)
+        assert "+x = 4\n" in space.diff()
+        assert on_disk(lying.root)[b"new.py"] == ("file", b"n = 1\n")
+        assert space.run("git log --all --format=%s").output == "start\n"
+        assert fix not in space.run("git cat-file --batch-all-objects --batch-check").output
+        assert space.run("git status --porcelain").output.split() == ["M", "a.py"]
+        assert lying.run("git status --porcelain").output == ""
+
+
+def test_files_in_conflict_or_only_announced_are_taken_as_they_lie(repository: Path) -> None:
+    git(repository, "stash", "-q", "--include-untracked")
+    git(repository, "switch", "-q", "-c", "other", "v1")
+    (repository / "a.py").write_text("x = 7\n")
+    git(repository, "commit", "-qam", "third")
+    with pytest.raises(AssertionError):
+        git(repository, "merge", "-q", "main")
+    (repository / "announced.py").write_text("y\n")
+    git(repository, "add", "--intent-to-add", "announced.py")
+    with Workspace(repository) as space:
+        assert b"<<<<<<<" in (space.root / "a.py").read_bytes()
+        assert (space.root / "announced.py").read_text() == "y\n"
+
+
+def test_a_shallow_clone_has_the_commits_it_has(repository: Path) -> None:
+    shallow = repository.parent / "shallow"
+    git(repository.parent, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
+    first = git(repository, "rev-parse", "v1")
+    with Workspace(shallow, commit="HEAD") as space:
+        assert on_disk(space.root) == SECOND
+    with pytest.raises(WorkspaceError, match=f"no commit '{first}': it is a shallow clone, .*git fetch --depth=1"):
+        Workspace(shallow, commit=first)
+
+
+def test_a_partial_clone_is_told_from_a_broken_one(repository: Path) -> None:
+    git(repository, "config", "uploadpack.allowFilter", "true")
+    partial = repository.parent / "partial"
+    git(repository.parent, "clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{repository}", str(partial))
+    with pytest.raises(WorkspaceError, match="is a partial clone that lacks objects: run git fetch --refetch"):
+        Workspace(partial, commit="HEAD")
+    packs = _bare(repository) / "objects"
+    for file in (path for path in packs.rglob("*") if path.is_file()):
+        file.unlink()
+    with pytest.raises(WorkspaceError, match=r"mirror\.git"):
+        Workspace(packs.parent)
+
+
+def test_submodules_are_left_empty_and_named(repository: Path) -> None:
+    outer = repository.parent / "outer"
+    lay_out(outer, {b"main.py": ("file", b"import sub\n"), b"lib/z.py": ("file", b"")})
+    git(repository.parent, "init", "-q", str(outer))
+    git(outer, "submodule", "--quiet", "add", str(repository), "lib/sub")
+    commit = commit_all(outer)
+    for given in (None, commit):
+        with Workspace(outer, commit=given) as space:
+            assert space.submodules == ("lib/sub",)
+            assert set(on_disk(space.root)) == {b"main.py", b"lib/z.py", b".gitmodules"}
+            (space.root / "lib" / "sub").mkdir(exist_ok=True)
+            (space.root / "lib" / "sub" / "x.py").write_text("lost?\n")
+            (space.root / "main.py").write_text("import sub.x\n")
+            patch = space.patch()
+            assert (patch.files, patch.left_out) == (("main.py",), {"lib/sub/": "in a submodule"})
+            git(outer, "apply", "--check", "-", stdin=patch.text.encode())
+            with space.fork() as fork:
+                assert fork.base == space.base
+                assert fork.submodules == (space.submodules if given else ())
+
+
+def test_repositories_inside_a_folder_are_files_as_others(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.py").write_text("x\n")
+    commit_all(tmp_path / "inner")
+    with Workspace(tmp_path) as space:
+        assert on_disk(space.root) == {b"inner/a.py": ("file", b"x\n")}
+        assert not (space.root / "inner" / ".git").exists()
+
+
+def test_sha256_repositories(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256")
+    lay_out(tmp_path, {name: file for name, file in FIRST.items() if name != b".gitattributes"})
+    commit_all(tmp_path)
+    for commit in (None, "HEAD"):
+        with Workspace(tmp_path, commit=commit) as space:
+            (space.root / "a.py").unlink()
+            assert len(space.snapshot()) == 64
+            assert space.patch().files == ("a.py",)
+
+
+@pytest.mark.parametrize(
+    ("make", "commit", "says"),
+    [
+        ("mkdir s", "main", "s is none: leave the commit out"),
+        ("git init -q s", "HEAD", "s has no commit yet"),
+        ("git init -q --bare s", None, "s has no commit yet"),
+        ("git init -q s", "v9", "s has no commit 'v9': see `git log`"),
+        ("git init -q s", "--all", "s has no commit '--all'"),
+        ("mkdir -p s/.git", None, "s is not a repository that git can read"),
+        ("mkdir s; echo gitdir: /nowhere > s/.git", None, "s is not a repository that git can read"),
+        ("git init -q s; echo '[' >> s/.git/config", None, "s is not a repository that git can read: bad config"),
+        ("git init -q s; echo x > s/.git/index", None, "index file"),
+        ("mkfifo s", None, "s is not a folder or archive"),
+        ("true", None, "s is not a folder or archive"),
+        ("mkdir s; touch s/x; chmod 000 s/x", None, None if os.geteuid() == 0 else "Permission denied"),
+    ],
+)
+def test_sources_that_are_none(tmp_path: Path, make: str, commit: str | None, says: str | None) -> None:
+    assert os.system(f"cd {tmp_path} && {{ {make}; }} >/dev/null 2>&1") == 0
+    if says is None:
+        pytest.skip("root may read all files")
+    with pytest.raises(WorkspaceError, match=says) as caught:
+        Workspace(tmp_path / "s", commit=commit)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
+def test_a_full_disk_is_said_in_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    """A limit on the size of files stands for it: what the system says of both is an error of the same kind."""
+    import subprocess
+    import sys
+
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "big").write_bytes(os.urandom(3_000_000))
+    (tmp_path / "temporary").mkdir()
+    commit_all(tmp_path / "source")
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000,) * 2)\n"
+        "from rlm_loop.workspace import Workspace, WorkspaceError\n"
+        "for commit in (None, 'HEAD'):\n"
+        "    try: Workspace(sys.argv[1], commit=commit)\n"
+        "    except WorkspaceError as error: print(str(error).count('\\n'), error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "source")],
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [line[:2] for line in done.stdout.splitlines()] == ["0 ", "0 "], done.stdout
+    assert os.listdir(tmp_path / "temporary") == []
