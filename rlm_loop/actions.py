@@ -99,7 +99,7 @@ class Observation:
 
     `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was
     set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
-    "removed": [...]}`), `data` the tool's value where it is not text, `displays` pictures and tables for a reader
+    "removed": [...], "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader
     (never for the model).  `full` is for the record: what `text` was before it was clipped, up to a cap of its own;
     empty where nothing was left out.
     """

@@ -46,15 +46,20 @@ class SimpleTool(Protocol):
 class Tool:
     """A function that a model may call.  Make one with `tool` or `as_tool`; calling it calls the function.
 
-    `timeout` (seconds) replaces the gateway's limit for this tool alone.
+    `timeout` (seconds) replaces the gateway's limit for this tool alone.  `mutates` says that it changes state: a call
+    may then carry an idempotency key and ask for a dry run (see `ToolGateway`).  `dry_run` is the function for that,
+    with the same parameters: it says what a call would do, and does nothing; a tool that has one mutates.
     """
 
     name: str
     description: str
     function: Callable[..., Any]
     timeout: float | None = None
+    mutates: bool = False
+    dry_run: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mutates", self.mutates or self.dry_run is not None)
         if not _NAME.fullmatch(self.name):
             raise TypeError(f"{self.name!r} cannot name a tool: use letters, digits and _, at most 64")
         if not self.description:
@@ -67,6 +72,11 @@ class Tool:
     @functools.cached_property
     def _fields(self) -> Fields:
         return read_fields(self.name, self.function)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return tuple(name for name, _, _ in self._fields)
 
     @functools.cached_property
     def parameters(self) -> dict[str, Any]:
@@ -138,14 +148,19 @@ class Tool:
             else:
                 got = repr(error["input"])
                 parts.append(f"{where!r}: {error['msg']}, not {got if len(got) <= 60 else got[:57] + '...'}")
-        return f"{'; '.join(parts)}. {self.name} takes ({', '.join(name for name, _, _ in self._fields)})"
+        return f"{'; '.join(parts)}. {self.name} takes ({', '.join(self.names)})"
 
 
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, timeout: float | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    mutates: bool = False,
+    dry_run: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -154,8 +169,10 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
+    mutates: bool = False,
+    dry_run: Callable[..., Any] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of a documented function: `@tool`, or `@tool(name=..., timeout=...)`.
+    """Make a tool of a documented function: `@tool`, or `@tool(name=..., timeout=...)` with the fields of `Tool`.
 
     Raises `TypeError` for a function without a docstring, with `*args`, `**kwargs` or positional-only
     parameters, or with an annotation that cannot be resolved.
@@ -167,7 +184,7 @@ def tool(
             inner = cast("Callable[..., Any]", inner.func)
         text = description or inspect.getdoc(inner) or ""
         first = " ".join(text.strip().split("\n\n")[0].split())
-        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, timeout)
+        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, timeout, mutates, dry_run)
 
     return make if function is None else make(function)
 

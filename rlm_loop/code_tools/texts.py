@@ -1,0 +1,64 @@
+"""Bytes as text and back, without loss, and lines as a model sees them."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Sequence
+
+MAX_LINE = 500
+"""The most characters of one line that are shown; what is longer is no code to read."""
+
+
+def decode(data: bytes, path: str) -> tuple[str, str]:
+    """The text and an encoding that gives the same bytes back."""
+    try:
+        declared = tokenize.detect_encoding(io.BytesIO(data).readline)[0] if path.endswith(".py") else "utf-8"
+    except SyntaxError:
+        declared = "utf-8"
+    declared = "utf-8" if declared == "utf-8-sig" else declared  # the mark stays in the text as a character
+    try:
+        text = data.decode(declared)
+        if text.encode(declared) == data:
+            return text, declared
+    except (UnicodeError, LookupError):
+        pass
+    return data.decode("latin-1"), "latin-1"
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines with their endings; unlike `str.splitlines`, only `\\n` ends a line, as in git and Python."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def joined(head: Sequence[str], new: Sequence[str], tail: Sequence[str], text: str) -> str:
+    """Lines put together again, with the endings that `text` has."""
+    newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+    lines = [
+        *(line if line.endswith("\n") else line + newline for line in head),
+        *(line.removesuffix("\n") + newline for line in new),
+        *tail,
+    ]
+    whole = "".join(lines)
+    if text and not text.endswith("\n"):
+        whole = whole.removesuffix("\n").removesuffix("\r")
+    return whole
+
+
+def bare(line: str) -> str:
+    """A line without its ending, as it is shown: one that is too long is cut, and says so."""
+    line = line.rstrip("\r\n")
+    if len(line) <= MAX_LINE:
+        return line
+    return f"{line[:MAX_LINE]}... [{len(line) - MAX_LINE} more characters]"
+
+
+def numbered(lines: Sequence[str], first: int, last: int) -> str:
+    """Lines `first` to `last`, counted from 1, each with its number."""
+    return "\n".join(f"{n}: {bare(lines[n - 1])}" for n in range(first, last + 1))
+
+
+def span(first: int, last: int) -> str:
+    """`line 3`, or `lines 3 to 5`."""
+    return f"line {first}" if first == last else f"lines {first} to {last}"

@@ -1,0 +1,93 @@
+"""Pages of a file, lists of files, and what the tools say of themselves."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.code_tools import MAX_NAMES, CodeTools, list_matching, read
+from rlm_loop.tools import ToolGateway
+
+
+def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.js").write_text("x\n" + "y" * 1234 + "\r\nz")
+    assert read(tmp_path, "a.js") == "1: x\n2: " + "y" * 500 + "... [734 more characters]\n3: z"
+    shown = CodeTools(tmp_path).apply_edit("a.js", 3, 3, "zz")
+    assert shown.splitlines()[1] == "2: " + "y" * 500 + "... [734 more characters]"
+    assert (tmp_path / "a.js").read_bytes() == b"x\n" + b"y" * 1234 + b"\r\nzz"
+
+
+NAMES = ["a.py", "b.md", ".env", "src/a.py", "src/x/b.py", "src/x/y/c.txt", "src/xy.py", "tests/test_a.py", "[odd].py"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.py", "[odd].py a.py src/a.py src/xy.py src/x/b.py tests/test_a.py"),
+        ("./*.py", "[odd].py a.py src/a.py src/xy.py src/x/b.py tests/test_a.py"),
+        ("src/*.py", "src/a.py src/xy.py"),
+        ("src/**/*.py", "src/a.py src/xy.py src/x/b.py"),
+        ("src/**", "src/a.py src/xy.py src/x/b.py src/x/y/c.txt"),
+        ("src/x/", "src/x/b.py src/x/y/c.txt"),
+        ("**/x/**/c.*", "src/x/y/c.txt"),
+        ("src/?", ""),
+        ("src/?.py", "src/a.py"),
+        ("[ab].*", "a.py b.md src/a.py src/x/b.py"),
+        ("[!a].py", "src/x/b.py"),
+        ("[[]odd].py", "[odd].py"),
+        ("A.PY", ""),
+        ("src", ""),
+    ],
+)
+def test_list_files(tmp_path: Path, pattern: str, found: str) -> None:
+    for name in [*NAMES, ".git/config", "src/__pycache__/a.pyc"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "away.py").symlink_to("/etc/passwd")
+    assert list_matching(tmp_path, pattern) == ("\n".join(found.split()) or f"no file matches {pattern!r}")
+
+
+def test_long_lists_and_patterns_that_could_take_for_ever(tmp_path: Path) -> None:
+    for n in range(MAX_NAMES + 7):
+        (tmp_path / f"{n:03}.txt").write_text("")
+    assert list_matching(tmp_path, "**").splitlines()[MAX_NAMES - 1 :] == ["099.txt", "... 7 more"]
+    deep = tmp_path / "/".join(["a" * 40] * 20)
+    deep.mkdir(parents=True)
+    (deep / ("a" * 200)).write_text("")
+    begin = time.monotonic()
+    assert list_matching(tmp_path, "*a" * 120 + "b").startswith("no file")
+    assert list_matching(tmp_path, "**/*a*/" * 60 + "b").startswith("no file")
+    assert time.monotonic() - begin < 30
+
+
+def test_the_help_that_is_part_of_every_prompt(tmp_path: Path) -> None:
+    """Word for word: a change of these lines is a change of every recorded prompt."""
+    assert [t.signature for t in CodeTools(tmp_path).tools()] == [
+        "search_code(query: str) -> str: Find lines that contain this text in the repository.",
+        "read_file(path: str, start_line: int = 1, end_line: int = 0) -> str: "
+        "Read numbered lines of a file; end_line 0 is its end.",
+        "apply_edit(path: str, start_line: int, end_line: int, replacement: str) -> str: "
+        "Replace lines start_line to end_line (inclusive) of a file.",
+    ]
+
+
+def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
+    def run_tests(selector: str = "") -> str:
+        """Run the tests."""
+        return f"ran {selector}"
+
+    (tmp_path / "a.py").write_text("")
+    tools = CodeTools(tmp_path)
+    tools.offer("list_files", run_tests)
+    gate = ToolGateway(tools.tools())
+    assert [t.name for t in gate.tools] == ["search_code", "read_file", "apply_edit", "list_files", "run_tests"]
+    assert (
+        gate.tools[3].signature == "list_files(pattern: str) -> str: List files that match a glob such as src/**/*.py."
+    )
+    assert gate.call("list_files", {"pattern": "*"}).text == "a.py"
+    assert gate.call("run_tests", {"selector": "x"}).text == "ran x"
+    for wanted, says in (("list_files", "offered already"), (run_tests, "offered already"), ("grep", "no tool 'grep'")):
+        with pytest.raises(ValueError, match=says):
+            tools.offer(wanted)

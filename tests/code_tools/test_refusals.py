@@ -1,0 +1,184 @@
+"""Every refusal of the tools: what leads to it, its text, and that the docs have it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop.code_tools import MAX_BYTES, CodeTools, list_matching
+from rlm_loop.code_tools.paths import read_bytes, write_bytes
+from rlm_loop.tool_function import ToolError
+from rlm_loop.tools import ToolGateway
+
+DOCS = Path(__file__).parents[2] / "docs" / "code_tools.md"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "pkg", root / "other", outside):
+        folder.mkdir(parents=True)
+    (outside / "secret.txt").write_text("secret")
+    (root / "a.py").write_text("def f(x):\n    return x\n")
+    (root / "pkg" / "mod.py").write_text("x = 1\n")
+    (root / "other" / "mod.py").write_text("x = 1\n")
+    (root / "latin.py").write_bytes(b"# coding: latin-1\nx = '\xe9'\n")
+    (root / "data.bin").write_bytes(b"\0\1")
+    (root / "big.txt").write_bytes(b"x" * (MAX_BYTES + 1))
+    (root / "link.py").symlink_to(outside / "secret.txt")
+    (root / "out").symlink_to(outside)
+    (root / "dangling").symlink_to(outside / "nothing")
+    os.mkfifo(root / "pipe")
+    yield root
+    assert (outside / "secret.txt").read_text() == "secret"
+    assert sorted(os.listdir(outside)) == ["secret.txt"]
+
+
+def call(tool: str, path: str = "a.py", start: int = 1, end: int = 1, text: str = "x") -> tuple[str, dict[str, Any]]:
+    if tool == "read_file":
+        return tool, {"path": path, "start_line": start, "end_line": end}
+    return "apply_edit", {"path": path, "start_line": start, "end_line": end, "replacement": text}
+
+
+R, E = "read_file", "apply_edit"
+BOTH = [R, E]
+#: tools, path and lines and text, kind, message
+REFUSED: list[tuple[list[str], tuple[Any, ...], str, str]] = [
+    (BOTH, ("nope.py",), "invalid_arguments", "no file 'nope.py'; there is a.py"),
+    (BOTH, ("src/mod.py",), "invalid_arguments", "no file 'src/mod.py'; there is other/mod.py, pkg/mod.py"),
+    (BOTH, ("pkg",), "invalid_arguments", "no file 'pkg'; there is "),
+    (BOTH, ("pipe",), "invalid_arguments", "no file 'pipe'; there is "),
+    (BOTH, ("a.py/x",), "invalid_arguments", "no file 'a.py/x'; there is a.py"),
+    (BOTH, ("",), "invalid_arguments", "'' is not a file of the repository"),
+    (BOTH, ("./.",), "invalid_arguments", "'./.' is not a file of the repository"),
+    (BOTH, ("a\0b",), "invalid_arguments", "'a\\x00b' is not a file of the repository"),
+    (BOTH, ("a\ud800",), "invalid_arguments", "'a\\ud800' is not a file of the repository"),
+    (BOTH, ("x" * 300,), "invalid_arguments", f"'{'x' * 80}' cannot be a file: "),
+    (BOTH, ("x/" * 3000,), "invalid_arguments", f"'{'x/' * 40}' cannot be a file: "),
+    (BOTH, ("/etc/passwd",), "denied", "'/etc/passwd' is not relative: give the path from the repository's top"),
+    (BOTH, ("~/x",), "denied", "'~/x' is not relative: give the path from the repository's top"),
+    (BOTH, ("C:\\x",), "denied", "'C:\\\\x' is not relative: give the path from the repository's top"),
+    (BOTH, ("pkg/../../x",), "denied", "'pkg/../../x' is outside of the repository"),
+    (BOTH, ("pkg\\..\\..\\x",), "denied", "'pkg\\\\..\\\\..\\\\x' is outside of the repository"),
+    (BOTH, (".git/config",), "denied", "'.git/config' is outside of the repository"),
+    (BOTH, ("pkg/.GIT/hooks/x",), "denied", "'pkg/.GIT/hooks/x' is outside of the repository"),
+    (BOTH, ("link.py",), "denied", "'link.py' goes through a symbolic link"),
+    (BOTH, ("out/secret.txt",), "denied", "'out/secret.txt' goes through a symbolic link"),
+    ([E], ("out/new.txt", 1, 0), "denied", "'out/new.txt' goes through a symbolic link"),
+    ([E], ("dangling", 1, 0), "denied", "'dangling' goes through a symbolic link"),
+    (BOTH, ("data.bin",), "invalid_arguments", "data.bin is not text"),
+    (BOTH, ("big.txt",), "invalid_arguments", "big.txt is too large: 5000001 bytes, at most 5000000"),
+    ([R], ("a.py", 3, 9), "invalid_arguments", "a.py has 2 lines, no lines 3 to 9"),
+    ([R], ("a.py", 2, 1), "invalid_arguments", "a.py has 2 lines, no lines 2 to 1"),
+    ([E], ("a.py", 3, 9), "invalid_arguments", "a.py has 2 lines, lines 3 to 9 cannot be replaced"),
+    ([E], ("a.py", 3, 1), "invalid_arguments", "a.py has 2 lines, lines 3 to 1 cannot be replaced"),
+    ([E], ("a.py", 0, 1), "invalid_arguments", "a.py has 2 lines, lines 0 to 1 cannot be replaced"),
+    ([E], ("a.py", -5, -6), "invalid_arguments", "a.py has 2 lines, lines -5 to -6 cannot be replaced"),
+    ([E], ("a.py/x", 1, 0), "invalid_arguments", "a.py/x cannot be made: a part of it is no folder"),
+    ([E], ("a.py", 2, 2, "    return x\n"), "runtime", "not changed: lines 2 to 2 of a.py are already so"),
+    ([E], ("a.py", 2, 2, "return x"), "runtime", "not changed, it would not compile: line 2: expected an indented "),
+    (
+        [E],
+        ("a.py", 2, 2, "    return (x"),
+        "runtime",
+        "not changed, it would not compile: line 2: '(' was never closed",
+    ),
+    ([E], ("new.py", 1, 0, "def"), "runtime", "not changed, it would not compile: line 1: invalid syntax: def"),
+    ([E], ("latin.py", 2, 2, "x = '→'"), "invalid_arguments", "not changed: latin.py is iso-8859-1, which has no '→'"),
+    ([E], ("a.py", 2, 2, "\0"), "invalid_arguments", "not changed: a NUL character would make a.py no text"),
+    (
+        [E],
+        ("t.txt", 1, 0, "x" * (MAX_BYTES + 1)),
+        "invalid_arguments",
+        "not changed: t.txt would have 5000002 bytes (at most 5000000)",
+    ),
+]
+CASES = [(call(tool, *given), kind, says) for tools, given, kind, says in REFUSED for tool in tools]
+
+
+@pytest.mark.parametrize(("asked", "kind", "says"), CASES, ids=[f"{c[0][0]} {c[2][:40]!a}" for c in CASES])
+def test_refusals(root: Path, asked: tuple[str, dict[str, Any]], kind: str, says: str) -> None:
+    before = tree(root)
+    result = ToolGateway(CodeTools(root).tools()).call(asked[0], asked[1])
+    assert (result.ok, result.error) == (False, kind)
+    assert result.message.startswith(says)
+    assert "\n" not in result.message
+    assert len(result.message) < 500
+    assert tree(root) == before
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(root)): p.read_bytes() if p.is_file() and not p.is_symlink() else b"" for p in root.rglob("*")
+    }
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "says"),
+    [
+        (" ", "invalid_arguments", "pattern is empty; ** lists all files"),
+        ("../*", "denied", "'../*' is outside of the repository: give it from the repository's top"),
+        ("/etc/*", "denied", "'/etc/*' is outside of the repository: give it from the repository's top"),
+        ("*" * 501, "invalid_arguments", "pattern has 501 characters, at most 500"),
+    ],
+)
+def test_patterns_that_are_refused(root: Path, pattern: str, kind: str, says: str) -> None:
+    with pytest.raises(ToolError) as refused:
+        list_matching(root, pattern)
+    assert (refused.value.kind, refused.value.message) == (kind, says)
+
+
+def test_the_docs_list_every_refusal(root: Path) -> None:
+    """A row is a message, with `<names>` for what varies, and its kind; each message of the cases above has one."""
+    table = re.findall(r"^\| `(.+?)` \| ([a-z_]+) \|", DOCS.read_text(), re.MULTILINE)
+    rows = [
+        (re.compile(".*".join(map(re.escape, re.split(r"<[a-z ]+>", text))), re.DOTALL), kind) for text, kind in table
+    ]
+    gate = ToolGateway(CodeTools(root).tools())
+    met: set[str] = set()
+    for asked, kind, _ in CASES:
+        message = gate.call(asked[0], asked[1]).message
+        fits = [row.pattern for row, its_kind in rows if its_kind == kind and row.fullmatch(message)]
+        assert fits, f"the table in {DOCS.name} has no row for {kind}: {message}"
+        met.update(fits)
+    assert len(met) >= 14
+
+
+def test_a_link_made_between_the_check_and_the_opening_leads_nowhere(root: Path, tmp_path: Path) -> None:
+    """What `inside` has checked is opened by parts: here the check is left out."""
+    with pytest.raises(ToolError, match="symbolic link"):
+        read_bytes(root, "link.py")
+    with pytest.raises((ToolError, FileNotFoundError)):
+        read_bytes(root, "out/secret.txt")
+    for path in ("out/secret.txt", "out/new/file"):
+        with pytest.raises(ToolError):
+            write_bytes(root, path, b"x")
+    write_bytes(root, "link.py", b"x")  # the link itself is replaced, not what it leads to
+    assert not (root / "link.py").is_symlink()
+    assert (tmp_path / "outside" / "secret.txt").read_text() == "secret"
+
+
+def test_a_written_file_keeps_its_mode_and_other_names_their_contents(root: Path, tmp_path: Path) -> None:
+    (root / "a.py").chmod(0o750)
+    os.link(root / "a.py", tmp_path / "same.py")
+    CodeTools(root).apply_edit("a.py", 2, 2, "    return -x")
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "same.py").read_text() == "def f(x):\n    return x\n"
+    assert not [name for name in os.listdir(root) if name.endswith(".edit")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_what_may_not_be_read_or_written(root: Path) -> None:
+    (root / "a.py").chmod(0)
+    (root / "pkg").chmod(0o555)
+    tools = CodeTools(root)
+    with pytest.raises(ToolError, match=r"^runtime: a.py cannot be read: Permission denied$"):
+        tools.read_file("a.py")
+    with pytest.raises(ToolError, match=r"^runtime: pkg/mod.py cannot be written: Permission denied$"):
+        tools.apply_edit("pkg/mod.py", 1, 1, "x = 2")
+    (root / "pkg").chmod(0o755)
