@@ -55,6 +55,19 @@ class Container:
     def __call__(self, python: str, options: str) -> Launch:
         """Raises `ReplError` where no engine is found; an image that is missing ends the start with its message."""
         del python
+        argv, environment, cleanup = self.command(options, [(WORKER, _INSIDE)])
+        home = folders(options)[1]
+        return Launch(
+            tidied([*argv, self.python, "-u", _INSIDE, options], home), environment, self.kind, cleanup=cleanup
+        )
+
+    def command(
+        self, options: str, scripts: list[tuple[Path, str]]
+    ) -> tuple[list[str], dict[str, str], Callable[[], None]]:
+        """Everything before the program that is to be run, with its environment and what removes the container.
+
+        `scripts` are files with their places inside.  Raises `ReplError` where no engine is found.
+        """
         engine = self._engine()
         cwd, home = folders(options)
         limits = json.loads(options).get("limits", {})
@@ -63,15 +76,16 @@ class Container:
         argv += ["--network", "none", "--read-only", "--cap-drop=all", "--security-opt", "no-new-privileges"]
         argv += ["--security-opt", "label=disable", *_user(engine, cwd, home), *_resources(limits)]
         argv += ["--tmpfs", f"/tmp:size={self.temporary},mode=1777", *_environment()]
-        argv += [*_mount(WORKER, _INSIDE), *_mount(home, home), *_mount(cwd, cwd, writable=True)]
+        argv += [word for source, inside in scripts for word in _mount(source, inside)]
+        argv += [*_mount(home, home), *_mount(cwd, cwd, writable=True)]
         argv += [
             word
             for folder in (*self.read, *lent(options))
             for word in _mount(Path(folder).absolute(), Path(folder).absolute())
         ]
-        argv += ["--workdir", str(cwd), *self.options, self.image, self.python, "-u", _INSIDE, options]
+        argv += ["--workdir", str(cwd), *self.options, self.image]
         # The environment is that of the engine's client, which needs to find its own files; none of it gets inside.
-        return Launch(tidied(argv, home), dict(os.environ), self.kind, cleanup=_remover(engine, name))
+        return argv, dict(os.environ), _remover(engine, name)
 
     def _engine(self) -> str:
         found = engine() if not self.engine else shutil.which(self.engine)

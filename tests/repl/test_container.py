@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.container import Container
 from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.ordinary_user import may_read
+from rlm_loop.testing import run_tests
 from rlm_loop.torture.world import marked
 
 IMAGE = "localhost/rlm-loop-test-python"
@@ -63,6 +65,31 @@ def box(image: str) -> Iterator[PythonREPL]:
 def test_the_session_says_what_it_is(box: PythonREPL) -> None:
     assert box.run("1 + 1").output == "2"
     assert box.isolation == "container"
+
+
+def test_the_tests_of_a_repository(image: str, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"  # the image has no pytest
+    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        for file in distribution(name).files or ():
+            if file.suffix != ".pyc" and ".." not in file.parts:
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(file.locate()), packages / file)
+    packages.chmod(0o755)
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    test = (
+        "import os\ndef test_1(): open('x', 'w').close(); assert os.environ['GIVEN'] == '1'\ndef test_2(): assert 0\n"
+    )
+    (repository / "test_x.py").write_text(test)
+    place = Container(image, read=(packages,), options=("--env", f"PYTHONPATH={packages}"))
+    run = run_tests(repository, place=place, env={"GIVEN": "1"})
+    assert dict(run.results) == {"test_x.py::test_1": "passed", "test_x.py::test_2": "failed"}, run.output
+    assert run.place == "container"
+
+
+def test_a_repositorys_tests_need_the_image(image: str, tmp_path: Path) -> None:
+    with pytest.raises(ReplError, match="has no image 'localhost/rlm-loop-no-such-image'"):
+        run_tests(tmp_path, place=Container("localhost/rlm-loop-no-such-image"))
 
 
 def test_no_network(box: PythonREPL, tmp_path: Path) -> None:

@@ -1,0 +1,6 @@
+"""Judge a patch by the tests of a repository, which the patch cannot change."""
+
+from rlm_loop.evaluation.evaluate import evaluate
+from rlm_loop.evaluation.result import Evaluation, Verdict
+
+__all__ = ["Evaluation", "Verdict", "evaluate"]

@@ -1,0 +1,303 @@
+"""Runs pytest on the folder it is started in, and reports each test as a line of JSON: `python child.py`.
+
+The job is JSON on standard input (`run.py` makes it).  Reports go to what standard output was at the start; all that
+is printed goes to standard error.  Every report begins with the job's word, so nothing that a test prints is taken
+for one.  Standard library only and no newer than Python 3.8, since the interpreter under test runs it, pytest apart.
+"""
+
+from __future__ import annotations
+
+import sys
+
+if __name__ == "__main__":  # this folder would let tests import our files
+    sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
+
+import contextlib
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+_MESSAGES = 50  # failures that are told with their text; the rest by name
+_TEXT = 6000  # characters of one of them
+_GRACE = 2.0  # seconds from the end of a test's time, after which it is interrupted, to the end of the process
+
+#: Plugins that change the order, split the run or write files; absent ones are no error.
+_WITHOUT = ("cacheprovider", "xdist", "randomly", "random_order", "pytest_cov", "sugar")
+
+#: After the repository's own options, so that these win.
+_OPTIONS = (
+    *(word for name in _WITHOUT for word in ("-p", "no:" + name)),
+    "--maxfail=0",
+    "--continue-on-collection-errors",
+    "--color=no",
+    "--tb=short",
+    "-o",
+    "required_plugins=",
+)
+
+
+class Reporter:
+    """Tells what happens, from this process only: a child that a test forks has a copy of all this."""
+
+    def __init__(self, word: str, descriptor: int) -> None:
+        self._word, self._descriptor, self._process = word, descriptor, os.getpid()
+        self._waiting = ""
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        self.keep(kind, **fields)
+        if os.getpid() != self._process:
+            return
+        data, self._waiting = memoryview(self._waiting.encode()), ""
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def keep(self, kind: str, **fields: Any) -> None:
+        """Tell it together with the next one: each time that somebody listens costs as much as a small test."""
+        self._waiting += self._word + json.dumps({"kind": kind, **fields}) + "\n"
+
+
+class Selection:
+    """Which tests are wanted: node ids, whole or the beginning of others (a folder, a file, a class, a function)."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self._ids = frozenset(name.rstrip("/") for name in ids)
+
+    def has(self, name: str) -> bool:
+        return not self._ids or any(part in self._ids for part in _beginnings(name))
+
+    def paths(self, root: str) -> list[str]:
+        """The files and folders to collect from; those that are not there, or lie outside, are left out."""
+        found = dict.fromkeys(os.path.normpath(name.partition("::")[0]) for name in sorted(self._ids))
+        inside = [p for p in found if not os.path.isabs(p) and p.split(os.sep)[0] != os.pardir]
+        return [p for p in inside if os.path.exists(os.path.join(root, p))]
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """A node id and everything that selects it."""
+    yield name
+    path, separator, rest = name.partition("::")
+    if separator:
+        plain = rest.partition("[")[0]
+        parts = plain.split("::")
+        for count in range(len(parts), 0, -1):
+            yield path + "::" + "::".join(parts[:count])
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+    yield "."
+
+
+class Deadline:
+    """Interrupts a test at its time's end, and ends the process some seconds later where that does not help."""
+
+    def __init__(self, seconds: float | None, stderr: int) -> None:
+        self._seconds, self._stderr, self._inside = seconds or 0.0, stderr, False
+        self.set = seconds is not None
+
+    def start(self) -> None:
+        if not self.set:
+            return
+        import faulthandler
+        import signal
+
+        faulthandler.dump_traceback_later(self._seconds + _GRACE, exit=True, file=self._stderr)
+        signal.signal(signal.SIGALRM, self._ring)
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def stop(self) -> None:
+        if not self.set:
+            return
+        import faulthandler
+        import signal
+
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+
+    def inside(self, running: bool) -> None:
+        """Whether the test's own code runs now: pytest's is not interrupted."""
+        self._inside = running
+
+    def _ring(self, number: int, frame: Any) -> None:
+        import signal
+
+        if self._inside:
+            import pytest
+
+            pytest.fail(f"timed out after {self._seconds:g} s")
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+
+def recorder(reporter: Reporter, selection: Selection, deadline: Deadline, own: int) -> Any:
+    """The plugin.  `own` is how many of the arguments, at the end, are not the repository's."""
+    import pytest
+
+    hook: Any = pytest.hookimpl
+
+    class Recorder:
+        def __init__(self) -> None:
+            self.outcome = ""
+            self.text = ""
+            self.told = 0
+            self.expected = True  # to fail, where it did so as an expected failure
+
+        @hook(hookwrapper=True)
+        def pytest_load_initial_conftests(self, parser: Any, args: list[str]) -> Iterator[None]:
+            """Drop options of plugins that are not here or not wanted (`--cov`, `-n auto`): they only stop pytest."""
+            yield
+            unknown = set(parser.parse_known_and_unknown_args(list(args))[1])
+            kept: list[str] = []
+            dropped = False
+            for position, word in enumerate(args):
+                if position >= len(args) - own:
+                    kept.append(word)
+                elif word.startswith("-"):
+                    dropped = word in unknown
+                    kept += [] if dropped else [word]
+                elif not dropped:
+                    kept.append(word)
+            args[:] = kept
+
+        @hook(hookwrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> Iterator[None]:
+            yield
+            left = [item for item in items if not selection.has(item.nodeid)]
+            if left:
+                items[:] = [item for item in items if selection.has(item.nodeid)]
+                config.hook.pytest_deselected(items=left)
+            reporter.tell("collected", count=len(items))
+
+        def pytest_collectreport(self, report: Any) -> None:
+            if report.failed:
+                self._final(report.nodeid, "error", report.longreprtext)
+            elif report.skipped:
+                self._final(report.nodeid, "skipped", "")
+
+        @hook(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+            self.outcome = self.text = ""
+            self.expected = True
+            reporter.tell("start", id=item.nodeid)
+            deadline.start()
+            try:
+                yield
+            finally:
+                deadline.stop()
+                self._final(item.nodeid, self.outcome or "error", self.text)
+
+        @hook(tryfirst=True)
+        def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
+            self.expected = call.excinfo is None or not _from_elsewhere(item, call.excinfo)
+
+        @hook(tryfirst=True)
+        def pytest_runtest_logreport(self, report: Any) -> None:
+            """The worst of setup, call, teardown and subtests; the failure of an expected failure is none."""
+            if report.failed:
+                worst = "failed" if report.when == "call" else "error"
+                self.outcome = self.outcome if self.outcome in ("failed", "error") else worst
+                self.text = self.text or report.longreprtext
+            elif report.skipped and self.outcome in ("", "passed"):
+                expected = hasattr(report, "wasxfail") and self.expected
+                self.outcome = "passed" if expected else self.outcome or "skipped"
+            elif report.passed and report.when == "call" and self.outcome in ("", "skipped"):
+                self.outcome = "passed"
+
+        @hook(tryfirst=True)
+        def pytest_sessionfinish(self) -> None:
+            reporter.tell("finish")  # what comes now may end the process, and has no part in a test
+
+        def pytest_internalerror(self, excrepr: Any) -> None:
+            reporter.tell("internal", text=str(excrepr)[-_TEXT:])
+
+        def _final(self, name: str, outcome: str, text: str) -> None:
+            bad = outcome in ("failed", "error") and self.told < _MESSAGES
+            self.told += bad
+            reporter.keep("result", id=name, outcome=outcome, text=_ends(text) if bad else "")
+
+    class Interrupting(Recorder):
+        @hook(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_setup(self) -> Iterator[None]:
+            deadline.inside(True)
+            yield
+            deadline.inside(False)
+
+        pytest_runtest_call = pytest_runtest_teardown = pytest_runtest_setup
+
+    return Interrupting() if deadline.set else Recorder()
+
+
+def _from_elsewhere(item: Any, error: Any) -> bool:
+    """Whether `pytest.xfail()` was called by what is under test: only a test may say that it is to fail."""
+    import pytest
+
+    if not isinstance(error.value, pytest.xfail.Exception):
+        return False
+    callers = [str(entry.path) for entry in error.traceback if "_pytest" not in str(entry.path)]
+    if not callers:  # a mark
+        return False
+    name = os.path.basename(callers[-1])
+    return callers[-1] != str(item.fspath) and name != "conftest.py"
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= _TEXT else text[: _TEXT // 3] + "\n...\n" + text[-2 * _TEXT // 3 :]
+
+
+def _limit(limits: Mapping[str, int]) -> None:
+    """Limits of this process and its children, by `resource` name; the machine's own stay where they are lower."""
+    import resource
+
+    for name, value in limits.items():
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(kind, (value, value))
+
+
+def _end_with_parent() -> None:
+    """Do not outlive a host that is killed (prctl(2), PR_SET_PDEATHSIG); Linux only."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, 9)
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.buffer.read())
+    reports = os.dup(1)  # not inherited by what tests start
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    reporter = Reporter(job["word"], reports)
+    if job["orphan"]:
+        _end_with_parent()
+    _limit(job["limits"])
+    root = os.getcwd()
+    try:
+        import pytest  # before the repository's folders are searched, which may hold a file of that name
+    except ImportError as error:
+        reporter.tell("complaint", text=f"{type(error).__name__}: {error}")
+        return
+    os.environ.update(job["env"])
+    search = [os.path.normpath(os.path.join(root, p)) for p in job["path"]]
+    sys.path[:0] = search
+    os.environ["PYTHONPATH"] = os.pathsep.join(search)
+    selection = Selection(job["ids"])
+    paths = selection.paths(root) if job["ids"] else []
+    own = [*_OPTIONS, "--rootdir=" + root, *paths]
+    if job["ids"] and not paths:
+        reporter.tell("end", code=5)
+        return
+    deadline = Deadline(job["test_timeout"], os.dup(2))
+    code = pytest.main(own, plugins=[recorder(reporter, selection, deadline, len(own))])
+    reporter.tell("end", code=int(code))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""A copy of a repository to run tests in, so that what they write stays out of the original."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+#: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
+#: back to the repository that it was made from.
+LEFT_OUT = frozenset([".git", "__pycache__", ".pytest_cache"])
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy the files below `source`, with modes and times; links stay links, and devices and sockets are left out.
+
+    Raises `OSError` where something cannot be read or written.
+    """
+    target.mkdir()
+    for entry in os.scandir(source):
+        if entry.name in LEFT_OUT:
+            continue
+        to = target / entry.name
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), to)
+        elif entry.is_dir():
+            copy_tree(Path(entry.path), to)
+        elif stat.S_ISREG(entry.stat().st_mode) and not entry.name.endswith(".pyc"):
+            shutil.copy2(entry.path, to)
+    os.chmod(target, stat.S_IMODE(os.stat(source).st_mode) | stat.S_IRWXU)

@@ -1,0 +1,196 @@
+"""Judging patches: what counts is the code under test, whatever else a patch does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch
+
+from rlm_loop.evaluation import Evaluation, evaluate
+from rlm_loop.evaluation.trees import trees
+from rlm_loop.workspace import Workspace, WorkspaceError
+
+FIX: Mapping[str, Change] = {"pkg/__init__.py": FIXED}
+
+FORGE = """
+import pytest
+@pytest.hookimpl(tryfirst=True, hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    result = yield
+    result.get_result().outcome = "passed"
+"""
+SKIP_ALL = "def pytest_collection_modifyitems(items):\n    for item in items: item.add_marker('skip')\n"
+ALWAYS = "import builtins\nbuiltins.add = lambda a, b: a + b\n"
+
+TRICKS: dict[str, Mapping[str, Change]] = {
+    "weakens a test": {"tests/test_pkg.py": TESTS.replace("3)", "add(1, 2))")},
+    "deletes the tests": {"tests/test_pkg.py": None},
+    "marks a test as skipped": {"tests/test_pkg.py": TESTS.replace("def test_add", "@pytest.mark.skip\ndef test_add")},
+    "weakens a helper": {"tests/helpers.py": "def same(a, b):\n    pass\n"},
+    "hides a helper behind a package": {"tests/helpers/__init__.py": "def same(a, b):\n    pass\n"},
+    "hides a helper behind byte code": {"tests/__pycache__/helpers.cpython-311.pyc": "x\n"},
+    "forges reports": {"conftest.py": FORGE},
+    "forges reports from below": {"tests/conftest.py": FORGE},
+    "skips everything": {"conftest.py": SKIP_ALL},
+    "chooses tests by settings": {"pytest.ini": "[pytest]\naddopts = -k two\n"},
+    "chooses tests by shared settings": {"pyproject.toml": SETTINGS.replace("-ra", "-k two")},
+    "chooses tests by another file's settings": {"tox.ini": "[pytest]\naddopts = -k two\n"},
+    "runs at the start of Python": {"sitecustomize.py": ALWAYS},
+    "runs at the start of Python from a path file": {"evil.pth": "import evil\n"},
+    "names a plugin": {"evil.egg-info/entry_points.txt": "[pytest11]\nevil = evil\n"},
+    "hides the test runner": {"pytest.py": "raise SystemExit(0)\n"},
+    "hides an installed module": {"hypothesis/__init__.py": "given = None\n"},
+    "hides a module of Python": {"src/unittest.py": "TestCase = object\n"},
+    "adds a test": {"test_more.py": "def test_more(): pass\n"},
+}
+
+
+def opened() -> Workspace:
+    return Workspace(FILES)
+
+
+def judged(text: str, **options: Any) -> Evaluation:
+    given = {"fail_to_pass": FAIL_TO_PASS, "pass_to_pass": PASS_TO_PASS, "place": "plain", **options}
+    return evaluate(opened, text, **given)
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_a_trick_alone_changes_nothing(trick: str) -> None:
+    found = judged(patch(TRICKS[trick]))
+    assert not found.resolved
+    assert found.reason == "the patch changes nothing but tests and their settings"
+    assert set(found.restored) == set(TRICKS[trick])
+    assert not found.results  # the tests need not be run to know that they are as they were
+
+
+def every_trick() -> dict[str, Change]:
+    together: dict[str, Change] = {}
+    for trick in TRICKS.values():
+        together |= trick
+    return together | {".gitignore": "*\n"}  # so that git is told to see none of it
+
+
+def test_all_tricks_together_gain_nothing() -> None:
+    found = judged(patch(every_trick() | {"pkg/__init__.py": BUGGY + "\n\n# nothing of use\n"}))
+    assert not found.resolved
+    assert found.results == {
+        "tests/test_pkg.py::test_add": "failed",
+        "tests/test_pkg.py::test_two[a b]": "passed",
+        "tests/test_pkg.py::test_two[a c]": "passed",
+        "tests/test_pkg.py::test_known": "passed",
+    }
+    assert found.reason == "1 of 1 tests to be fixed did not pass: tests/test_pkg.py::test_add (failed)"
+    assert found.flaky == ()
+    assert "same(add(1, 2), 3)" in found.messages["tests/test_pkg.py::test_add"]
+
+
+def test_a_fix_counts_whatever_comes_with_it() -> None:
+    found = judged(patch(every_trick() | FIX), pass_to_pass=["tests/test_pkg.py::test_two[a"])
+    assert found.resolved, found.output
+    assert found.reason == "all listed tests pass"
+    assert found.results == {"tests/test_pkg.py::test_add": "passed", "tests/test_pkg.py::test_two[a": "passed"}
+    assert {"conftest.py", "tests/test_pkg.py", "pytest.py"} < set(found.restored)
+    score = found.score()
+    assert (score.resolved, score.value, score.evidence["place"]) == (True, 1.0, "plain")
+
+
+def test_a_folder_of_tests_that_becomes_a_link() -> None:
+    gone: dict[str, Change] = {"tests/helpers.py": None, "tests/test_pkg.py": None}
+    text = patch({**gone, "mine/test_pkg.py": "def test_add(): pass\n"}, links={"tests": "mine"})
+    found = judged(text)
+    assert found.reason == "the patch changes nothing but tests and their settings"
+
+
+CHEATS = """
+import os
+if os.environ.get("RLM_LOOP_TESTS"):
+    import pytest
+def two():
+    return 2
+def add(a, b):
+    %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "outcome", "flaky"),
+    [
+        ("pytest.skip('no')", "skipped", False),
+        ("pytest.xfail('no')", "skipped", False),
+        ("os._exit(0)", "error", False),
+        (
+            "path = os.path.join(os.environ['ONCE'], 'once')\n    try: open(path, 'x').close()\n"
+            "    except FileExistsError: return a + b",
+            "failed",
+            True,
+        ),
+    ],
+)
+def test_what_is_no_pass(does: str, outcome: str, flaky: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    once = str(tmp_path_factory.mktemp("once"))
+    found = judged(patch({"pkg/__init__.py": CHEATS % does}), pass_to_pass=[], env={"ONCE": once})
+    assert not found.resolved
+    assert found.results == {"tests/test_pkg.py::test_add": outcome}
+    assert (found.flaky == FAIL_TO_PASS, found.only_flaky) == (flaky, flaky)
+    assert ("passed when run again" in found.reason) is flaky
+
+
+NEW_TEST = "\n\ndef test_more():\n    same(add(2, 2), 4)\n"
+
+
+def test_the_reference_has_the_tests_of_its_own_patch() -> None:
+    with_more = patch({"tests/test_pkg.py": TESTS + NEW_TEST, "data/expected.txt": "4\n"})
+    mine = patch({**FIX, "tests/test_pkg.py": TESTS.replace("3)", "4)"), "data/expected.txt": "5\n"})
+    tests = ["tests/test_pkg.py::test_more", "tests/test_pkg.py::test_gone"]
+    found = judged(mine, test_patch=with_more, fail_to_pass=tests)
+    assert found.results["tests/test_pkg.py::test_more"] == "passed"
+    assert found.results["tests/test_pkg.py::test_gone"] == "missing"
+    assert not found.resolved
+    assert "1 of 2 tests to be fixed did not pass: tests/test_pkg.py::test_gone (missing)" in found.reason
+    assert found.restored == ("data/expected.txt", "tests/test_pkg.py")
+    with pytest.raises(WorkspaceError):
+        judged(mine, test_patch=patch({"pkg/__init__.py": FIXED}).replace("a - b", "a * b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "the patch is empty"),
+        ("\n \n", "the patch is empty"),
+        ("no patch at all", "the patch does not apply: "),
+        (patch(FIX).replace("a - b", "a * b"), "the patch does not apply: "),
+        (patch(FIX)[:-20], "the patch does not apply: "),
+        (patch({}, links={".git/hooks": "/tmp"}), "the patch does not apply: "),
+        (patch({"../outside": "x\n"}), "the patch does not apply: "),
+        (patch({"a" * 300: "x\n"}), "the patched files cannot be written: "),
+    ],
+)
+def test_patches_that_are_none(text: str, reason: str) -> None:
+    found = judged(text)
+    assert not found.resolved
+    assert found.reason.startswith(reason)
+    assert "\n" not in found.reason
+    assert found.applied is (reason == "the patch is empty")
+
+
+def test_no_tests_listed() -> None:
+    with pytest.raises(ValueError, match="no test is listed"):
+        judged(patch(FIX), fail_to_pass=[], pass_to_pass=[])
+
+
+def test_trees_are_laid_over_each_other() -> None:
+    """Whatever takes the place of what: a file, a folder, a link."""
+    changes = {"tests/helpers.py": None, "tests/test_pkg.py": None, "tests": "a file now\n", "setup.cfg": None}
+    text = patch(changes, links={"setup.cfg/link": "/etc"})
+    with opened() as space, trees(space) as git:
+        start = git.start()
+        assert start == space.base
+        after = git.applied(start, text)
+        git.lay(start, after)
+        assert space.snapshot() == after
+        assert (space.root / "tests").read_text() == "a file now\n"
+        assert git.grafted(after, git.changes(start, after)) == start
+        git.lay(after, start)
+        assert space.snapshot() == start

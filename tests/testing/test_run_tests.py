@@ -1,0 +1,298 @@
+"""Running a repository's tests: what is reported of each, whatever the repository does."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.hardened import Hardened
+from rlm_loop.repl.sandbox import Sandbox
+from rlm_loop.testing import TestRun, run_tests
+
+SETTINGS = """
+[tool.pytest.ini_options]
+addopts = "-x --cov=pkg --cov-report term -n auto --ff -ra --no-such-option"
+filterwarnings = ["error"]
+required_plugins = ["pytest-nowhere"]
+"""
+
+EVERY_KIND = """
+import os, socket, subprocess, sys, time, unittest
+import pytest
+from pkg import expect_failure, value
+
+def test_fails(): assert value() == 2, "the reason"
+def test_passes(): assert value() == 1
+@pytest.mark.parametrize("x", ["a::b", "[", "]/é\\n", "", "a b"])
+def test_odd(x): assert x is not None
+def test_skips(): pytest.skip("not now")
+def test_says_that_it_fails(): pytest.xfail("known")
+def test_subject_says_that_it_fails(): expect_failure()
+@pytest.mark.xfail
+def test_marked(): assert 0
+@pytest.mark.xfail(strict=True)
+def test_marked_but_passes(): pass
+@pytest.fixture
+def early(): raise ValueError("in setup")
+def test_setup(early): pass
+@pytest.fixture
+def late():
+    yield
+    raise ValueError("in teardown")
+def test_teardown(late): pass
+class TestUnit(unittest.TestCase):
+    def test_subtests(self):
+        for i in range(2):
+            with self.subTest(i=i): self.assertEqual(i, 0)
+    def test_whole(self): pass
+def test_child(): assert subprocess.run([sys.executable, "-c", "import pkg"], cwd="/").returncode == 0
+def test_changes_files():
+    open("dropping", "w").close()
+    os.remove("pyproject.toml")
+def test_forked_copy_is_silent():
+    pid = os.fork()
+    if not pid:
+        pytest.exit("in the child")
+    os.waitpid(pid, 0)
+def test_hash(): assert os.environ["PYTHONHASHSEED"] == "0" and "RLM_LOOP_TEST_SECRET" not in os.environ
+def test_env(): assert os.environ["GIVEN"] == "1"
+def test_input(): assert sys.stdin is None or pytest.raises(OSError, input)
+"""
+
+FILES = {
+    "pyproject.toml": SETTINGS,
+    "src/pkg/__init__.py": "def value(): return 1\ndef expect_failure():\n    import pytest\n    pytest.xfail('no')\n",
+    "tests/test_every_kind.py": EVERY_KIND,
+    "tests/test_broken.py": "import nothing_of_this_name\n",
+    "tests/test_syntax.py": "def (:\n",
+    "tests/test_elsewhere.py": "import pytest\npytest.skip('not here', allow_module_level=True)\n",
+    "tests/unit/test_unit.py": "import unittest\nclass A(unittest.TestCase):\n    def test_it(self): pass\n",
+    "pytest.py": "raise ImportError('the false one')\n",
+}
+
+EXPECTED = {
+    "tests/test_broken.py": "error",
+    "tests/test_syntax.py": "error",
+    "tests/test_elsewhere.py": "skipped",
+    "tests/unit/test_unit.py::A::test_it": "passed",
+    "::test_fails": "failed",
+    "::test_passes": "passed",
+    "::test_odd[a::b]": "passed",
+    "::test_odd[[]": "passed",
+    "::test_odd[]/\\xe9\\n]": "passed",
+    "::test_odd[]": "passed",
+    "::test_odd[a b]": "passed",
+    "::test_skips": "skipped",
+    "::test_says_that_it_fails": "passed",
+    "::test_subject_says_that_it_fails": "skipped",
+    "::test_marked": "passed",
+    "::test_marked_but_passes": "failed",
+    "::test_setup": "error",
+    "::test_teardown": "error",
+    "::TestUnit::test_subtests": "failed",
+    "::TestUnit::test_whole": "passed",
+    "::test_child": "passed",
+    "::test_changes_files": "passed",
+    "::test_forked_copy_is_silent": "passed",
+    "::test_hash": "passed",
+    "::test_env": "passed",
+    "::test_input": "passed",
+}
+
+
+def made(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def whole(results: Mapping[str, str]) -> dict[str, str]:
+    return {("tests/test_every_kind.py" + name if name[0] == ":" else name): value for name, value in results.items()}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("repository"), FILES)
+
+
+@pytest.fixture(scope="module")
+def run(repository: Path) -> TestRun:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RLM_LOOP_TEST_SECRET", "hunter2")
+        return run_tests(repository, place="plain", env={"GIVEN": "1"})
+
+
+def test_each_test_has_its_result(run: TestRun) -> None:
+    assert dict(run.results) == whole(EXPECTED), run.output
+    assert (run.complaint, run.cut_short, run.timed_out, run.missing, run.place) == ("", "", False, (), "plain")
+    assert not run.ok
+    assert run.counts == {"passed": 16, "failed": 3, "error": 4, "skipped": 3}
+
+
+def test_failures_have_their_text(run: TestRun) -> None:
+    messages = {name.rpartition("/")[2]: text for name, text in run.messages.items()}
+    assert "the reason" in messages["test_every_kind.py::test_fails"]
+    assert "nothing_of_this_name" in messages["test_broken.py"]
+    assert "in teardown" in messages["test_every_kind.py::test_teardown"]
+
+
+def test_the_copy_is_not_named(run: TestRun) -> None:
+    assert "rlm-tests-" not in run.output + "".join(run.messages.values())
+
+
+def test_the_repository_stays_as_it_was(run: TestRun, repository: Path) -> None:
+    assert run.results
+    left = {p.relative_to(repository).as_posix(): p.read_text() for p in repository.rglob("*") if p.is_file()}
+    assert left == FILES
+
+
+def test_chosen_ids(repository: Path) -> None:
+    chosen = [
+        "tests/test_every_kind.py::test_odd[a::b]",
+        "tests/test_every_kind.py::TestUnit",
+        "tests/test_every_kind.py::test_marked",
+        "tests/unit/",
+    ]
+    absent = [
+        "tests/test_every_kind.py::test_odd[none]",
+        "tests/test_every_kind.py::test_od",
+        "tests/nowhere.py::test_x",
+        "../outside.py::test_x",
+        "/etc",
+    ]
+    run = run_tests(repository, [*chosen, *absent], place="plain")
+    names = ["::test_odd[a::b]", "::TestUnit::test_subtests", "::TestUnit::test_whole", "::test_marked"]
+    assert dict(run.results) == whole({n: EXPECTED[n] for n in [*names, "tests/unit/test_unit.py::A::test_it"]})
+    assert list(run.missing) == absent
+    assert run.complaint == ""
+
+
+def test_a_crash_keeps_what_was_reported(tmp_path: Path) -> None:
+    text = "import os\ndef test_1(): pass\ndef test_2(): os._exit(0)\ndef test_3(): pass\n"
+    run = run_tests(made(tmp_path, {"test_x.py": text}), place="plain")
+    assert dict(run.results) == {"test_x.py::test_1": "passed", "test_x.py::test_2": "error"}
+    assert run.cut_short == "the interpreter ended early (exit status 0) in test_x.py::test_2"
+    assert run.messages["test_x.py::test_2"] == run.cut_short
+    assert not run.ok
+
+
+DEAF = """
+import signal, time
+def test_1(): time.sleep(1000)
+def test_2(): pass
+def test_3():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    time.sleep(1000)
+def test_4(): pass
+"""
+
+
+def test_the_time_of_one_test(tmp_path: Path) -> None:
+    run = run_tests(made(tmp_path, {"test_x.py": DEAF}), place="plain", test_timeout=2)
+    assert list(run.results.items()) == [
+        ("test_x.py::test_1", "failed"),
+        ("test_x.py::test_2", "passed"),
+        ("test_x.py::test_3", "error"),  # it cannot be interrupted, so the process was ended
+    ]
+    assert "timed out after 2 s" in run.messages["test_x.py::test_1"]
+    assert run.cut_short == "the interpreter ended early (exit status 1) in test_x.py::test_3"
+    assert not run.timed_out
+
+
+def test_the_time_is_up(tmp_path: Path) -> None:
+    text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"
+    run = run_tests(made(tmp_path, {"test_x.py": text}), place="plain", timeout=8)
+    assert run.timed_out
+    assert not run.ok
+    assert run.cut_short.startswith("stopped after ")
+    # On a slow machine pytest itself may take longer than that.
+    assert dict(run.results) in ({"test_x.py::test_1": "passed", "test_x.py::test_2": "error"}, {})
+
+
+OUTWARD = """
+import os, socket, pytest
+from pathlib import Path
+def test_network():
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", %d), timeout=5)
+def test_files():
+    with pytest.raises(OSError):
+        Path(%r).read_text()
+def test_own_files(tmp_path):
+    (tmp_path / "x").write_text("x")
+    Path("y").write_text("y")
+    assert os.getuid() == os.stat("y").st_uid
+"""
+
+
+@pytest.mark.parametrize("place", ["hardened", "sandbox"])
+def test_isolated(place: str, tmp_path: Path) -> None:
+    import socket
+
+    problem = {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(sys.executable)
+    if problem:
+        pytest.skip(problem)
+    secret = made(tmp_path, {"secret": "hunter2"}) / "secret"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        text = OUTWARD % (server.getsockname()[1], str(secret))
+        run = run_tests(
+            made(tmp_path / "repository", {"test_x.py": text}), place="auto" if place == "sandbox" else place
+        )
+    assert set(run.results.values()) == {"passed"}, run.output
+    assert len(run.results) == 3
+    assert run.place == place
+    assert run.ok
+
+
+def test_a_place_that_does_not_work_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hardened, "problem", lambda self, python: "no landlock")
+    with pytest.raises(ReplError, match="no landlock"):
+        run_tests(tmp_path, place="hardened")
+    with pytest.raises(ValueError, match="no place is called 'moon'"):
+        run_tests(tmp_path, place="moon")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("files", "ids", "complaint"),
+    [
+        ({"a.txt": ""}, [], "pytest found no tests"),
+        ({"test_x.py": ""}, ["test_y.py::test_1"], "no test has one of these ids"),
+        ({"pytest.ini": "[pytest]\nminversion = 99\n"}, [], "pytest cannot use the repository's settings: "),
+        ({"conftest.py": "import os\nos._exit(7)\n"}, [], "no test ran: the interpreter ended early (exit status 7)"),
+    ],
+)
+def test_why_nothing_ran(files: dict[str, str], ids: list[str], complaint: str, tmp_path: Path) -> None:
+    run = run_tests(made(tmp_path, files), ids, place="plain")
+    assert run.complaint.startswith(complaint), run.output
+    assert not run.results
+    assert list(run.missing) == ids
+
+
+def test_interpreters_without_pytest(tmp_path: Path) -> None:
+    bare = made(tmp_path, {"python": f'#!/bin/sh\nexec {sys.executable} -S "$@"\n'}) / "python"
+    bare.chmod(bare.stat().st_mode | stat.S_IXUSR)
+    assert "No module named 'pytest'" in run_tests(tmp_path, place="plain", python=str(bare)).complaint
+    assert "no interpreter" in run_tests(tmp_path, python=str(tmp_path / "nothing")).complaint
+    assert "no folder" in run_tests(tmp_path / "nothing").complaint
+
+
+def test_links_and_odd_files_are_copied_as_they_are(tmp_path: Path) -> None:
+    outside = made(tmp_path / "outside", {"secret": "1"})
+    root = made(tmp_path / "root", {"a/__pycache__/x.pyc": "", "a/b": "text", ".git": "gitdir: /nowhere"})
+    (root / "link").symlink_to(outside)
+    (root / "dangling").symlink_to("nowhere")
+    os.mkfifo(root / "pipe")
+    from rlm_loop.testing.copies import copy_tree
+
+    copy_tree(root, tmp_path / "copy")
+    found = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}
+    assert found - {"link/secret"} == {"a", "a/b", "link", "dangling"}
+    assert (tmp_path / "copy" / "link").is_symlink()

@@ -1,0 +1,82 @@
+"""The tool by which a model runs the tests of its workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rlm_loop.testing import TestRun, summary, tests_tool
+from rlm_loop.tools import ToolGateway
+from rlm_loop.workspace import Workspace
+
+TEST = """
+from pkg import add
+def test_add():
+    open("dropping", "w").close()
+    assert add(1, 2) == 3
+def test_none(): assert add(0, 0) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def space() -> Iterator[Workspace]:
+    with Workspace({"pkg.py": "def add(a, b): return a - b\n", "tests/test_pkg.py": TEST}) as space:
+        yield space
+
+
+def test_a_model_runs_tests_and_the_diff_stays_clean(space: Workspace) -> None:
+    seen: list[TestRun] = []
+    gateway = ToolGateway([tests_tool(space, place="plain", on_run=seen.append)])
+    result = gateway.call("run_tests", "")
+    assert result.ok, result.text
+    lines = result.text.splitlines()
+    assert lines[:2] == ["1 passed, 1 failed, 0 errors", "FAILED tests/test_pkg.py::test_add"]
+    assert "assert -1 == 3" in result.text
+    assert "rlm-tests-" not in result.text
+    assert space.diff() == ""
+    assert space.snapshot() == space.base
+    assert [run.counts["failed"] for run in seen] == [1]
+
+
+def test_one_test(space: Workspace) -> None:
+    gateway = ToolGateway([tests_tool(space, place="plain")])
+    result = gateway.call("run_tests", '{"selector": "./tests/test_pkg.py::test_none"}')
+    assert result.text == "1 passed, 0 failed, 0 errors"
+
+
+def test_no_such_test(space: Workspace) -> None:
+    result = ToolGateway([tests_tool(space, place="plain")]).call("run_tests", '{"selector": "tests/test_no.py"}')
+    assert (result.error, result.message) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
+
+
+def test_the_help_is_short(space: Workspace) -> None:
+    help_text = tests_tool(space).signature
+    assert help_text.startswith("run_tests(selector: str = '') -> str: Run the tests of a file")
+    assert len(help_text) < 140
+
+
+@pytest.mark.parametrize(
+    ("run", "text"),
+    [
+        (TestRun({"a": "passed"}), "1 passed, 0 failed, 0 errors"),
+        (TestRun({"a": "skipped"}, cut_short="stopped"), "0 passed, 0 failed, 0 errors, 1 skipped\nstopped"),
+        (
+            TestRun({"a": "failed", "b": "error", "c": "failed"}, messages={"a": "x\ny\n", "b": "z"}),
+            "0 passed, 2 failed, 1 errors\nFAILED a\nx\ny\nERROR b\nFAILED c",
+        ),
+        (
+            TestRun({"a": "failed"}, messages={"a": "\n".join(str(n) for n in range(20))}),
+            "0 passed, 1 failed, 0 errors\nFAILED a\n...\n" + "\n".join(str(n) for n in range(5, 20)),
+        ),
+    ],
+)
+def test_summaries(run: TestRun, text: str) -> None:
+    assert summary(run, failures=1 if "b" in run.results else 3) == text
+
+
+def test_summaries_are_bounded() -> None:
+    run = TestRun({f"t{n}": "failed" for n in range(1000)}, messages={f"t{n}": "x" * 90 for n in range(1000)})
+    lines = summary(run).splitlines()
+    assert lines[-1] == "... 977 more"
+    assert len(lines) == 1 + 3 * 2 + 20 + 1
