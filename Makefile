@@ -22,6 +22,7 @@ demo: $(DEMO_READY)
 
 test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
+	@$(RUN) -m rlm_loop.tasks.package_bugs fetch --packages inflection,xmltodict || echo "their tests will be skipped"
 	$(RUN) -m pytest
 
 notebooks: $(TEST_READY)
@@ -52,5 +53,5 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,dev]"
+	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,localise,dev]"
 	@touch $@ $(DEMO_READY)

@@ -17,19 +17,21 @@ from typing import Any, Literal
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
-from rlm_loop.context import describe_context, inline_context
+from rlm_loop.context import describe_context, describe_workspace, inline_context
 from rlm_loop.context_on_disk import as_context
 from rlm_loop.dialects.base import Dialect, Hands, Problem
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
 from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
-from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
+from rlm_loop.dialects.handover import NOTHING, Handover
+from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt, told_first
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.environment import Environment, ToolLike
 from rlm_loop.fingerprint import Fingerprint
 from rlm_loop.history import History, unchanged
 from rlm_loop.hooks import notify
 from rlm_loop.ledger import Ledger
+from rlm_loop.localise import Localise
 from rlm_loop.loop import run
 from rlm_loop.models import catalog, get_model
 from rlm_loop.models.base import Model
@@ -60,7 +62,9 @@ class Agent:
     and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
     the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
-    nothing is), `max_history` whole turns beyond so many messages.
+    nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
+    not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
+    question (see `localise`).
     """
 
     model: str | Model = "local"
@@ -85,6 +89,8 @@ class Agent:
     seed: int | None = None
     history: Policy | Compaction | None = None
     max_history: int | None = None
+    localise: Localise | None = None
+    allow: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         plan_of(self.history, self.max_history)  # bad values are refused here
@@ -92,6 +98,10 @@ class Agent:
             raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
         if self.on_depth not in ("error", "flat", "text"):
             raise ValueError(f'on_depth is "error", "flat" or "text", not {self.on_depth!r}')
+        if isinstance(self.allow, str):
+            raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
+        if self.allow is not None:
+            object.__setattr__(self, "allow", tuple(self.allow))
         for name in ("tools", "injectors", "hooks"):  # lists are welcome, and never shared with the caller
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
@@ -112,6 +122,8 @@ class Agent:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
+        if self.allow is None:  # the rows of studies from before there was this setting stay theirs
+            own.pop("allow")
         return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
 
     def run(
@@ -174,7 +186,44 @@ class Agent:
             if not isinstance(trace, Trace):
                 record.close()
 
-    def _drive(self, task: Task, model: Metered, recursion: Recursion, workspace: Workspace | None = None) -> Outcome:
+    def limits(self) -> Budget:
+        """The budget that holds for a run."""
+        return self.budget
+
+    def attempt_on(
+        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+    ) -> Outcome:
+        """One of several attempts at a task, with the account, ledger, trace and node of `model` (see `patching`).
+
+        The model itself is the agent's own.  `before` is how many turns earlier attempts took, `handover` what this
+        one is given of them, `within` replaces the agent's own limits.  The outcome's usage and ledger are the
+        account's, so earlier attempts are in them.  Raises as `run` does.
+        """
+        seeded = isinstance(self.model, str) and self.seed is not None
+        own = get_model(self.model, **({"seed": self.seed} if seeded else {}))
+        price, recursion = price_of(own), self._recursion()
+        account = model.account.scope(self.limits() if within is None else within, price=price)
+        if account.priced and price is None:
+            raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
+        metered = model.scoped(
+            model.node, purpose="agent", model=own, price=price, max_tokens=self.max_tokens, account=account
+        )
+        metered = replace(metered, slots=recursion.tree.calls)
+        notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=own.name)
+        outcome = self._drive(task, metered, recursion, before=before, handover=handover)
+        notify(self.hooks, "on_run_end", outcome=outcome)
+        return outcome
+
+    def _drive(
+        self,
+        task: Task,
+        model: Metered,
+        recursion: Recursion,
+        workspace: Workspace | None = None,
+        *,
+        before: int = 0,
+        handover: Handover = NOTHING,
+    ) -> Outcome:
         """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
         dialect = self.dialect()
         problem = Problem(
@@ -183,13 +232,38 @@ class Agent:
             "\n\n".join(filter(None, [task.inline, self._inlined(task.context)])) if dialect.hands == "none" else "",
         )
         plan = plan_of(self.history, self.max_history)
-        compact = unchanged if plan is None else History(plan, model)
+        history = unchanged if plan is None else History(plan, model)
         with (
             self._place(task, dialect.hands, model, recursion, workspace) as place,
             model.node.scope.waking(lambda: threading.Thread(target=place.close, daemon=True).start()),
         ):
-            hooks, collect = self.hooks, task.collect
-            return run(dialect, problem, place, model, hooks=hooks, collect=collect, agent=self.name, compact=compact)
+            if place.workspace is not None:
+                place.workspace.apply(handover.patch)
+                seen = filter(None, [problem.context, describe_workspace(place.tools)])
+                problem = replace(problem, context="\n".join(seen))
+            speaks = handover.around(told_first(dialect, self._told(task, place.workspace)))
+            return run(
+                speaks,
+                problem,
+                place,
+                model,
+                hooks=self.hooks,
+                collect=task.collect,
+                agent=self.name,
+                compact=lambda prompt, turns: history(prompt, (*handover.turns, *turns)),
+                before=before,
+            )
+
+    def _told(self, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
+        """What is said of the workspace's files; a strategy that has none open is told of the task's."""
+        if self.localise is None:
+            return ()
+        if workspace is not None:
+            return self.localise.told(task.question, workspace)
+        if task.workspace is None:
+            return ()
+        with task.workspace() as opened:
+            return self.localise.told(task.question, opened)
 
     def _place(
         self, task: Task, hands: Hands, model: Metered, recursion: Recursion, workspace: Workspace | None
@@ -213,7 +287,11 @@ class Agent:
             seconds_left=model.account.seconds_left,
             hooks=self.hooks,
             node=model.node.path,
+            allow=self.allow,
             observation_cap=getattr(self.dialect(), "observation_cap", HARD_CAP),
+            keep_tree=lambda tree, patch: model.trace.patch(
+                tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
+            ),
         )
 
     def _recursion(self) -> Recursion:

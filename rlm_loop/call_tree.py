@@ -44,6 +44,12 @@ class Node:
             self._asked += count
         return range(first, first + count)
 
+    def attempt(self) -> Node:
+        """A node for one of several attempts at the whole: below this one, but no level of recursion deeper."""
+        node = Node(self, self.numbers(1)[0])
+        node.depth = self.depth
+        return node
+
     def batch(self) -> str:
         """A name for a new batch: "0.b1", "0.b2", ..."""
         with self._lock:

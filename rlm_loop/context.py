@@ -34,6 +34,14 @@ _short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 3
 _short.maxlevel = 2
 
 
+def describe_workspace(tools: Iterable[str]) -> str:
+    """One line for a task with a workspace, the same under every dialect: what counts, and the `tools` to use."""
+    steps = {"search_code": "find the place with search_code", "read_file": "read it with read_file"}
+    steps["apply_edit"] = "then change it with apply_edit"
+    ways = ", ".join(text for name, text in steps.items() if name in tools)
+    return f"The files are in a git checkout{': ' if ways else ''}{ways}. Only what is changed in them counts."
+
+
 def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
     """One line: type, size and beginning, as in `... a str of 8 characters; it starts with '...'`."""
     kind = first_tokens(type(context).__name__, 8)

@@ -5,7 +5,7 @@ Every strategy acts through the same `perform`, so results, errors and clipping 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
+from rlm_loop.effects import Effects
 from rlm_loop.repl.base import CellResult, Session
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.tool_calls import Kept
 from rlm_loop.tools import Tool, ToolGateway, as_tool
 from rlm_loop.workspace import Workspace
 
@@ -42,8 +44,10 @@ class Environment:
     the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
     `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
     is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
-    was left out is kept for the record).  `hooks` are told of each tool call, as one of `node` (see `hooks`).  Closing
-    is idempotent and closes the REPL and the workspace.
+    was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
+    of one is `denied` (the REPL and `final_answer` are no such tools).  `hooks` are told of each tool call, as one of
+    `node` (see `hooks`).  `keep_tree` is told the tree id and the patch of every state of the workspace that an action
+    led to, once each.  Closing is idempotent and closes the REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -59,11 +63,13 @@ class Environment:
         cell_timeout: float | None = 60.0,
         tool_timeout: float | None = 60.0,
         observation_cap: int = HARD_CAP,
+        allow: Collection[str] | None = None,
         check: AnswerCheck | None = None,
         require_code: bool = False,
         seconds_left: Callable[[], float | None] = lambda: None,
         hooks: Sequence[object] = (),
         node: str = "",
+        keep_tree: Callable[[str, str], None] | None = None,
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -81,6 +87,10 @@ class Environment:
         self._ask_for_code = require_code
         self._seconds_left = seconds_left
         self.workspace = workspace
+        self._effects: Effects | None = None
+        self._keep_tree = keep_tree
+        self._trees: set[str] = set()
+        self._patch = ""
         self._answer: Given | None = None
         self._cell: CellResult | None = None
         gateway_tools = list(own)
@@ -88,10 +98,14 @@ class Environment:
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, hooks=hooks, node=node)
+        told: dict[str, Any] = {"hooks": hooks, "node": node}
+        own_names = {t.name for t in own}
+        allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
+        kept = Kept()  # one for both gates: a key is the same in a cell and in a call
+        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
-        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, hooks=hooks, node=node)
-        self._in_cell = {t.name: _caller(in_cell, t.name) for t in in_cell.tools}
+        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
+        self._in_cell = {name: _caller(in_cell, name) for name in in_cell.names}
         self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -135,7 +149,7 @@ class Environment:
                 try:
                     done[index] = self._bounded(self._observed(action))
                 except KeyboardInterrupt:
-                    done[index] = self._bounded(self._interrupted(action, before))
+                    done[index] = self._bounded(self._with_effects(self._interrupted(action, before)))
                     rest = _failure("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
                 failed = failed or (isinstance(action, RunCode) and not done[index].ok)
@@ -158,14 +172,34 @@ class Environment:
             return self._repl().get(expression)
         return None
 
+    def salvage(self) -> str | None:
+        """The patch where a run broke off: the git diff if it can still be taken, else the last one that was seen."""
+        if self.workspace is None:
+            return None
+        with suppress(Exception):  # the workspace itself may be what broke
+            return self.workspace.diff()
+        return self._patch
+
     def _observed(self, action: Action) -> Observation:
-        """Perform one action; in a workspace, see which files it touched."""
+        """Perform one action; in a workspace, see which files changed since the action before."""
         if self.workspace is None or isinstance(action, (Answer, Malformed)):
             return self._perform(action)
-        before = self.workspace.snapshot()
-        observation = self._perform(action)
-        changes = self.workspace.changes_since(before)
-        return observation if not any(changes.values()) else _with_effects(observation, changes)
+        self._effects = self._effects or Effects(self.workspace)
+        return self._with_effects(self._perform(action))
+
+    def _with_effects(self, observation: Observation) -> Observation:
+        changes = {} if self._effects is None else self._effects()
+        if self.workspace is not None and "tree" in changes:
+            self._keep(self.workspace, changes["tree"])
+        return replace(observation, effects=changes) if changes else observation
+
+    def _keep(self, workspace: Workspace, tree: str) -> None:
+        """Tell of a state of the workspace that was not seen before, with the patch that leads to it."""
+        if self._keep_tree is not None:
+            self._patch = workspace.diff(until=tree)
+            if tree not in self._trees:
+                self._trees.add(tree)
+                self._keep_tree(tree, self._patch)
 
     def _perform(self, action: Action) -> Observation:
         match action:
@@ -277,7 +311,3 @@ def _ends(action: Action) -> bool:
 
 def _failure(kind: FailureKind, message: str) -> Observation:
     return Observation(message, Failure(kind, message), "error")
-
-
-def _with_effects(seen: Observation, changes: Mapping[str, Any]) -> Observation:
-    return replace(seen, effects=changes)

@@ -38,10 +38,12 @@ def run(
     collect: str = "",
     agent: str = "",
     compact: Compact = unchanged,
+    before: int = 0,
 ) -> Outcome:
     """Drive one agent through one problem.
 
-    `compact` makes the prompt that is sent of the one that grew (see `history`).
+    `compact` makes the prompt that is sent of the one that grew (see `history`), `before` is how many turns earlier
+    attempts at the same task took: this one's are numbered on from there.
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
     and `partial_answer` set on it.
     """
@@ -51,16 +53,16 @@ def run(
         prompt = dialect.brief(problem, place.tools)
         while (over := verdict(turns, model.account)) is None:
             start = model.account.seconds
-            notify(hooks, "on_step_start", turn_index=len(turns) + 1, node=model.node.path)
+            notify(hooks, "on_step_start", turn_index=before + len(turns) + 1, node=model.node.path)
             prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
-            reply = model.complete(prompt, turn=len(turns) + 1)  # billed before it is read
+            reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None
             try:
                 observations = place.perform(actions)
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
-            turn = Turn(len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            turn = Turn(before + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
             model.trace.record(
                 "turn",
                 node=model.node.path,
@@ -86,13 +88,26 @@ def run(
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
     except KeyboardInterrupt:
-        raise Interrupted(_finish(Stop.INTERRUPTED, "interrupted", turns, problem, None, model, agent, place)) from None
+        left = place.salvage()
+        outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, place)
+        raise Interrupted(outcome) from None
     except Exception as error:
-        outcome = _finish(Stop.FAILED, f"{type(error).__name__}: {error}", turns, problem, None, model, agent, place)
-        _attach(error, outcome)
+        attach(error, _failed(error, turns, problem, model, agent, place))
+        raise
+    try:
+        artifact = place.collect(collect)
+    except Exception as error:  # such as a workspace that is gone: what was done until then is not lost with it
+        attach(error, _failed(error, turns, problem, model, agent, place))
         raise
     stop, reason = over
-    return _finish(stop, reason, turns, problem, place.collect(collect), model, agent, place)
+    return _finish(stop, reason, turns, problem, artifact, model, agent, place)
+
+
+def _failed(
+    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Environment
+) -> Outcome:
+    reason = f"{type(error).__name__}: {error}"
+    return _finish(Stop.FAILED, reason, turns, problem, place.salvage(), model, agent, place)
 
 
 def _finish(
@@ -156,7 +171,8 @@ def best_answer(turns: Sequence[Turn]) -> Given | None:
     return Given(texts[0], "text") if texts else None
 
 
-def _attach(error: Exception, outcome: Outcome) -> None:
+def attach(error: BaseException, outcome: Outcome) -> None:
+    """Leave with an exception what was done until it: `outcome`, `usage`, `trace` and `partial_answer`."""
     for name, value in (
         ("outcome", outcome),
         ("usage", outcome.usage),

@@ -114,6 +114,11 @@ class Trace:
                 self.record("text", sha256=key, text=text)
         return key
 
+    def patch(self, tree: str, patch: str, *, most: int = 1_000_000, **data: Any) -> None:
+        """Record the patch that leads from the start to a git tree, each text once; none of over `most` characters."""
+        kept = self.text(patch) if len(patch) <= most else None
+        self.record("tree", tree=tree, patch=kept, characters=len(patch), **data)
+
     def forget(self, node: str) -> None:
         """A sub-call is over: its requests need not be remembered."""
         with self._lock:

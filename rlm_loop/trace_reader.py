@@ -28,7 +28,7 @@ class RunRecord:
     @property
     def end(self) -> Mapping[str, Any] | None:
         """The root's `run_end` event; `None` if the run never came to its end."""
-        return next((e for e in reversed(self.events) if e["event"] == "run_end" and not e.get("depth", 0)), None)
+        return next((e for e in reversed(self.events) if e["event"] == "run_end" and _of_root(e)), None)
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""
@@ -141,6 +141,11 @@ def reply_of(data: Mapping[str, Any]) -> Reply:
         data.get("waited", 0.0),
         data.get("extra") or {},
     )
+
+
+def _of_root(event: Mapping[str, Any]) -> bool:
+    """Traces of schema 2 name no node; one of several attempts is not the whole (node "0.1", at depth 0)."""
+    return event.get("node", "0") == "0" and not event.get("depth", 0)
 
 
 def _tool_calls(data: Iterable[Mapping[str, Any]]) -> Iterator[ToolCall]:

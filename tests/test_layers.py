@@ -21,11 +21,12 @@ LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
     " call_tree hooks",
-    2: "models repl tools tool_function tool_schema workspace code_tools processes answers context_on_disk preview",
-    3: "dialects environment context compaction history fingerprint",
-    4: "tasks coverage",
+    2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
+    " answers context_on_disk preview testing",
+    3: "dialects environment localise context compaction history fingerprint",
+    4: "tasks coverage evaluation",
     5: "loop agents recursion",
-    6: "study torture",
+    6: "study torture patching",
     7: "report",
     8: "cli commands",
 }

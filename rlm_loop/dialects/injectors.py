@@ -45,6 +45,20 @@ class Initiator:
 
 
 @dataclass(frozen=True)
+class Told:
+    """A text said once, after the question."""
+
+    text: str
+    name: str
+
+    def opening(self, problem: Problem) -> str:
+        return self.text
+
+    def after(self, turn: Turn) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
 class ThoughtPrompt:
     """The same request to think, before the first reply and after every turn."""
 
@@ -151,18 +165,27 @@ class Injected:
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.brief(problem, tools)
         added = [(i.name, i.opening(problem)) for i in self.injectors]
-        return replace(prompt, messages=_with(prompt.messages, added, 0))
+        return replace(prompt, messages=appended(prompt.messages, added, 0))
 
     def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         return self.dialect.parse(reply, tools)
 
     def replay(self, turn: Turn) -> Sequence[Message]:
         added = [(i.name, i.after(turn)) for i in self.injectors]
-        return _with(tuple(self.dialect.replay(turn)), added, turn.index)
+        return appended(tuple(self.dialect.replay(turn)), added, turn.index)
 
 
-def _with(messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int) -> tuple[Message, ...]:
-    """Append texts to the last message where that is the user's, else as a user message of their own."""
+def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
+    """The dialect with injectors whose text comes right after the question, before that of any others."""
+    if not told:
+        return dialect
+    if isinstance(dialect, Injected):
+        return replace(dialect, dialect=told_first(dialect.dialect, told))
+    return Injected(dialect, told)
+
+
+def appended(messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int) -> tuple[Message, ...]:
+    """The messages and some named texts: in the last message where that is the user's, else in one of their own."""
     texts = [(name, text) for name, text in added if text]
     if not texts:
         return messages

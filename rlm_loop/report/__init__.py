@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlm_loop.report.anytime import anytime_figure, anytime_table, save_anytime_figure
 from rlm_loop.report.failures import failure_table
 from rlm_loop.report.plots import figure, save_figure
 from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
@@ -11,12 +12,15 @@ from rlm_loop.report.tables import arm_table, provenance_line, suite_table, targ
 
 __all__ = [
     "Table",
+    "anytime_figure",
+    "anytime_table",
     "arm_table",
     "by_size",
     "coverage_figure",
     "failure_table",
     "figure",
     "provenance_line",
+    "save_anytime_figure",
     "save_coverage_figure",
     "save_figure",
     "save_size_figure",

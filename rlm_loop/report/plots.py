@@ -91,7 +91,7 @@ def _rates(axes: Any, found: Sequence[ArmSummary], styles: Mapping[str, tuple[st
             zorder=3,
             clip_on=False,
         )
-        tags.append(Tag(f"{s.arm}  {s.resolved}/{s.n}", colour, x, y, low, high, ((x, low), (x, high))))
+        tags.append(Tag(f"{s.arm}  {s.resolved}/{s.judged}", colour, x, y, low, high, ((x, low), (x, high))))
     tokens = [t.x for t in tags] or [1.0]
     low, high = min(tokens) / 1.6, max(tokens) * 2.4  # room for the names beside the points
     axes.set_xscale("log")

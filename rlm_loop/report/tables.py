@@ -39,7 +39,7 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
         [
             s.arm,
             str(s.n),
-            str(s.resolved),
+            resolved(s),
             interval(s),
             count(s.input_tokens),
             count(s.output_tokens),
@@ -65,7 +65,7 @@ def suite_table(results: Results, baseline: str | None = None) -> Table:
             s.suite,
             s.arm,
             str(s.n),
-            str(s.resolved),
+            resolved(s),
             interval(s),
             count(s.input_tokens),
             count(s.output_tokens),
@@ -148,6 +148,10 @@ def provenance_line(results: Results) -> str:
 
 def interval(s: ArmSummary) -> str:
     return "-" if s.rate is None else f"{s.rate:.0%} [{s.low * 100:.0f}-{s.high * 100:.0f}]"
+
+
+def resolved(s: ArmSummary) -> str:
+    return str(s.resolved) if s.judged == s.n else f"{s.resolved} of {s.judged} judged"
 
 
 def versus(s: ArmSummary) -> str:

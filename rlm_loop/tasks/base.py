@@ -33,12 +33,29 @@ class Deferred:
 
 @dataclass(frozen=True)
 class Score:
-    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line."""
+    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line.
 
-    resolved: bool
+    `resolved` is `None` where nothing judged the attempt: `reason` then says what would.  Such an attempt is counted
+    neither as resolved nor as not resolved.
+    """
+
+    resolved: bool | None
     value: float = 0.0
     reason: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check that a user could run himself said of a checkout: it may be shown to a model, unlike a `Score`.
+
+    `feedback` is why it did not pass, `tests` the result (`passed`, `failed`, `error`, `skipped`) of each test that
+    it ran, by name.
+    """
+
+    passed: bool
+    feedback: str = ""
+    tests: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,8 @@ class Task:
     checkout (its tools are offered too).  `collect` is a Python expression evaluated in the REPL when the run
     is over; its value (JSON) becomes the artifact; a task with a workspace has the git diff as its artifact.
     `inline` is text that a strategy without tools needs to see (file contents), `needs_repl` says whether
-    offering Python makes sense.  `score` judges an attempt and never calls a model.
+    offering Python makes sense.  `score` judges an attempt and never calls a model.  `check` is what can be run on a
+    checkout without knowing the truth (the tests that are there to see); nothing but `score` decides what is resolved.
 
     A long `context` may be a `Deferred`: `material` is the value itself.  `needles` are the [start, end) ranges of
     characters of the context that the answer depends on, or a function that finds them (none: not known); `ranges`
@@ -81,6 +99,7 @@ class Task:
     needs_repl: bool = True
     level: int = 1
     tags: tuple[str, ...] = ()
+    check: Callable[[Workspace], CheckResult] | None = None
     needles: Ranges | Callable[[], Ranges] = field(default=(), compare=False)
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -116,6 +135,15 @@ class Suite:
         """
         # Looked up by name, because the reader is built on this module.
         return import_module("rlm_loop.tasks.jsonl").read_suite(path)
+
+    @classmethod
+    def from_git_history(cls, repo: str | Path, **options: Any) -> Suite:
+        """Past fixes of a local git repository as tasks; see `tasks.git_history` for the options.
+
+        The repository is only read.  Its tests are run, in throw-away checkouts, before and after each fix; what came
+        of it is kept on disk, so the next call is quick.  Raises `GitHistoryError`, a `ValueError`, for none.
+        """
+        return import_module("rlm_loop.tasks.git_history").from_git_history(repo, **options)
 
     def half(self, which: Half) -> Suite:
         """Every second task, in order: the development half starts with the first, the held with the second."""

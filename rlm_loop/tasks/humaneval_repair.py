@@ -114,6 +114,7 @@ def _task(problem: HumanEvalProblem, bug: Mutation, timeout: float) -> Task:
         inline=f"{FILE}:\n{buggy}",
         needs_repl=False,
         tags=("code", "repair", "humaneval", bug.kind),
+        facts={"file": FILE},
     )
 
 

@@ -72,9 +72,9 @@ class TreeBuilder:
                 self._titles[event["hash"]] = _asked(event["message"])
             case "text":
                 self._titles[event["sha256"]] = _title(event["text"])
-            case "subcall_start":
+            case "subcall_start" | "attempt_start":
                 self._start(event)
-            case "subcall_end":
+            case "subcall_end" | "attempt_end":
                 self._end(event)
             case "request":
                 self._request(event)

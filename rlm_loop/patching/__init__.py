@@ -1,0 +1,46 @@
+"""Patches: made by an agent, tried again, handed on to a stronger model, chosen, scored at any time, diagnosed.
+
+>>> result = generate_patch(task, retry(LeanAgent(), check=visible_tests()))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from rlm_loop.patching.anytime import Anytime, State, anytime
+from rlm_loop.patching.best_of import BestOf, best_of
+from rlm_loop.patching.checks import Check, Command, Tests, command, visible_tests
+from rlm_loop.patching.curves import AnytimeCurve, anytime_of, curve
+from rlm_loop.patching.diagnose import Diagnosis, diagnose
+from rlm_loop.patching.escalate import Escalate, escalate
+from rlm_loop.patching.evidence import TestsRun
+from rlm_loop.patching.feedback import RepairTemplate
+from rlm_loop.patching.generate import generate_patch
+from rlm_loop.patching.result import PatchResult
+from rlm_loop.patching.retry import Retry, retry
+from rlm_loop.tasks.base import CheckResult
+
+__all__ = [
+    "Anytime",
+    "AnytimeCurve",
+    "BestOf",
+    "Check",
+    "CheckResult",
+    "Command",
+    "Diagnosis",
+    "Escalate",
+    "PatchResult",
+    "RepairTemplate",
+    "Retry",
+    "State",
+    "Tests",
+    "TestsRun",
+    "anytime",
+    "anytime_of",
+    "best_of",
+    "command",
+    "curve",
+    "diagnose",
+    "escalate",
+    "generate_patch",
+    "retry",
+    "visible_tests",
+]

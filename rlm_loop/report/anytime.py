@@ -1,0 +1,111 @@
+"""The figure of what a smaller budget would have given: resolve rate against steps and against prompt tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.patching.anytime import Anytime, By
+from rlm_loop.patching.curves import AnytimeCurve, curve
+from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say
+from rlm_loop.report.table import Table
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.statistics import wilson
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_GREY = "#555555"
+
+
+def anytime_figure(runs: Mapping[str, Sequence[Anytime]], *, note: str = "") -> Figure:
+    """Two panels by arm: the share of runs that are right at the end of a budget, in steps and in prompt tokens.
+
+    Thin dotted lines are the runs that were right at some time until then, where that differs.  `note` goes below.
+    Raises `StudyError` where there is no run, or matplotlib is missing.
+    """
+    matplotlib = matplotlib_or_say()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    known = {arm: list(of) for arm, of in runs.items() if of}
+    if not known:
+        raise StudyError("there is no run to draw; score some with patching.anytime first")
+    with matplotlib.rc_context(dict(house_style())):
+        made = Figure(figsize=(9.0, 3.6), layout="constrained")
+        FigureCanvasAgg(made)
+        left, right = made.subplots(1, 2, sharey=True)
+        _panel(left, known, "step", "a   Resolved within so many steps", "steps")
+        _panel(right, known, "prompt_tokens", "b   Resolved within so many prompt tokens", "prompt tokens a run")
+        left.legend(frameon=False, fontsize=8, loc="upper left")
+        words = "dotted: right at some time until then (some runs break what they mended)"
+        made.supxlabel(f"{note}; {words}" if note else words, fontsize=7, color=_GREY, x=0.01, ha="left")
+    return made
+
+
+def save_anytime_figure(
+    runs: Mapping[str, Sequence[Anytime]], folder: str | Path, name: str = "anytime", *, note: str = ""
+) -> list[Path]:
+    """Save the figure as PNG and SVG; the same runs give the same files.  Returns their paths."""
+    made, paths = anytime_figure(runs, note=note), [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with matplotlib_or_say().rc_context(dict(house_style())):
+            made.savefig(paths[0], dpi=200, metadata={"Software": None})
+            made.savefig(paths[1], metadata={"Date": None})
+    except OSError as error:
+        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
+    return paths
+
+
+def anytime_table(runs: Mapping[str, Sequence[Anytime]], steps: Sequence[int] = (5, 10, 15)) -> Table:
+    """One row an arm: resolved at the end and within so many steps, when first, and how many broke it again."""
+    columns = ["arm", "n", "resolved", "rate [95 % CI]", *(f"within {s}" for s in steps), "first at", "broken later"]
+    rows: list[list[str]] = []
+    for arm, of in runs.items():
+        ends, first = sum(run.resolved for run in of), [run.resolved_at for run in of if run.resolved_at is not None]
+        low, high = wilson(ends, len(of))
+        within = curve(of, "step", steps).resolved if of else [0] * len(steps)
+        rows.append(
+            [
+                arm,
+                str(len(of)),
+                str(ends),
+                f"{ends / len(of):.0%} [{low * 100:.0f}-{high * 100:.0f}]" if of else "-",
+                *(str(count) for count in within),
+                f"{sum(first) / len(first):.1f}" if first else "-",
+                str(sum(run.broken_later for run in of)),
+            ]
+        )
+    notes = [
+        "within k: runs that are right after step k. first at: mean step of those that ever were. "
+        "broken later: right once, wrong at the end."
+    ]
+    return Table("What a smaller budget would have given", columns, rows, notes, labels=1)
+
+
+def _panel(axes: Any, runs: Mapping[str, Sequence[Anytime]], by: By, title: str, below: str) -> None:
+    longest = 0.0
+    for number, (arm, of) in enumerate(runs.items()):
+        found = curve(of, by)
+        if not found.runs:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        longest = max(longest, *found.budgets)
+        axes.step(found.budgets, _percent(found, found.resolved), where="post", color=colour, linewidth=1.6, label=arm)
+        if found.ever != found.resolved:
+            dotted = {"linestyle": ":", "linewidth": 1.0, "color": colour}
+            axes.step(found.budgets, _percent(found, found.ever), where="post", **dotted)
+    axes.set_xlim(0, longest * 1.04 or 1.0)
+    axes.set_ylim(0, 100)
+    axes.yaxis.set_major_formatter("{x:.0f} %")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(below)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+
+
+def _percent(found: AnytimeCurve, counts: Sequence[int]) -> list[float]:
+    return [100 * count / found.runs for count in counts]

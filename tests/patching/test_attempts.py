@@ -1,0 +1,446 @@
+"""Retry, escalation and best of k: one account, attempts kept apart, and the hidden score out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repair_tasks import FILE, call, checked, done, fix, right_line, sees_the_fix, task, wrong
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.budget import UnknownPrice
+from rlm_loop.loop import Interrupted
+from rlm_loop.models import Reply, ScriptedModel
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.scripted import Scripted
+from rlm_loop.past_run import outcome_of
+from rlm_loop.patching import RepairTemplate, best_of, command, escalate, generate_patch, retry, visible_tests
+from rlm_loop.study import Study, load_study
+from rlm_loop.study.verify import verify_traces
+from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite
+from rlm_loop.trace import Trace
+from rlm_loop.trace_reader import read
+from rlm_loop.trace_tree import tree_of
+from rlm_loop.workspace import Workspace
+
+
+def lean(*replies: Scripted, **settings: Any) -> LeanAgent:
+    return LeanAgent(model=ScriptedModel(replies, name=settings.pop("named", "m")), presentation="native", **settings)
+
+
+def prompts(agent: Any) -> list[str]:
+    return ["\n".join(m.text for m in p.messages) for p in agent.model.prompts]
+
+
+def text_of(agent: Any, call_number: int) -> str:
+    return prompts(agent)[call_number]
+
+
+# --- retry
+
+
+@pytest.mark.parametrize(
+    ("begin", "state", "old_conversation", "old_patch"),
+    [
+        ("fresh", "as they were before", False, False),
+        ("patched", "hold that fix", False, True),
+        ("continue", "as you left them", True, True),
+    ],
+)
+def test_a_retry_is_told_what_failed(begin: Any, state: str, old_conversation: bool, old_patch: bool) -> None:
+    seen: list[str] = []
+
+    def look(prompt: Any) -> Reply:
+        return call("read_file", path=FILE)
+
+    def answer(prompt: Any) -> Reply:
+        seen.append(prompt.messages[-1].text)
+        return done()
+
+    agent = lean(wrong("77"), done("first words"), look, answer)
+    result = generate_patch(checked(), retry(agent, begin=begin))
+    brief = text_of(agent, 2)
+    assert "the check still fails:\nthe line is wrong" in brief
+    assert state in brief
+    assert ("return 77" in brief) == old_conversation  # the reply of the first attempt, in its arguments or result
+    assert ("return 77" in seen[0]) == old_patch
+    assert [one["passed"] for one in result.attempts] == [False, False]
+    if begin != "fresh":
+        assert result.patch.count("return 77") == 1
+    causes = result.outcome.ledger.by_cause()
+    assert causes["scaffold:repair"] > 0
+
+
+def test_it_stops_at_the_first_that_passes() -> None:
+    agent = lean(wrong(), done(), fix(), done(), wrong(), done())
+    result = generate_patch(checked(), retry(agent, 5, begin="fresh"))
+    assert (result.chosen, len(result.attempts), result.evidence["check"]) == (1, 2, True)
+    assert task().score(Attempt(None, result.patch, False)).resolved
+    assert len(agent.model.prompts) == 4  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_where_none_passes_the_one_with_the_most_tests_is_taken_else_the_last() -> None:
+    results = iter([{"a": "passed", "b": "passed"}, {"a": "passed", "b": "failed"}])
+    check = lambda space: CheckResult(False, "no", next(results))  # noqa: E731
+    agent = lean(wrong("1"), done(), wrong("2"), done())
+    result = generate_patch(task(), retry(agent, check=check, begin="fresh"))
+    assert result.chosen == 0
+    assert "return 1" in result.patch
+    agent = lean(wrong("1"), done(), wrong("2"), done())
+    result = generate_patch(task(), retry(agent, check=lambda space: CheckResult(False), begin="fresh"))
+    assert result.chosen == 1
+    agent = lean(wrong("1"), done(), done())
+    result = generate_patch(task(), retry(agent, check=lambda space: CheckResult(False), begin="fresh"))
+    assert result.chosen == 0  # the last one changed nothing
+
+
+def test_feedback_is_bounded_and_may_show_the_patch() -> None:
+    agent = lean(wrong("55"), done(), done())
+    template = RepairTemplate(limit=100, show_patch=True)
+    long = lambda space: CheckResult(False, "x" * 9000)  # noqa: E731
+    generate_patch(task(), retry(agent, check=long, begin="fresh", template=template))
+    told = agent.model.prompts[2].messages[0].spans[-1]  # pyright: ignore[reportAttributeAccessIssue]
+    assert told.cause == "scaffold:repair"
+    assert len(told.text) < 600
+    assert "The fix that was tried:" in told.text
+    with pytest.raises(ValueError, match="feedback"):
+        RepairTemplate("no place for it")
+
+
+def test_a_continued_code_loop_is_told_that_its_variables_are_gone() -> None:
+    def block(code: str) -> str:
+        return f"```python\n{code}\n```"
+
+    model = ScriptedModel([block("x = 1"), "done", block("print('x' in globals())"), "done"])
+    generate_patch(checked(), retry(ToolLoopAgent(model=model), begin="continue"))
+    assert "The REPL was started anew" in model.prompts[2].messages[-1].text
+    assert "False" in model.prompts[3].messages[-1].text
+
+
+def test_a_continued_conversation_only_grows_and_keeps_its_turns() -> None:
+    agent = lean(wrong(), done(), wrong("1"), done())
+    outcome = retry(agent, begin="continue").attempt(checked())
+    first, second = agent.model.prompts[1].messages, agent.model.prompts[2].messages  # pyright: ignore[reportAttributeAccessIssue]
+    assert second[: len(first)] == first
+    assert [turn.index for turn in outcome.turns] == [1, 2, 3, 4]
+    assert {m.turn for m in second} == {0, 1, 2}
+
+
+# --- who judges
+
+
+def test_without_a_visible_check_nothing_is_run_and_the_oracle_has_to_be_named() -> None:
+    agent = lean(fix(), done())
+    for around in (retry(agent), escalate(agent, agent), best_of(agent, 2)):
+        with pytest.raises(ValueError, match="oracle=True"):
+            around.attempt(task())
+    assert prompts(agent) == []
+
+
+def test_the_hidden_score_cannot_be_given_as_a_check() -> None:
+    hidden = task()
+    with pytest.raises(ValueError, match="hidden score"):
+        retry(lean(fix()), check=hidden.score).attempt(hidden)  # pyright: ignore[reportArgumentType]
+    wrapped = lambda space: hidden.score(Attempt(None, space.diff(), False))  # noqa: E731
+    with pytest.raises(TypeError, match="oracle=True"):
+        retry(lean(fix(), done()), check=wrapped).attempt(hidden)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="not both"):
+        retry(lean(), check=sees_the_fix, oracle=True)
+
+
+def test_a_run_that_is_no_oracle_never_asks_the_score() -> None:
+    def explode(attempt: Attempt) -> Score:
+        raise AssertionError("the score was asked")
+
+    watched = replace(checked(), score=explode)
+    for around in (
+        retry(lean(wrong(), done(), fix(), done())),
+        escalate(lean(wrong(), done()), lean(fix(), done()), "best"),
+        best_of(lean(wrong(), done(), fix(), done()), 2),
+        best_of(lean(wrong(), done(), fix(), done()), 2, choose="majority"),
+    ):
+        assert generate_patch(watched, around).oracle is False
+
+
+def test_an_oracle_is_recorded_and_says_no_more_than_no() -> None:
+    agent = lean(wrong(), done(), fix(), done())
+    trace = Trace()
+    around = retry(agent, oracle=True)
+    result = generate_patch(task(), around, trace=trace)
+    assert result.oracle
+    assert result.evidence["check"] is True
+    assert "oracle" in result.outcome.notes[0]
+    assert around.settings()["oracle"] is True
+    assert "assert candidate" not in text_of(agent, 2)  # the hidden test is not told
+    assert trace.events[-1]["evidence"]["oracle"] is True
+
+
+def test_an_oracle_that_cannot_judge_here_says_so() -> None:
+    unknown = replace(task(), score=lambda attempt: Score(None, 0.0, "no container engine"))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="no container engine"):
+        retry(lean(fix(), done()), oracle=True).attempt(unknown)
+
+
+def test_a_check_gets_a_clean_checkout_with_the_patch_and_its_mess_is_not_in_the_result() -> None:
+    def check(space: Workspace) -> CheckResult:
+        (space.root / "mess.txt").write_text("x")
+        assert right_line() in (space.root / FILE).read_text()
+        return CheckResult(True)
+
+    result = generate_patch(task(), retry(lean(fix(), done()), check=check))
+    assert "mess" not in result.patch
+
+
+@pytest.mark.parametrize(
+    ("check", "passed", "feedback"),
+    [
+        (command("python", "-c", "import solution"), True, ""),
+        (command("python", "-c", "print('told'); raise SystemExit(3)"), False, "told"),
+        (command("python", "-c", "raise SystemExit(3)"), False, "exit status 3"),
+        (command("python", "-c", "import time; time.sleep(60)", timeout=0.5), False, "no result within 0.5 s"),
+    ],
+)
+def test_a_command_as_a_check(check: Callable[[Workspace], CheckResult], passed: bool, feedback: str) -> None:
+    with Workspace({"solution.py": "x = 1\n"}) as space:
+        found = check(space)
+    assert (found.passed, found.feedback) == (passed, feedback)
+
+
+def test_the_tests_of_a_repository_as_a_check() -> None:
+    files = {
+        "m.py": "def f(): return 1\n",
+        "test_m.py": "import m\ndef test_a(): assert m.f() == 2\ndef test_b(): pass\n",
+    }
+    with Workspace(files) as space:
+        found = visible_tests()(space)
+        assert not found.passed
+        assert found.tests == {"test_m.py::test_a": "failed", "test_m.py::test_b": "passed"}
+        assert "1 passed, 1 failed" in found.feedback
+        assert visible_tests("test_m.py::test_b")(space).passed
+        assert space.diff() == ""
+
+
+# --- escalation
+
+
+@pytest.mark.parametrize(
+    ("hand_over", "told", "old_words", "old_patch"),
+    [("fresh", False, False, False), ("continue", True, True, True), ("best", True, False, True)],
+)
+def test_three_ways_to_hand_over(hand_over: Any, told: bool, old_words: bool, old_patch: bool) -> None:
+    fast = lean(wrong("77"), done("fast words"), named="fast")
+    strong = lean(call("read_file", path=FILE), fix(), done(), named="strong")
+    result = generate_patch(checked(), escalate(fast, strong, hand_over))
+    brief, after = text_of(strong, 0), strong.model.prompts[1].messages[-1].text  # pyright: ignore[reportAttributeAccessIssue]
+    assert ("the line is wrong" in brief) == told
+    assert any(c.name == "final_answer" for m in strong.model.prompts[0].messages for c in m.tool_calls) == old_words  # pyright: ignore[reportAttributeAccessIssue]
+    assert ("return 77" in after) == old_patch
+    assert result.chosen == 1
+    assert [one["model"] for one in result.attempts] == ["fast", "strong"]
+    assert result.outcome.model == "fast, strong"
+
+
+def test_the_strong_model_is_not_asked_where_the_fast_one_was_right() -> None:
+    strong = lean(named="strong")
+    result = generate_patch(checked(), escalate(lean(fix(), done()), strong))
+    assert (result.chosen, len(result.attempts), prompts(strong)) == (0, 1, [])
+
+
+def test_the_best_of_several_fast_attempts_is_handed_over() -> None:
+    fast = retry(lean(wrong("1"), done(), wrong("2"), done()), begin="fresh")
+    strong = lean(call("read_file", path=FILE), done())
+    generate_patch(checked(), escalate(fast, strong, "best"))
+    assert "return 2" in strong.model.prompts[1].messages[-1].text  # pyright: ignore[reportAttributeAccessIssue]
+    fast = retry(lean(wrong("1"), done(), wrong("2"), done()), begin="fresh")
+    strong = lean(done())
+    generate_patch(checked(), escalate(fast, strong, "continue"))
+    first = strong.model.prompts[0]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [m.turn for m in first.messages if m.role == "assistant"] == [3, 4]  # of the attempt that was chosen
+
+
+def test_continue_needs_agents_that_speak_alike() -> None:
+    with pytest.raises(ValueError, match="speak alike"):
+        escalate(lean(), ToolLoopAgent(model=ScriptedModel([])), "continue")
+    escalate(lean(), ToolLoopAgent(model=ScriptedModel([])), "best")
+    with pytest.raises(ValueError, match="hand_over"):
+        escalate(lean(), lean(), "now")  # pyright: ignore[reportArgumentType]
+
+
+# --- best of k
+
+
+def test_majority_takes_the_patch_that_most_made() -> None:
+    agent = lean(wrong("1"), done(), wrong("2"), done(), done(), wrong("2"), done(), done(), done())
+    result = generate_patch(task(), best_of(agent, 5, choose="majority"))
+    assert result.chosen == 1
+    assert "return 2" in result.patch
+    assert result.evidence["check"] is None
+    empty = generate_patch(task(), best_of(lean(done(), done()), 2, choose="majority"))
+    assert (empty.patch, empty.chosen) == ("", 0)
+
+
+def test_most_tests_passed_makes_all_attempts() -> None:
+    counts = iter([1, 3, 2])
+    check = lambda space: CheckResult(False, "", {str(n): "passed" for n in range(next(counts))})  # noqa: E731
+    agent = lean(wrong("1"), done(), wrong("2"), done(), wrong("3"), done())
+    result = generate_patch(task(), best_of(agent, 3, choose="tests", check=check))
+    assert (result.chosen, len(result.attempts)) == (1, 3)
+
+
+def test_by_the_check_no_more_attempts_are_made_than_needed() -> None:
+    agent = lean(wrong(), done(), fix(), done(), fix(), done())
+    result = generate_patch(checked(), best_of(agent, 3))
+    assert (result.chosen, len(result.attempts)) == (1, 2)
+
+
+def test_each_attempt_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[Any] = []
+
+    def made(model: Any, **options: Any) -> ScriptedModel:
+        seeds.append(options.get("seed"))
+        return ScriptedModel([done()])
+
+    monkeypatch.setattr("rlm_loop.agents.get_model", made)
+    best_of(LeanAgent(model="local", presentation="native", seed=5), 3, choose="majority").attempt(task())
+    assert seeds == [5, 6, 7]
+    seeds.clear()
+    replace(best_of(LeanAgent(model="local", presentation="native"), 2, choose="majority"), seed=9).attempt(task())
+    assert seeds == [9, 10]
+
+
+@pytest.mark.parametrize(
+    "wrong_settings",
+    [{"k": 0}, {"choose": "luck"}, {"choose": "majority", "oracle": True}, {"choose": "tests", "oracle": True}],
+)
+def test_settings_that_make_no_sense_are_refused(wrong_settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"k is|choose"):
+        best_of(lean(), **wrong_settings)
+
+
+# --- one account
+
+
+def test_every_call_is_charged_once_and_attempts_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    fast = retry(lean(wrong("1"), done(), wrong("2"), done(), named="fast"), begin="fresh")
+    strong = lean(fix(), done(), named="strong")
+    outcome = escalate(fast, strong).attempt(checked(), trace=path)
+    calls = outcome.ledger.calls
+    assert [c.node for c in calls] == ["0.1.1", "0.1.1", "0.1.2", "0.1.2", "0.2", "0.2"]
+    assert [c.turn for c in calls] == [1, 2, 3, 4, 5, 6]
+    assert outcome.usage.calls == 6
+    assert outcome.usage.input_tokens == sum(r.tokens for r in outcome.ledger.rows)
+    record = read(path)
+    assert record.end is not None
+    assert record.end["node"] == "0"
+    again = outcome_of(record)
+    assert again.ledger.calls == calls
+    assert (again.turns, again.usage, again.artifact) == (outcome.turns, outcome.usage, outcome.artifact)
+    tree = tree_of(record)
+    assert [n.node for n in tree.nodes] == ["0", "0.1", "0.1.1", "0.1.2", "0.2"]
+    assert [n.steps for n in tree.nodes] == [0, 0, 2, 2, 2]
+    assert tree["0"].ok
+
+
+@pytest.mark.parametrize(
+    ("budget", "attempts", "calls"),
+    [
+        (Budget(steps=2, malformed=None, tool_failures=None), 1, 2),
+        (Budget(steps=3, malformed=None, tool_failures=None), 2, 3),
+        (Budget(steps=None, calls=3), 2, 3),
+        (Budget(steps=None, calls=2), 1, 2),
+        (Budget(steps=None, seconds=0), 1, 0),
+        (Budget(steps=0), 1, 0),
+    ],
+)
+def test_the_budget_of_the_whole_holds(budget: Budget, attempts: int, calls: int) -> None:
+    agent = lean(*[wrong(), done()] * 9)
+    result = generate_patch(checked(), retry(agent, 5, begin="fresh", budget=budget))
+    assert (len(result.attempts), result.usage.calls) == (attempts, calls)
+
+
+def test_a_cost_limit_of_the_whole_needs_every_price() -> None:
+    with pytest.raises(UnknownPrice):
+        retry(lean(fix()), budget=Budget(cost=1.0), check=sees_the_fix).attempt(task())
+    priced = LeanAgent(model=ScriptedModel([wrong(), done()] * 5, price=(0.01, 0.01)), presentation="native")
+    result = generate_patch(checked(), retry(priced, 4, begin="fresh", budget=Budget(steps=None, cost=10.0)))
+    assert 1 <= len(result.attempts) < 5
+    assert result.outcome.ledger.usage.calls == result.usage.calls
+
+
+def test_each_agent_keeps_its_own_limits() -> None:
+    agent = ReActAgent(
+        model=ScriptedModel([wrong(), wrong("1"), wrong("2"), wrong("3")]),
+        form="calls",
+        presentation="native",
+        max_iterations=2,
+    )
+    result = generate_patch(checked(), retry(agent, begin="fresh"))
+    assert [one["steps"] for one in result.attempts] == [2, 2]
+    assert result.stop == "steps"
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "stop"),
+    [(ModelError("gone"), ModelError, "failed"), (KeyboardInterrupt, Interrupted, "interrupted")],
+)
+def test_a_crash_in_a_later_attempt_keeps_what_the_earlier_ones_did(
+    end: Scripted, error: type[BaseException], stop: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(error) as caught:
+        generate_patch(checked(), retry(lean(wrong("7"), done(), end), begin="fresh"), trace=path)
+    result = caught.value.result  # pyright: ignore[reportAttributeAccessIssue]
+    assert (result.stop, result.usage.calls, len(result.attempts)) == (stop, 2, 2)
+    assert "return 7" in result.patch
+    assert read(path).end["stop"] == stop  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_a_check_that_raises_is_a_fault_of_ours_with_the_patch_kept() -> None:
+    def broken(space: Workspace) -> CheckResult:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full") as caught:
+        generate_patch(task(), retry(lean(fix(), done()), check=broken))
+    assert right_line() in caught.value.result.patch  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_they_are_arms_of_a_study(tmp_path: Path) -> None:
+    def replies(prompt: Any) -> Scripted:
+        """Wrong at first; right once it was told that the check fails."""
+        told = any(m.role == "user" and "still fails" in m.text for m in prompt.messages)
+        results = sum(m.role == "tool" for m in prompt.messages)
+        return done() if results else fix() if told else wrong("0")
+
+    def arms(model: Any, seed: int) -> dict[str, Any]:
+        agent = LeanAgent(model=ScriptedModel([replies] * 99, name="scripted"), presentation="native")
+        return {
+            "plain": agent,
+            "retry": retry(agent),
+            "two": escalate(agent, agent, "best"),
+            "oracle": retry(agent, oracle=True),
+            "best of 2": best_of(agent, 2),
+        }
+
+    study = Study("s", arms, Suite("repair", (checked(),)), seeds=(0,), model="scripted")
+    results = study.run(tmp_path, progress=False)
+    assert {r["arm"]: r["resolved"] for r in results.rows} == {
+        "plain": False, "retry": True, "two": True, "oracle": True, "best of 2": False,
+    }  # fmt: skip
+    assert not results.crashed
+    assert {r["arm"]: r["steps"] for r in results.rows}["retry"] == 4
+    assert verify_traces(tmp_path) == []
+    again = load_study(tmp_path)
+    assert len(again.rows) == 5
+    assert study.run(tmp_path, progress=False).rows == again.rows  # the same settings: nothing is run again
+
+
+def test_a_model_and_seed_of_a_study_reach_the_agent() -> None:
+    around = retry(LeanAgent(model="local"), check=sees_the_fix)
+    shaped = replace(around, model="other", seed=3)
+    inner: Any = shaped.agents()[0]
+    assert (inner.model, inner.seed) == ("other", 3)
+    assert around.settings() == replace(around, seed=3).settings()  # a seed is no part of what an arm is

@@ -1,0 +1,151 @@
+"""The patch is there whatever the stop was, with what speaks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from repair_tasks import call, done, edit, fix, right_line, task, wrong
+
+from rlm_loop import Budget, LeanAgent, ToolLoopAgent
+from rlm_loop.loop import Interrupted
+from rlm_loop.models import Reply, ScriptedModel
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.scripted import Scripted
+from rlm_loop.patching import generate_patch
+from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tasks.humaneval_repair import FILE
+from rlm_loop.trace import Trace
+from rlm_loop.workspace import Workspace
+
+
+def lean(*replies: Scripted, **settings: object) -> LeanAgent:
+    return LeanAgent(model=ScriptedModel(replies), presentation="native", **settings)  # pyright: ignore[reportArgumentType]
+
+
+def ctrl_c(prompt: object) -> str:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("replies", "budget", "stop"),
+    [
+        ([fix(), done()], Budget(), "answered"),
+        ([fix(), wrong()], Budget(steps=1), "steps"),
+        ([fix(), edit("x", path="no.py"), edit("x", path="nor.py")], Budget(tool_failures=2), "tool_failures"),
+        ([fix(), Reply(""), Reply("")], Budget(malformed=2), "malformed"),
+        ([fix(), call("search_code", query="x"), call("search_code", query="x")], Budget(), "repeated"),
+        ([fix(), done()], Budget(calls=1), "calls"),
+    ],
+)
+def test_the_diff_is_taken_whatever_the_stop(replies: list[Scripted], budget: Budget, stop: str) -> None:
+    result = generate_patch(task(), lean(*replies, budget=budget))
+    assert (result.stop, result.empty, result.oracle) == (stop, False, False)
+    assert task().score(Attempt(None, result.patch, False)).resolved
+    assert result.usage == result.outcome.usage
+    assert result.usage.calls >= 1
+    assert repr(result).startswith("<PatchResult of 1 files")
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "stop"),
+    [
+        (ModelError("gone"), ModelError, "failed"),
+        (ctrl_c, Interrupted, "interrupted"),
+        (OSError("disk"), OSError, "failed"),
+    ],
+)
+def test_a_crash_and_ctrl_c_carry_the_partial_patch(
+    end: Scripted, error: type[BaseException], stop: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as caught:
+        generate_patch(task(), lean(fix(), end), trace=tmp_path / "t.jsonl")
+    result = caught.value.result  # pyright: ignore[reportAttributeAccessIssue]
+    assert result.stop == stop
+    assert right_line() in result.patch
+    assert result.trace == str(tmp_path / "t.jsonl")
+    assert caught.value.outcome.artifact == result.patch  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept() -> None:
+    opened: list[Workspace] = []
+
+    def remembered() -> Workspace:
+        opened.append(Workspace({FILE: "x = 1\n"}))
+        return opened[-1]
+
+    def remove(prompt: object) -> Reply:
+        opened[0].close()
+        raise ModelError("gone")
+
+    broken = Task("t", "?", lambda attempt: Score(False), workspace=remembered, needs_repl=False)
+    with pytest.raises(ModelError) as caught:
+        generate_patch(broken, lean(edit("x = 2", 1), remove))
+    assert "+x = 2" in caught.value.result.patch  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_task_without_a_workspace_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no workspace"):
+        generate_patch(replace(task(), workspace=None), lean(done()))
+
+
+def run_tests(selector: str = "") -> str:
+    """Run tests."""
+    return "2 passed, 1 failed, 0 errors\nFAILED test_x"
+
+
+@pytest.mark.parametrize(
+    ("replies", "current"),
+    [
+        ([call("run_tests", selector="t.py"), fix(), done()], [False]),
+        ([fix(), call("run_tests", selector="t.py"), done()], [True]),
+        ([call("run_tests", selector="t.py"), fix(), call("run_tests", selector="t.py"), done()], [False, True]),
+        ([fix(), done()], []),
+    ],
+)
+def test_tests_that_the_agent_ran_are_evidence_unless_files_changed_since(
+    replies: list[Scripted], current: list[bool]
+) -> None:
+    result = generate_patch(replace(task(), tools=(run_tests,)), lean(*replies))
+    assert [run.current for run in result.tests_run] == current
+    assert all(run.counts == {"passed": 2, "failed": 1, "errors": 0} for run in result.tests_run)
+    assert all((run.selector, run.ok) == ("t.py", True) for run in result.tests_run)
+    assert result.evidence["tests_run"] == result.tests_run
+
+
+def test_tests_run_in_a_cell_are_evidence_too() -> None:
+    cell = "```python\nprint(run_tests('t.py'))\n```"
+    agent = ToolLoopAgent(model=ScriptedModel([cell, "done"]))
+    result = generate_patch(replace(task(), tools=(run_tests,)), agent)
+    assert [(run.turn, run.counts.get("failed")) for run in result.tests_run] == [(1, 1)]
+    assert "t.py" in result.tests_run[0].selector
+
+
+def test_the_trace_has_each_state_of_the_workspace_once() -> None:
+    trace = Trace()
+    generate_patch(task(), lean(wrong("0"), wrong("1"), wrong("0"), done()), trace=trace)
+    trees = [event for event in trace.events if event["event"] == "tree"]
+    texts = {event["sha256"]: event["text"] for event in trace.events if event["event"] == "text"}
+    assert len(trees) == 2  # the third edit leads back to the first state
+    assert ["return 0" in texts[tree["patch"]] for tree in trees] == [True, False]
+    effects = [seen["effects"] for event in trace.events if event["event"] == "turn" for seen in event["observations"]]
+    assert effects[0]["tree"] == effects[2]["tree"] == trees[0]["tree"]
+
+
+def test_a_patch_that_is_too_large_is_left_out_of_the_trace_and_said_so() -> None:
+    trace = Trace()
+    trace.patch("abc", "x" * 11, most=10, node="0")
+    assert trace.events == [{**trace.events[0], "event": "tree", "tree": "abc", "patch": None, "characters": 11}]
+
+
+def test_a_patch_without_test_files_says_what_it_leaves_out() -> None:
+    replies = [fix(), call("apply_edit", path="test_x.py", start_line=1, end_line=0, replacement="x = 1"), done()]
+    whole = generate_patch(task(), lean(*replies))
+    clean = generate_patch(task(), lean(*replies), tests=False)
+    assert "test_x.py" in whole.patch
+    assert whole.left_out == {}
+    assert "test_x.py" not in clean.patch
+    assert right_line() in clean.patch
+    assert set(clean.left_out) == {"test_x.py"}
+    assert clean.outcome.artifact == whole.patch

@@ -1,0 +1,192 @@
+"""Idempotency keys and dry runs at the gate: semantics 33, and what a result holds (31)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from rlm_loop.tool_calls import Kept
+from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
+
+
+class Counter:
+    """A tool that has an effect, so that doing it twice shows."""
+
+    def __init__(self) -> None:
+        self.done: list[int] = []
+        self.go = threading.Event()
+
+    def tool(self, **options: Any) -> Tool:
+        def add(n: int) -> str:
+            """Add it."""
+            if n == 5:
+                self.go.wait(30)
+            self.done.append(n)
+            if n < 0:
+                raise ValueError(f"{n} is negative")
+            if n == 666:
+                raise SystemExit
+            return f"{n}, {len(self.done)} in all"
+
+        def would_add(n: int) -> str:
+            return f"would add {n}"
+
+        return tool(add) if options.get("plain") else tool(dry_run=would_add, **options)(add)
+
+
+@pytest.mark.parametrize("way", ["caller", "model", "cell"])
+def test_a_retried_call_gets_the_recorded_result(way: str) -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()])
+
+    def call(n: int, key: str) -> str:
+        if way == "caller":
+            return gate.call("add", {"n": n}, idempotency_key=key).text
+        if way == "model":
+            return gate.call("add", f'{{"n": {n}, "idempotency_key": "{key}"}}').text
+        try:
+            return gate.call_function("add", (n,), {"idempotency_key": key})
+        except ToolError as error:
+            return error.message
+
+    assert call(1, "a") == "1, 1 in all"
+    assert call(2, "b") == "2, 2 in all"
+    assert call(1, "a") == "1, 1 in all"
+    assert call(2, "a") == "idempotency_key 'a' was used for another call of add: take a new one"
+    assert call(-1, "c") == "ValueError: -1 is negative"
+    assert call(-1, "c") == "ValueError: -1 is negative"  # a failure is a result, too
+    assert counter.done == [1, 2, -1]
+
+
+def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()], allow=["add"])
+    assert gate.call("add", {"n": "1"}, idempotency_key="k").error == "invalid_arguments"
+    first = gate.call("add", {"n": 1}, idempotency_key="k")
+    again = gate.call("add", {"n": 1}, idempotency_key="k")
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (again.ok, again.data, again.text) == (True, first.data, first.text)
+    assert gate.call("add", {"n": 1}).text == "1, 2 in all"  # without a key each call is a new one
+
+
+def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
+    counter = Counter()
+    kept = Kept()
+    gate = ToolGateway([counter.tool()], timeout=0.05, kept=kept)
+    assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
+    assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
+    counter.go.set()
+    patient = ToolGateway([counter.tool()], timeout=30, kept=kept)
+    result = patient.call("add", {"n": 5}, idempotency_key="k")
+    assert (result.text, result.repeated) == ("5, 1 in all", True)
+    assert counter.done == [5]
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+def test_two_callers_at_once_are_one_call(timeout: float | None) -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()], timeout=timeout)
+    texts: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: texts.append(gate.call("add", {"n": 5}, idempotency_key="k").text))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    counter.go.set()
+    for thread in threads:
+        thread.join(30)
+    assert texts == ["5, 1 in all"] * 4
+
+
+def test_a_call_that_was_stopped_is_made_again() -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()])
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            gate.call("add", {"n": 666}, idempotency_key="k")
+    assert counter.done == [666, 666]
+
+
+def test_the_oldest_keys_are_forgotten_first() -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()], kept=Kept(room=2))
+    for key in ("a", "b", "c", "c", "b", "a"):
+        gate.call("add", {"n": 1}, idempotency_key=key)
+    assert len(counter.done) == 4
+
+
+def test_a_dry_run_does_nothing_and_is_not_recorded() -> None:
+    counter = Counter()
+    gate = ToolGateway([counter.tool()])
+    for arguments in ({"n": 1, "dry_run": True}, {"n": 1, "dry_run": True, "idempotency_key": "k"}):
+        assert gate.call("add", arguments).text == "would add 1"
+    assert gate.call("add", {"n": 1}, dry_run=True).text == "would add 1"
+    assert gate.call_function("add", (1,), {"dry_run": True}) == "would add 1"
+    assert counter.done == []
+    assert gate.call("add", {"n": 1, "idempotency_key": "k"}).text == "1, 1 in all"
+    assert gate.call("add", {"n": 1, "dry_run": False}).text == "1, 2 in all"
+
+
+@tool(mutates=True)
+def wipe() -> str:
+    """Wipe all."""
+    raise AssertionError("it ran")
+
+
+@tool(mutates=True)
+def named(dry_run: str = "", idempotency_key: int = 0) -> str:
+    """Have these names itself."""
+    return f"{dry_run}{idempotency_key}"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("wipe", {"dry_run": True}, "wipe has no dry run, and was not run"),
+        ("wipe", {"dry_run": "yes"}, "'dry_run' must be true or false"),
+        ("wipe", {"idempotency_key": ""}, "'idempotency_key' must be a text of 1 to 200 characters"),
+        ("wipe", {"idempotency_key": 7}, "'idempotency_key' must be a text of 1 to 200 characters"),
+        ("wipe", {"idempotency_key": "k" * 201}, "'idempotency_key' must be a text of 1 to 200 characters"),
+        ("add", {"n": 1, "dry_run": True}, "unexpected 'dry_run'. add takes (n)"),  # it changes nothing
+        ("add", {"n": 1, "idempotency_key": "k"}, "unexpected 'idempotency_key'. add takes (n)"),
+    ],
+)
+def test_what_is_asked_for_wrongly(name: str, arguments: dict[str, Any], says: str) -> None:
+    result = ToolGateway([wipe, Counter().tool(plain=True)]).call(name, arguments)
+    assert (result.error, result.message) == ("invalid_arguments", says)
+
+
+def test_a_tools_own_parameters_come_first_and_no_schema_grows() -> None:
+    gate = ToolGateway([named, Counter().tool()])
+    assert gate.call("named", {"dry_run": "x", "idempotency_key": 3}).text == "x3"
+    assert gate.tools[1].signature == "add(n: int) -> str: Add it."
+    assert gate.tools[1].parameters == Counter().tool(plain=True).parameters
+
+
+def test_a_result_holds_all_of_it() -> None:
+    changed = {"changed": ["a.py"]}
+    looks = iter([changed, {}])
+    gate = ToolGateway([Counter().tool()], watch=lambda: next(looks), cap=40)
+    held = {"tool", "data", "text", "failure", "seconds", "truncated", "full", "effects", "repeated"}
+    assert {f.name for f in fields(ToolResult)} == held
+    first, second, third = gate.call("add", {"n": 1}), gate.call("add", {"n": -1}), gate.call("ad", {})
+    assert (first.ok, first.data, first.effects) == (True, "1, 1 in all", changed)
+    assert (second.error, second.message, second.effects) == ("runtime", "ValueError: -1 is negative", {})
+    assert (third.error, third.effects) == ("unknown_tool", {})  # nothing ran, so nobody looked
+    assert third.truncated
+    assert all(r.seconds >= 0 for r in (first, second, third))
+
+
+def test_the_callers_arguments_and_lists_are_left_as_they_are() -> None:
+    arguments, kwargs, allow = {"n": 1, "dry_run": True}, {"n": 1, "idempotency_key": "k"}, ["add"]
+    gate = ToolGateway([Counter().tool()], allow=allow)
+    gate.call("add", arguments)
+    gate.call_function("add", (), kwargs)
+    allow.clear()
+    assert arguments == {"n": 1, "dry_run": True}
+    assert kwargs == {"n": 1, "idempotency_key": "k"}
+    assert gate.call("add", {"n": 1}).ok
