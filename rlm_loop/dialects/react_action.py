@@ -18,6 +18,9 @@ _SAME_LINE = re.compile(
     rf"{_NAME}(?:[,;.]?[ \t]+(?:\*\*)?(?:action[ _])?input(?:\*\*)?:(?:\*\*)?|[,:]?[ \t]*(?=\{{))", re.IGNORECASE
 )
 _FINISH_COLON = re.compile(r"(?:finish|final[ _]?answer)[ \t]*:[ \t]*(?=\S)", re.IGNORECASE)
+#: What a tool list shows behind a name; models copy it, and give the input on a line of its own.
+_PARAMETER = r"\w+[ \t]*:[ \t]*(?:str|int|float|bool|list|dict|tuple|Any|None)\b[^,()\n]*"
+_SIGNATURE = re.compile(rf"\({_PARAMETER}(?:,[ \t]*{_PARAMETER})*\)(?:[ \t]*->[^\n]*)?[ \t`\"'*.]*(?=\n|$)")
 _ONE_NAME = re.compile(r"[^\W\d][\w.-]*|-")
 
 
@@ -42,6 +45,9 @@ def read_action(own: str, at: int, stop: int, names: Collection[str]) -> Named:
     if match := _FINISH_COLON.match(head):
         return Named("finish", head[match.end() :], stop)
     if match := _BRACKET.match(head):
+        if signature := _SIGNATURE.match(own, at + match.end(), stop):
+            name, notes = _known(match["name"], names)
+            return Named(name, None, signature.end(), (*notes, "signature copied"))
         value = read_bracketed(own, at + match.end(), stop)
         name, notes = _known(match["name"], names)
         return Named(name, value.text, value.end, (*notes, *value.notes))

@@ -39,6 +39,10 @@ JSON = '{"q": "a"}'
         f"Thought: t\nAction: search {JSON}",
         f"Thought: t\nAction: search({JSON})",
         f"Thought: t\nAction: search[{JSON}]",
+        # the list of tools copied
+        f"Thought: t\nAction: search(q: str) -> str\nAction Input: {JSON}",
+        f"Thought: t\nAction: search(q: str, n: int = 3)\nAction Input: {JSON}",
+        f"Thought: t\nAction: `search(q: str) -> str`\nAction Input: {JSON}",
         "Thought: t\nAction: search(q='a')",
         'Thought: t\nAction: search({\n  "q": "a"\n})',
         f'Thought: t\nAction: {{"tool": "search", "args": {JSON}}}',
