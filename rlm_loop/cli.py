@@ -12,6 +12,7 @@ import typer
 
 import rlm_loop.commands.models
 import rlm_loop.commands.study
+import rlm_loop.commands.swebench
 import rlm_loop.commands.trace
 from rlm_loop import __version__
 from rlm_loop.commands.demo import demo
@@ -33,6 +34,7 @@ app.command()(demo)
 app.command()(doctor)
 app.add_typer(rlm_loop.commands.models.app, name="models")
 app.add_typer(rlm_loop.commands.study.app, name="study")
+app.add_typer(rlm_loop.commands.swebench.app, name="swebench")
 app.add_typer(rlm_loop.commands.trace.app, name="trace")
 
 

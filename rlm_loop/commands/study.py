@@ -78,7 +78,9 @@ def status(folder: Folder) -> None:
             mine = [r for r in found.rows if r["arm"] == arm and r["model"] == model]
             crashed = sum(r.get("error") is not None for r in mine)
             resolved = sum(bool(r["resolved"]) for r in mine)
-            rows.append([arm, model, str(units), str(len(mine) - crashed), str(crashed), str(resolved)])
+            unknown = sum(r["resolved"] is None for r in mine)
+            shown = f"{resolved} ({unknown} not judged)" if unknown else str(resolved)
+            rows.append([arm, model, str(units), str(len(mine) - crashed), str(crashed), shown])
     show_table(Table(found.name, ["arm", "model", "planned", "finished", "crashed", "resolved"], rows, labels=2))
 
 

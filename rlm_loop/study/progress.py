@@ -31,13 +31,14 @@ class Forecast:
         for cell in left:
             self._left[cell.arm] = self._left.get(cell.arm, 0) + 1
         self._seconds: dict[str, list[float]] = {}
-        self.resolved = self.done = 0
+        self.resolved = self.done = self.unknown = 0
         for row in rows:
             self._learn(row)
 
     def _learn(self, row: Row) -> None:
         self.done += 1
         self.resolved += bool(row["resolved"])
+        self.unknown += row["resolved"] is None
         if finished(row):
             self._seconds.setdefault(row["arm"], []).append(row["seconds"])
 
@@ -57,7 +58,7 @@ class Forecast:
     def __str__(self) -> str:
         left = self.seconds()
         rest = f", about {duration(left)} left" if left else ""
-        return f"{self.resolved} of {self.done} resolved{rest}"
+        return f"{self.resolved} of {self.done - self.unknown} resolved{rest}"
 
 
 def _mean(values: list[float] | None) -> float | None:
@@ -79,6 +80,8 @@ def describe(row: Mapping[str, Any]) -> str:
         return f"{where}: crashed, {row['error']}"
     tokens = (row["input_tokens"] or 0) + (row["output_tokens"] or 0)
     verdict = "resolved" if row["resolved"] else f"not resolved ({row['stop']})"
+    if row["resolved"] is None:
+        verdict = f"not judged ({row['stop']})"
     return f"{where}: {verdict}, {row['steps']} turns, {tokens:,} tokens, {row['seconds']:.0f} s"
 
 

@@ -133,7 +133,9 @@ class Results:
     def __str__(self) -> str:
         kind = "recorded run" if self.recorded else "run"
         resolved = sum(bool(r["resolved"]) for r in self.rows)
-        return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed"
+        unknown = sum(r["resolved"] is None for r in self.rows)
+        rest = f", {unknown} not judged" if unknown else ""
+        return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]

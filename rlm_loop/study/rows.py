@@ -36,7 +36,7 @@ def make_row(
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
     then cover what was done until it.  `isolation` is what kept the cells apart from the machine (empty where none
     ran); it may differ from row to row, since it is no part of what a study is.  `facts` are those of the task,
-    where it has any.
+    where it has any.  `resolved` and `value` are `None` for an attempt that nothing judged.
     """
     return {
         "study": study,
@@ -48,14 +48,22 @@ def make_row(
         "level": cell.task.level,
         **_facts(cell.task),
         "seed": cell.seed,
-        "resolved": bool(score.resolved) if score is not None else False,
-        "value": _finite(score.value) if score is not None else 0.0,
+        **_verdict(score),
         "score_reason": clipped(score.reason, 300) if score is not None else "",
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
         "trace": cell.trace,
         "error": error,
         "started": started,
     }
+
+
+def _verdict(score: Score | None) -> Row:
+    """A crash is not resolved; an attempt that nothing judged is not known to be either."""
+    if score is None:
+        return {"resolved": False, "value": 0.0}
+    if score.resolved is None:
+        return {"resolved": None, "value": None}
+    return {"resolved": bool(score.resolved), "value": _finite(score.value)}
 
 
 def _facts(task: Task) -> Row:

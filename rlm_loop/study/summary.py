@@ -12,10 +12,10 @@ from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """One arm on `n` cells.
+    """One arm on `n` cells, of which `judged` were judged at all.
 
-    `rate` is the share resolved, `low` and `high` its 95 % Wilson interval.  Token, step and second figures are
-    means a task, `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from the cache,
+    `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval.  Token, step and second
+    figures are means a task, `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from the cache,
     `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single actions,
     `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies with
     something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `only_here`
@@ -52,6 +52,7 @@ class ArmSummary:
     baseline: str
     only_here: int
     only_baseline: int
+    judged: int
 
 
 def summarize(
@@ -67,8 +68,10 @@ def _summary(
     arm: str, rows: Sequence[Row], reference: Sequence[Row], baseline: str, model: str, suite: str
 ) -> ArmSummary:
     resolved = sum(bool(r["resolved"]) for r in rows)
-    low, high = wilson(resolved, len(rows))
+    judged = sum(r["resolved"] is not None for r in rows)
+    low, high = wilson(resolved, judged)
     here, there = _resolved(rows), _resolved(reference)
+    both = _judged(rows) & _judged(reference)
     p95 = percentile((total_tokens(r) for r in rows), 95)
     return ArmSummary(
         model=model,
@@ -76,7 +79,7 @@ def _summary(
         arm=arm,
         n=len(rows),
         resolved=resolved,
-        rate=ratio(resolved, len(rows)),
+        rate=ratio(resolved, judged),
         low=low,
         high=high,
         input_tokens=_mean(rows, "input_tokens"),
@@ -99,8 +102,9 @@ def _summary(
         tokens_p95_ratio=ratio(p95, percentile((total_tokens(r) for r in reference), 95)),
         cost_p95_ratio=ratio(percentile((r["cost"] for r in rows), 95), percentile((r["cost"] for r in reference), 95)),
         baseline=baseline,
-        only_here=len(here - there),
-        only_baseline=len(there - here),
+        only_here=len((here - there) & both),
+        only_baseline=len((there - here) & both),
+        judged=judged,
     )
 
 
@@ -112,6 +116,10 @@ def total_tokens(row: Mapping[str, Any]) -> int | None:
 
 def _resolved(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
     return {(r["suite"], r["task"], r["seed"]) for r in rows if r["resolved"]}
+
+
+def _judged(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
+    return {(r["suite"], r["task"], r["seed"]) for r in rows if r["resolved"] is not None}
 
 
 def _mean(rows: Sequence[Row], name: str) -> float | None:

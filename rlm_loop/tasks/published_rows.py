@@ -92,7 +92,11 @@ def _parquet(file: Path) -> Iterator[Source]:
     except ImportError:
         raise ImportError('parquet files need pyarrow: pip install "rlm-loop[hub]"') from None
     number = 0
-    for batch in parquet.ParquetFile(file).iter_batches(batch_size=64):
+    try:
+        opened = parquet.ParquetFile(file)
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise SuiteFileError(f"{file}: this is no parquet file ({' '.join(str(error).split())[:120]})") from None
+    for batch in opened.iter_batches(batch_size=64):
         for row in batch.to_pylist():
             number += 1
             yield Source(row, f"{file}:{number}", number, _group(file))

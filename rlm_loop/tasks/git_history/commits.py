@@ -1,0 +1,111 @@
+"""Past commits of a repository: what each changed, and which of its files are tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rlm_loop.tasks.clones import Clone
+
+#: Messages of commits that mend something.
+FIX = (
+    r"(?i)\b(fix(e[sd]|ing)?|bug(s|fix(es)?)?|regress\w*|crash\w*|fail(s|ed|ing|ures?)?|wrong\w*|incorrect\w*|broken)\b"
+)
+_TEST_FOLDERS = frozenset({"test", "tests", "testing"})
+_TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py")
+_SUBMODULE = "160000"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that a commit changed; `kind` is git's letter: A, M, D or T.  A rename is a D and an A."""
+
+    path: str
+    kind: str
+    submodule: bool = False
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit and its first parent (empty for one without): `subject` and `body` are its message."""
+
+    sha: str
+    parent: str
+    date: str
+    subject: str
+    body: str
+    merge: bool = False
+
+
+def commits(
+    clone: Clone,
+    *,
+    rev: str = "HEAD",
+    since: str | None = None,
+    paths: Sequence[str] = (),
+    match: str | None = FIX,
+    merges: bool = False,
+) -> Iterator[Commit]:
+    """The commits reachable from `rev`, newest first, whose message matches.
+
+    `since` is a date as git reads it ("2024-01-01", "6 months ago"); `paths` keeps commits that touch one of these.
+    Merge commits are left out, as what they merge is looked at commit by commit; with `merges` the first-parent
+    line is followed instead, and a merge is one change against it (for histories where each merge is a fix).
+    """
+    words = ["rev-list", "--encoding=UTF-8", "--format=%H%x00%P%x00%cI%x00%s%x00%b%x01"]
+    words += ["--first-parent"] if merges else ["--no-merges", "--full-history"]
+    words += [f"--since={since}"] if since else []
+    listed = clone.git("--literal-pathspecs", *words, "--end-of-options", rev, "--", *paths)
+    wanted = re.compile(match) if match else None
+    for record in listed.split("\x01"):
+        fields = record.split("\0")
+        if len(fields) != 5:
+            continue  # what follows the last record
+        parents = fields[1].split()
+        found = Commit(
+            fields[0].rpartition("\n")[2],  # rev-list puts a line `commit SHA` before each record
+            parents[0] if parents else "",
+            fields[2],
+            fields[3],
+            fields[4].strip(),
+            len(parents) > 1,
+        )
+        if wanted is None or wanted.search(f"{found.subject}\n{found.body}"):
+            yield found
+
+
+def changes(clone: Clone, commit: Commit) -> list[Change]:
+    """What a commit changed against its first parent."""
+    listed = clone.git("diff-tree", "-r", "-z", "--raw", "--no-renames", commit.parent, commit.sha)
+    fields = listed.split("\0")
+    found: list[Change] = []
+    for head, path in zip(fields[::2], fields[1::2], strict=False):
+        old, new, _, _, kind = head.lstrip(":").split(" ")
+        found.append(Change(path, kind[0], _SUBMODULE in (old, new)))
+    return found
+
+
+def is_test(path: str) -> bool:
+    """The path belongs to the tests: by its folder, or by its name."""
+    parts = PurePosixPath(path)
+    return (
+        bool(_TEST_FOLDERS & set(parts.parts[:-1]))
+        or bool(_TEST_FILE.fullmatch(parts.name))
+        or (parts.name == "conftest.py")
+    )
+
+
+def is_test_module(path: str) -> bool:
+    """pytest finds tests in the file by its name alone."""
+    return bool(re.fullmatch(r"(test_.*|.*_test)\.py|tests\.py", PurePosixPath(path).name))
+
+
+def patch(clone: Clone, commit: Commit, paths: Sequence[str]) -> str:
+    """The unified diff of these paths, for `git apply`.  Raises `UnicodeDecodeError` where it is no UTF-8 text."""
+    if not paths:
+        return ""
+    how = ["-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]
+    words = ["--literal-pathspecs", "diff-tree", *how, commit.parent, commit.sha, "--", *paths]
+    return clone.raw(*words).decode("utf-8")

@@ -1,0 +1,33 @@
+"""SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
+
+from rlm_loop.tasks.swebench.export import instances_from, write_instances
+from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
+from rlm_loop.tasks.swebench.instance import Instance, read_instance
+from rlm_loop.tasks.swebench.local import evaluate_here, write_report
+from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
+from rlm_loop.tasks.swebench.report import Report, Verdict, read_report
+from rlm_loop.tasks.swebench.select import select
+from rlm_loop.tasks.swebench.source import SETS, read_instances
+from rlm_loop.tasks.swebench.suite import swebench
+
+__all__ = [
+    "SETS",
+    "HarnessError",
+    "Instance",
+    "Prediction",
+    "Predictions",
+    "Report",
+    "Verdict",
+    "evaluate_here",
+    "evaluate_predictions",
+    "instances_from",
+    "predictions_of",
+    "read_instance",
+    "read_instances",
+    "read_predictions",
+    "read_report",
+    "select",
+    "swebench",
+    "write_instances",
+    "write_report",
+]

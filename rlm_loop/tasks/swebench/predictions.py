@@ -1,0 +1,177 @@
+"""Predictions in the form that the official harness reads: one JSON object a line, of id, model and patch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.tasks.base import Task
+from rlm_loop.tasks.jsonl import SuiteFileError
+
+FIELDS = ("instance_id", "model_name_or_path", "model_patch")
+#: What becomes of an episode that did not come to an end: it is left out, or written as an empty patch.
+Crashed = Literal["leave out", "empty"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A patch for an instance.  An empty `model_patch` says that the episode ended without a change."""
+
+    instance_id: str
+    model_name_or_path: str
+    model_patch: str
+
+    def row(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in FIELDS}
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions, and the instances that have none (`left_out`: the reason by id)."""
+
+    rows: tuple[Prediction, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the official JSONL in one step; returns the path.  Raises `SuiteFileError` where that cannot be."""
+        target = Path(path)
+        if target.suffix != ".jsonl":
+            raise SuiteFileError(
+                f"{path}: the harness reads predictions from files that end in .jsonl; choose such a name"
+            )
+        part = target.with_name(f".{target.name}.part")
+        # ASCII, since the official reader opens the file in the machine's own encoding
+        lines = "".join(json.dumps(p.row(), ensure_ascii=True) + "\n" for p in self.rows)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(lines, encoding="ascii")
+            os.replace(part, target)
+        except OSError as error:
+            raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
+        return target
+
+
+class HasOutcome(Protocol):
+    """Something that a run came to, such as the result of `generate_patch`."""
+
+    @property
+    def outcome(self) -> Outcome: ...
+
+
+#: What a run came to.
+Ran = Outcome | HasOutcome
+
+
+def predictions_of(
+    outcomes: Mapping[str, Ran] | Iterable[tuple[Task | str, Ran]],
+    model: str = "",
+    *,
+    crashed: Crashed = "leave out",
+) -> Predictions:
+    """The predictions of runs: outcomes, or results of `generate_patch`, by instance id or in pairs with their task.
+
+    `model` is the name that stands in every row (default: the outcome's agent and model).  A run that failed or was
+    interrupted says nothing about what the agent can do, so it is left out unless `crashed="empty"`.
+    """
+    listed: Any = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
+    pairs = cast("Iterable[tuple[Task | str, Ran]]", listed)
+    kept: dict[str, Prediction] = {}
+    left: dict[str, str] = {}
+    for task, ran in pairs:
+        outcome = ran if isinstance(ran, Outcome) else ran.outcome
+        name = task if isinstance(task, str) else task.id
+        if name in kept or name in left:
+            raise SuiteFileError(
+                f"there are two outcomes for {name}; a file of predictions holds one patch an instance"
+            )
+        whose = model or model_name(outcome.agent, outcome.model)
+        patch, why = patch_of(outcome)
+        if patch is None and crashed == "empty":
+            patch = ""
+        if patch is None:
+            left[name] = why
+        else:
+            kept[name] = Prediction(name, whose, patch)
+    return Predictions(tuple(kept.values()), left)
+
+
+def patch_of(outcome: Outcome) -> tuple[str | None, str]:
+    """The patch of a run, or `None` and why there is none."""
+    if outcome.stop in (Stop.FAILED, Stop.INTERRUPTED):
+        return None, f"the run {'crashed' if outcome.stop == Stop.FAILED else 'was interrupted'}: {outcome.reason}"[
+            :300
+        ]
+    if not isinstance(outcome.artifact, str):
+        return None, "the run has no diff: its task had no workspace"
+    return outcome.artifact, ""
+
+
+def model_name(*parts: str) -> str:
+    """A name for `model_name_or_path`, which the harness uses in the names of files."""
+    return re.sub(r"[^A-Za-z0-9.+_-]+", "_", "__".join(p for p in ("rlm-loop", *parts) if p))
+
+
+def read_predictions(path: str | os.PathLike[str]) -> tuple[Prediction, ...]:
+    """The predictions in a JSONL file, or in a JSON list or object of them by id.
+
+    Stricter than the official reader, which keeps the last of two for one instance and finds a missing patch only
+    when it is applied.  Raises `SuiteFileError` that names the line and the field.
+    """
+    seen: dict[str, str] = {}
+    found: list[Prediction] = []
+    for place, row in _rows(Path(path).expanduser()):
+        for name in FIELDS:
+            value = row.get(name, None)
+            if name == "model_patch" and name in row and value is None:
+                continue  # how some write that there is no patch
+            if not isinstance(value, str) or (name != "model_patch" and not value.strip()):
+                raise SuiteFileError(f"{place}: field {name!r} must be a text, not {value!r:.60}")
+        prediction = Prediction(row["instance_id"], row["model_name_or_path"], row["model_patch"] or "")
+        before = seen.setdefault(prediction.instance_id, place)
+        if before != place:
+            raise SuiteFileError(f"{place}: {prediction.instance_id} has a prediction in {before} too; keep one")
+        found.append(prediction)
+    if not found:
+        raise SuiteFileError(f"{path}: there is no prediction in it")
+    return tuple(found)
+
+
+def _rows(file: Path) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SuiteFileError(f"{file} is not UTF-8 text (byte {error.start})") from None
+    if file.suffix == ".json":
+        whole = _json(text, f"{file}")
+        if isinstance(whole, dict):
+            whole = list(cast("dict[str, Any]", whole).values())
+        if not isinstance(whole, list):
+            raise SuiteFileError(f"{file}: this is a JSON {type(whole).__name__}, not a list of predictions")
+        rows = [(f"{file}:[{n}]", row) for n, row in enumerate(cast("list[Any]", whole))]
+    elif file.suffix == ".jsonl":
+        lines = [(f"{file}:{n}", line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+        rows = [(place, _json(line, place)) for place, line in lines]
+    else:
+        raise SuiteFileError(f"{file}: predictions are read from .jsonl or .json")
+    for place, row in rows:
+        if not isinstance(row, dict):
+            raise SuiteFileError(f"{place}: this is a JSON {type(row).__name__}, not an object of {', '.join(FIELDS)}")
+    return rows
+
+
+def _json(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SuiteFileError(f"{place}: this is not JSON ({error})") from None

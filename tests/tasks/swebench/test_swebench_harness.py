@@ -1,0 +1,157 @@
+"""The hand-off to the official harness: what it is given, what it says, and its own verdicts beside ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_instances import Made, fake_row, row, write_rows
+
+from rlm_loop.cli import main
+from rlm_loop.tasks import get_suite
+from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.swebench import (
+    HarnessError,
+    Prediction,
+    Predictions,
+    Report,
+    evaluate_here,
+    evaluate_predictions,
+    read_report,
+)
+
+OFFICIAL = pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason='needs "rlm-loop[swebench]"')
+SCRIPT = """#!/bin/bash
+set -uxo pipefail
+cd /testbed
+git apply - <<'EOF_TESTS'
+{tests}EOF_TESTS
+: '>>>>> Start Test Output'
+{python} -m pytest -rA -p no:cacheprovider tests/test_calc.py
+: '>>>>> End Test Output'
+"""
+
+
+def whole(calc: Made, name: str) -> dict[str, Any]:
+    """A row with the columns that the harness needs."""
+    given = row(calc, name)
+    script = SCRIPT.format(tests=given["test_patch"], python=sys.executable)
+    more = {"image": "calc:latest", "eval_script": script, "log_parser": "parse_log_pytest"}
+    return {**given, **more, "eval_type": "pass_and_fail"}
+
+
+@OFFICIAL
+def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(
+    repos: Path, calc: Made, tmp_path: Path
+) -> None:
+    rows = [whole(calc, f"local__calc-{n}") for n in range(1, 5)]
+    dataset = write_rows(tmp_path / "instances.jsonl", *rows)
+    right = rows[0]["patch"]
+    patches = (right, right.replace("a + b", "a * b"), "")
+    suite = get_suite(f"swebench:{dataset}", repos=repos, python=sys.executable, place="plain")
+    predictions = tuple(Prediction(t.id, "m/x", p) for t, p in zip(suite, patches, strict=False))
+    file = Predictions(predictions).write(tmp_path / "preds.jsonl")
+    spaces = [t.workspace() for t in suite]  # type: ignore[misc]
+    try:
+        (tmp_path / "testbed").mkdir()
+        for task, space, patch in zip(suite, spaces, patches, strict=False):
+            space.apply(patch)
+            (tmp_path / "testbed" / task.id).symlink_to(space.root)
+        argv = [sys.executable, str(Path(__file__).with_name("official.py")), str(dataset), str(file)]
+        done = subprocess.run([*argv, str(tmp_path / "testbed"), "run.1"], cwd=tmp_path, capture_output=True, text=True)
+    finally:
+        for space in spaces:
+            space.close()
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["read"] == [p.row() for p in predictions]
+    assert said["instances"] == 4
+    theirs = read_report(tmp_path / said["report"])
+    ours = evaluate_here(predictions, suite)
+    assert {v.instance_id: v.status for v in theirs.verdicts} == {v.instance_id: v.status for v in ours.verdicts}
+    assert theirs.ids("resolved") == ["local__calc-1"]
+    assert theirs.ids("unresolved") == ["local__calc-2"]
+    assert theirs.ids("empty") == ["local__calc-3"]
+    assert theirs.ids("not submitted") == ["local__calc-4"]
+    tests = said["graded"]["local__calc-2"]["local__calc-2"]["tests_status"]
+    assert tests["FAIL_TO_PASS"]["failure"] == ["tests/test_calc.py::test_two"]
+
+
+@OFFICIAL
+def test_what_the_harness_is_run_with(calc: Made, tmp_path: Path) -> None:
+    dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"), whole(calc, "local__calc-2"))
+    file = Predictions((Prediction("local__calc-1", "m/x", "diff"),)).write(tmp_path / "p.jsonl")
+    seen: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], folder: Path) -> int:
+        seen.append(argv)
+        lists = {f"{name}_ids": [] for name in ("resolved", "unresolved", "empty_patch")}
+        (folder / "m__x.try.json").write_text(json.dumps({**lists, "error_ids": ["local__calc-1"]}))
+        return 0
+
+    options: dict[str, Any] = {"folder": tmp_path / "out", "engine": lambda: "", "run_id": "try"}
+    found = evaluate_predictions(file, str(dataset), run=run, workers=2, **options)
+    assert isinstance(found, Report)
+    assert found.ids("error") == ["local__calc-1"]
+    (argv,) = seen
+    assert argv[:3] == [sys.executable, "-m", "swebench.harness.run_evaluation"]
+    given = dict(zip(argv[3::2], argv[4::2], strict=True))
+    assert given["--instance_ids"] == "local__calc-1"
+    assert given["--max_workers"] == "2"
+    (sent,) = Path(given["--dataset_name"]).read_text().splitlines()  # only what there is a prediction for
+    assert json.loads(sent)["instance_id"] == "local__calc-1"
+
+    def no_report(argv: Sequence[str], folder: Path) -> int:
+        return 3
+
+    with pytest.raises(HarnessError, match=r"wrote no report .*m__x\.try\.json \(exit code 3\)"):
+        evaluate_predictions(file, str(dataset), run=no_report, **options)  # the old report is not taken for it
+    evaluate_predictions(file, "lite", run=run, **options)
+    assert seen[-1][4] == "SWE-bench/SWE-bench_Lite"
+
+
+@OFFICIAL
+@pytest.mark.parametrize(
+    ("rows", "options", "error", "says"),
+    [
+        ([("a", "m")], {}, SuiteFileError, "no instance 'a'"),
+        (
+            [("django__django-1", "m"), ("django__django-2", "n")],
+            {},
+            HarnessError,
+            "predictions of m, n; give one model",
+        ),
+        ([("django__django-1", "m")], {"ids": ["x"]}, HarnessError, "none of these ids"),
+        ([("django__django-1", "m")], {"run_id": "a/b"}, HarnessError, "a run id is made of"),
+        ([("django__django-1", "m")], {}, (SuiteFileError, HarnessError), "has no column 'image'|no container engine"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_anything_runs(
+    rows: list[tuple[str, str]], options: dict[str, Any], error: Any, says: str, tmp_path: Path
+) -> None:
+    dataset = write_rows(tmp_path / "a.jsonl", fake_row(1), fake_row(2))
+    file = Predictions(tuple(Prediction(i, m, "diff") for i, m in rows)).write(tmp_path / "p.jsonl")
+    with pytest.raises(error, match=says):
+        evaluate_predictions(file, str(dataset), folder=tmp_path, engine=lambda: "none", **options)
+
+
+def test_the_command_says_what_is_missing(
+    calc: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    dataset = write_rows(tmp_path / "a.jsonl", whole(calc, "local__calc-1"))
+    file = Predictions((Prediction("local__calc-1", "m", "diff"),)).write(tmp_path / "p.jsonl")
+    words = ["swebench", "evaluate", str(file), "--dataset", str(dataset), "--folder", str(tmp_path)]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    if importlib.util.find_spec("swebench") is None:
+        assert 'pip install "rlm-loop[swebench]"' in said
+    else:
+        assert said.startswith("error: no container engine answers (")
+    assert said.count("\n") == 1

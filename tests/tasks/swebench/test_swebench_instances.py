@@ -1,0 +1,323 @@
+"""Instances of SWE-bench's schema: reading in every form, choosing, and clear errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_instances import ENVIRONMENT, Made, fake_row, row, write_rows
+
+from rlm_loop.tasks import get_suite
+from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tasks.clones import Clone, CloneError, find_clone
+from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.swebench import (
+    SETS,
+    Instance,
+    instances_from,
+    read_instance,
+    read_instances,
+    select,
+    write_instances,
+)
+from rlm_loop.tasks.swebench.scoring import InstanceScorer, python_for
+from rlm_loop.tasks.swebench.source import place_of
+from rlm_loop.workspace import Workspace
+
+MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "by id", "one", "parquet", "folder"])
+def test_every_form_is_read_alike(form: str, tmp_path: Path) -> None:
+    rows = MANY[:1] if form == "one" else MANY
+    path = tmp_path / "set.json"
+    match form:
+        case "jsonl":
+            path = write_rows(tmp_path / "set.jsonl", *rows)
+        case "folder":
+            write_rows(tmp_path / "a.jsonl", *rows[:4])
+            write_rows(tmp_path / "b.jsonl", *rows[4:])
+            path = tmp_path
+        case "parquet":
+            parquet = pytest.importorskip("pyarrow.parquet")
+            path = tmp_path / "set.parquet"
+            parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), path)
+        case "by id":
+            path.write_text(json.dumps({r["instance_id"]: r for r in rows}))
+        case "one":
+            path.write_text(json.dumps(rows[0]))
+        case _:
+            path.write_text(json.dumps(rows))
+    found = list(read_instances(str(path)))
+    assert [i.instance_id for i in found] == [r["instance_id"] for r in rows]
+    assert found[0].fail_to_pass == ("test_a (app.tests.Case)",)
+    assert found[0].pass_to_pass == ()
+
+
+def test_a_set_of_the_hub_is_asked_for_by_its_known_name() -> None:
+    asked: list[Any] = []
+
+    def open_dataset(*names: Any, **options: Any) -> list[dict[str, Any]]:
+        asked.append((names, options))
+        return MANY
+
+    suite = get_suite("swebench:lite", open_dataset=open_dataset, sample=3, seed=1)
+    assert asked == [(("SWE-bench/SWE-bench_Lite",), {"split": "test", "streaming": True})]
+    assert (suite.name, len(suite)) == ("swebench:lite", 3)
+    assert [place_of(name) for name in ("Lite", "verified", "full", "multilingual")] == list(SETS.values())
+    with pytest.raises(CloneError, match=r"psf/requests|django/django.*repos=FOLDER"):
+        suite.tasks[0].workspace()  # type: ignore[misc]
+
+
+names = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=12)
+
+
+@given(st.lists(names, max_size=4), st.lists(names, max_size=4), st.booleans(), names)
+def test_an_instance_survives_its_row(fails: list[str], passes: list[str], as_text: bool, text: str) -> None:
+    given = fake_row(1, problem_statement=f"x{text}", patch=text, image="i:latest", version=None)
+    given["FAIL_TO_PASS"] = json.dumps(fails) if as_text else fails
+    given["PASS_TO_PASS"] = json.dumps(passes) if as_text else passes
+    one = read_instance(given, "here")
+    assert (one.fail_to_pass, one.pass_to_pass, one.more) == (tuple(fails), tuple(passes), {"image": "i:latest"})
+    assert read_instance(json.loads(json.dumps(one.row())), "there") == one
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ({"ids": ["psf__requests-2", "django__django-5"]}, [4, 6]),
+        ({"only": ["requests"]}, [5, 6, 7, 8, 9]),
+        ({"only": "psf/requests", "part": "1:3"}, [6, 7]),
+        ({"part": "::5"}, [0, 5]),
+        ({"part": slice(-2, None)}, [8, 9]),
+        ({"sample": 99}, list(range(10))),
+        ({"sample": 0}, []),
+    ],
+)
+def test_choosing(options: dict[str, Any], chosen: list[int]) -> None:
+    all_of_them = [read_instance(r, "here") for r in MANY]
+    assert list(select(all_of_them, **options)) == [all_of_them[n] for n in chosen]
+
+
+def test_a_draw_depends_on_seed_and_ids_alone() -> None:
+    there = [read_instance(r, "here") for r in MANY]
+    first = {i.instance_id for i in select(there, sample=4, seed=3)}
+    assert {i.instance_id for i in select(reversed(there), sample=4, seed=3)} == first
+    assert any({i.instance_id for i in select(there, sample=4, seed=s)} != first for s in range(5))
+    assert [i for i in there if i.instance_id in first] == list(select(there, sample=4, seed=3))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {"FAIL_TO_PASS": "[not json"},
+            r"a\.jsonl:2 \(django__django-1\): field 'FAIL_TO_PASS' is no list of tests: not JSON",
+        ),
+        ({"PASS_TO_PASS": '{"a": 1}'}, r"a\.jsonl:2 .*field 'PASS_TO_PASS' must be a list of names of tests"),
+        ({"FAIL_TO_PASS": [1]}, r"field 'FAIL_TO_PASS' must be a list"),
+        ({"base_commit": None}, r"a\.jsonl:2: field 'base_commit' is missing"),
+        ({"base_commit": "main; rm"}, r"field 'base_commit' must be a commit's hash, not 'main; rm'"),
+        ({"problem_statement": 3}, r"field 'problem_statement' must be a text"),
+        ({"instance_id": "a/b"}, r"field 'instance_id' must be a plain name"),
+        ({"instance_id": "psf__requests-1"}, r"a\.jsonl:2: field 'instance_id': .* used before, in .*a\.jsonl:1"),
+        ({"test_patch": ["x"]}, r"field 'test_patch' must be a text"),
+    ],
+)
+def test_a_bad_row_is_named_by_line_and_field(change: dict[str, Any], says: str, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", fake_row(1, "psf/requests"), {**fake_row(1), **change})
+    with pytest.raises(SuiteFileError, match=says) as caught:
+        list(read_instances(str(path)))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.jsonl", "{broken\n", r"a\.jsonl:1: this is not JSON"),
+        ("a.jsonl", "\n", "there is no instance in it"),
+        ("a.json", "[1]", r"a\.json:\[0\]: this is a JSON int, not an instance"),
+        ("a.json", "3", "not a list of instances"),
+        ("a.json", "{", r"a\.json: this is not JSON"),
+        ("a.parquet", "PAR0", "this is no parquet file|needs? pyarrow"),
+        ("", "", "there is no file .*gone.jsonl"),
+    ],
+)
+def test_a_bad_file(name: str, text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / (name or "gone.jsonl")
+    if name:
+        path.write_text(text)
+    with pytest.raises((SuiteFileError, ImportError), match=says):
+        list(read_instances(str(path)))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"ids": ["django__django-55"]}, SuiteFileError, "no instance 'django__django-55'; near are django__django-5"),
+        ({"only": ["djangoo"]}, SuiteFileError, "no instance of 'djangoo'; near are django/django"),
+        ({"part": "0-5"}, ValueError, "part is a slice such as 0:10"),
+        ({"part": "::0"}, ValueError, "part is a slice"),
+        ({"sample": -1}, ValueError, "sample is a number"),
+        ({"part": "90:"}, SuiteFileError, "the choice leaves no instance"),
+        ({"split": "dev"}, ValueError, "split is for"),
+        ({"repos": "/no/such/folder"}, CloneError, "there is no folder /no/such/folder of repositories"),
+    ],
+)
+def test_a_bad_choice(options: dict[str, Any], error: type[Exception], says: str, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", *MANY)
+    with pytest.raises(error, match=says):
+        get_suite(f"swebench:{path}", **options)
+    with pytest.raises(SuiteFileError, match="there is no set 'light': known are lite, verified"):
+        get_suite("swebench:light")
+
+
+def test_a_task_is_the_repository_at_its_base(repos: Path, calc: Made, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc))
+    (task,) = get_suite(f"swebench:{path}", repos=repos)
+    assert (task.id, task.question) == ("local__calc-1", "add(1, 1) is 0.")
+    assert task.workspace is not None
+    with task.workspace() as space:
+        assert (space.root / "calc.py").read_text() == "def add(a, b):\n    return a - b\n"
+        space.apply(task.expected)
+        patch = space.diff()
+    assert "+    return a + b" in patch
+    assert calc.git("status", "--porcelain") == ""
+    (other,) = get_suite(f"swebench:{path}", repos=repos, hints=True, instruction="Mend it.")
+    assert other.question == "Mend it.\n\nadd(1, 1) is 0.\n\nDiscussion:\nIs it the sign?"
+
+
+def test_without_an_environment_nothing_is_judged_but_an_empty_patch(repos: Path, calc: Made, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc))
+    (task,) = get_suite(f"swebench:{path}", repos=repos)
+    score = task.score(Attempt(artifact="diff --git a/x b/x\n"))
+    assert score.resolved is None
+    assert score.reason == "not evaluated; run `rlm-loop swebench evaluate`"
+    for nothing in (None, "", " \n"):
+        assert task.score(Attempt(artifact=nothing)).resolved is False
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"FAIL_TO_PASS": []}, "lists no FAIL_TO_PASS"),
+        ({"FAIL_TO_PASS": ["test_a (app.tests.Case)"]}, "only pytest's tests can be run, and 'test_a .app"),
+    ],
+)
+def test_what_cannot_be_judged_here_says_so(change: dict[str, Any], says: str) -> None:
+    instance = read_instance({**fake_row(1), **change}, "here")
+    score = InstanceScorer(instance, lambda: pytest.fail("opened"), "python3")(Attempt(artifact="diff"))
+    assert score.resolved is None
+    assert says.replace(".app", "(app") in score.reason
+
+
+def test_the_environment_of_an_instance() -> None:
+    one = read_instance(fake_row(1, version="4.2"), "here")
+    assert python_for("p", one) == "p"
+    assert python_for("~/p", one) == str(Path.home() / "p")
+    assert python_for({"django/django": "a", "django/django@4.2": "b"}, one) == "b"
+    assert python_for({"psf/requests": "a"}, one) is None
+    assert python_for(lambda i: f"/envs/{i.version}", one) == "/envs/4.2"
+
+
+@pytest.mark.parametrize("layout", ["local__calc", "local__calc.git", "local/calc", "local-calc", "calc.git"])
+def test_clones_are_found_by_name(layout: str, repos: Path, calc: Made, tmp_path: Path) -> None:
+    target = tmp_path / layout
+    target.parent.mkdir(parents=True, exist_ok=True)
+    bare = ["--mirror"] if layout.endswith(".git") else []
+    subprocess.run(["git", "clone", "-q", *bare, str(calc.path), str(target)], check=True, env=ENVIRONMENT)
+    assert find_clone("local/calc", tmp_path) == Clone(target.resolve())
+    assert find_clone("local/calc", tmp_path).has(calc.git("rev-parse", "HEAD~1"))
+
+
+def test_a_clone_that_lacks_the_commit_says_how_to_get_it(calc: Made, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc))
+    url = f"file://{calc.path}"
+    shallow = tmp_path / "local__calc"
+    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True, env=ENVIRONMENT)
+    with pytest.raises(
+        CloneError, match=r"local__calc-1: field 'base_commit': the shallow clone .* `git fetch --unshallow`"
+    ):
+        get_suite(f"swebench:{path}", repos=tmp_path)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(
+        CloneError, match=r"no clone of local/calc in .*git clone --mirror https://github.com/local/calc"
+    ):
+        get_suite(f"swebench:{path}", repos=tmp_path / "other")
+    (tmp_path / "other" / "local__calc").mkdir()
+    with pytest.raises(CloneError, match="local__calc is no git repository"):
+        get_suite(f"swebench:{path}", repos=tmp_path / "other")
+
+
+def test_a_clone_is_made_only_when_asked_for(calc: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc))
+    folder = tmp_path / "made"
+    address = f"file://{calc.path.parent}/local__calc"
+    (task,) = get_suite(f"swebench:{path}", repos=folder, clone=address)
+    assert sorted(p.name for p in folder.iterdir()) == ["local__calc.git"]
+    assert "cloning" in capsys.readouterr().err
+    with task.workspace() as space:  # type: ignore[misc]
+        assert (space.root / "calc.py").exists()
+    with pytest.raises(CloneError, match=r"cannot clone local/calc from .*; go online, or put a clone at"):
+        get_suite(f"swebench:{path}", repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
+    assert list((tmp_path / "none").iterdir()) == []
+
+
+def test_a_suite_is_exported_and_read_again(repos: Path, calc: Made, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc, image="calc:1"))
+    suite = get_suite(f"swebench:{path}", repos=repos)
+    again = write_instances(suite, tmp_path / "out" / "b.jsonl")
+    assert list(read_instances(str(again))) == list(instances_from(suite)) == list(read_instances(str(path)))
+    assert json.loads(again.read_text())["image"] == "calc:1"
+    with pytest.raises(SuiteFileError, match=r"ends in \.jsonl"):
+        write_instances(suite, tmp_path / "b.txt")
+    with pytest.raises(SuiteFileError, match=r"task .* is no instance: it has no checkout"):
+        instances_from(get_suite("computation").take([get_suite("computation").tasks[0].id]))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a bug of a suite of ours knows of its tests."""
+
+    fail_to_pass: tuple[str, ...] = ("test_a.py::test_a",)
+    pass_to_pass: tuple[str, ...] = ()
+
+
+def judged(listed: Listed, timeout: float, attempt: Attempt) -> Score:
+    return Score(False)
+
+
+def test_a_suite_without_commits_is_exported_with_its_repositories(tmp_path: Path) -> None:
+    files = {"a.py": "x = 1\r\n", "test_a.py": "def test_a(): pass\n", ".gitattributes": "* text\n", "b.bin": b"\0\xff"}
+    tasks = tuple(
+        Task(
+            f"bug/{n}",
+            f"Mend {n}.",
+            partial(judged, Listed(), 1.0),
+            workspace=partial(Workspace, {**files, "n.txt": f"{n}"}),
+            facts={"package": "some pack"},
+        )
+        for n in range(2)
+    )
+    with pytest.raises(SuiteFileError, match=r"task bug/0 starts from no commit; name a folder \(repos\)"):
+        instances_from(tasks)
+    path = write_instances(tasks, tmp_path / "own.jsonl", tmp_path / "repos")
+    assert instances_from(tasks, tmp_path / "others") == tuple(read_instances(str(path)))  # the same anywhere
+    suite = get_suite(f"swebench:{path}", repos=tmp_path / "repos")
+    assert [t.id for t in suite] == ["bug-0", "bug-1"]
+    for own, task in zip(tasks, suite, strict=True):
+        with own.workspace() as one, task.workspace() as other:  # type: ignore[misc]
+            assert one.base == other.base
+            assert (other.root / "a.py").read_bytes() == b"x = 1\r\n"
+
+
+def test_an_instance_is_a_plain_value() -> None:
+    assert read_instance(fake_row(1), "x") == read_instance(fake_row(1), "y")
+    assert isinstance(read_instance(fake_row(1), "x"), Instance)

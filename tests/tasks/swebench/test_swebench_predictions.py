@@ -1,0 +1,252 @@
+"""Predictions: from outcomes and from studies, in the official form; and the harness's report read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_instances import Made, row, write_rows
+
+from rlm_loop import LeanAgent
+from rlm_loop.cli import main
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.outcome import Outcome
+from rlm_loop.study import Study, load_study
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.patches import study_predictions, with_report
+from rlm_loop.tasks import get_suite
+from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.swebench import Prediction, Predictions, predictions_of, read_predictions, read_report
+
+EDIT = {"path": "calc.py", "start_line": 2, "end_line": 2, "replacement": "    return a + b"}
+DONE = Reply(tool_calls=(ToolCall("2", "final_answer", '{"answer": "done"}'),))
+
+
+def mends() -> list[Any]:
+    return [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(EDIT)),)), DONE]
+
+
+def agent(*replies: Any) -> LeanAgent:
+    return LeanAgent(model=ScriptedModel(list(replies), name="local:scripted"))
+
+
+@pytest.fixture(scope="module")
+def suite(repos: Path, calc: Made, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    rows = [row(calc, f"local__calc-{n}") for n in range(1, 4)]
+    return get_suite(f"swebench:{write_rows(tmp_path_factory.mktemp('set') / 'a.jsonl', *rows)}", repos=repos)
+
+
+@pytest.fixture(scope="module")
+def study(suite: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Mended, left as it was, crashed; the other arm mends all three."""
+    folder = tmp_path_factory.mktemp("study")
+    arms = {"lean": agent(*mends(), DONE, RuntimeError("the server is gone")), "other": agent(*mends() * 3)}
+    Study("swe", arms, suite).run(folder, progress=False)
+    return folder
+
+
+def test_predictions_of_outcomes(suite: Any) -> None:
+    outcomes: list[tuple[Any, Outcome]] = []
+    for task, replies in zip(suite, (mends(), [DONE], [KeyError("x")]), strict=True):
+        try:
+            outcomes.append((task, agent(*replies).attempt(task)))
+        except KeyError as error:
+            outcomes.append((task, error.outcome))  # type: ignore[attr-defined]
+    found = predictions_of(outcomes, "mine")
+    assert [(p.instance_id, bool(p.model_patch)) for p in found.rows] == [
+        ("local__calc-1", True),
+        ("local__calc-2", False),
+    ]
+    assert found.left_out == {"local__calc-3": "the run crashed: KeyError: 'x'"}
+    asked = predictions_of({t.id: o for t, o in outcomes}, crashed="empty")
+    assert [p.model_patch == "" for p in asked.rows] == [False, True, True]
+    assert {p.model_name_or_path for p in asked.rows} == {"rlm-loop__calls__local_scripted"}
+    with pytest.raises(SuiteFileError, match="two outcomes for local__calc-1"):
+        predictions_of([outcomes[0], outcomes[0]])
+
+
+def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
+    results = load_study(study)
+    mended = [r for r in results.rows if r["task"] == "local__calc-1"]
+    assert [(r["resolved"], r["value"]) for r in mended] == [(None, None)] * 2
+    assert all("swebench evaluate" in r["score_reason"] for r in mended)
+    first, other = results.summary()
+    assert (first.n, first.judged, first.resolved, first.rate) == (2, 1, 0, 0.0)  # an empty patch resolves nothing
+    assert (other.n, other.judged, other.rate, other.low, other.high) == (2, 0, None, 0.0, 1.0)
+    assert (other.only_here, other.only_baseline) == (0, 0)
+    assert "4 not judged" in str(results)
+
+
+def test_predictions_of_a_study(study: Path, suite: Any, calc: Made) -> None:
+    found = study_predictions(study, "lean", name="m")
+    assert [(p.instance_id, "+    return a + b" in p.model_patch) for p in found.rows] == [
+        ("local__calc-1", True),
+        ("local__calc-2", False),
+    ]
+    assert found.left_out == {"local__calc-3": "the run crashed: RuntimeError: the server is gone"}
+    assert [p.model_patch for p in study_predictions(study, "lean", crashed="empty").rows][1:] == ["", ""]
+    assert study_predictions(study, "other").rows[0].model_name_or_path == "rlm-loop__other__local_scripted"
+    with suite.tasks[0].workspace() as space:  # the patch fits a clean checkout
+        space.apply(found.rows[0].model_patch)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "several arms: lean, other; name one"),
+        ({"arm": "leen"}, "no arm 'leen'; it has lean, other"),
+        ({"arm": "lean", "seed": 7}, "no seed 7; it has 0"),
+        ({"arm": "lean", "suite": "x"}, "no suite 'x'"),
+    ],
+)
+def test_a_choice_of_rows_that_is_not_clear(study: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        study_predictions(study, **options)
+
+
+def test_a_patch_that_the_trace_blanked_out_is_not_handed_on(suite: Any, tmp_path: Path) -> None:
+    secret = EDIT | {"replacement": "    return a + b  # sk-abcdefghijklmnopqrstuvwx"}
+    replies = [Reply(tool_calls=(ToolCall("1", "apply_edit", json.dumps(secret)),)), DONE]
+    Study("swe", {"lean": agent(*replies)}, suite.take(["local__calc-1"])).run(tmp_path, progress=False)
+    found = study_predictions(tmp_path)
+    assert found.rows == ()
+    assert "looks like a key" in found.left_out["local__calc-1"]
+
+
+def test_the_official_form_is_written_and_read(tmp_path: Path) -> None:
+    rows = (Prediction("a__b-1", "m", "diff é\r\n\x00\n"), Prediction("a__b-2", "m", ""))
+    path = Predictions(rows).write(tmp_path / "new" / "p.jsonl")
+    assert [json.loads(line) for line in path.read_text("ascii").splitlines()] == [p.row() for p in rows]
+    assert read_predictions(path) == rows
+    (tmp_path / "p.json").write_text(
+        json.dumps({p.instance_id: {**p.row(), "model_patch": p.model_patch or None} for p in rows})
+    )
+    assert read_predictions(tmp_path / "p.json") == rows
+    with pytest.raises(SuiteFileError, match=r"reads predictions from files that end in \.jsonl"):
+        Predictions(rows).write(tmp_path / "p.txt")
+
+
+GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (GOOD + "{\n", r"p\.jsonl:2: this is not JSON"),
+        (GOOD + "[]\n", r"p\.jsonl:2: this is a JSON list, not an object of instance_id"),
+        (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
+        (
+            '{"instance_id": "a", "model_name_or_path": "m"}',
+            r"p\.jsonl:1: field 'model_patch' must be a text, not None",
+        ),
+        ('{"instance_id": "", "model_name_or_path": "m", "model_patch": ""}', "field 'instance_id'"),
+        ('{"instance_id": "a", "model_name_or_path": 3, "model_patch": ""}', "field 'model_name_or_path'"),
+        ("\n", "there is no prediction in it"),
+    ],
+)
+def test_bad_predictions_are_named_by_line_and_field(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text(text)
+    with pytest.raises(SuiteFileError, match=says):
+        read_predictions(tmp_path / "p.jsonl")
+
+
+REPORT: dict[str, Any] = {
+    "resolved_ids": ["local__calc-1"],
+    "unresolved_ids": ["u"],
+    "empty_patch_ids": ["local__calc-2"],
+    "error_ids": ["e", "p", "t"],
+    "incomplete_ids": ["i"],
+    "failure_reasons": {"e": "image not found", "u": "disk_full"},
+    "infra_failure_ids": ["u"],
+    "schema_version": 2,
+}
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """A report, and beside it the logs of what the harness could not finish."""
+    path = tmp_path / "m.x.run.1.json"
+    path.write_text(json.dumps(REPORT))
+    said_of = {
+        "p": ">>>>> Patch Apply Failed:\nerror",
+        "t": "a.EvaluationError: Test timed out after 1800 seconds.",
+        "e": "x.HTTPError: 500\n\na.EvaluationError: Error in evaluation for e: Error in evaluation for e: no image\n",
+    }
+    for name, said in said_of.items():
+        log = tmp_path / "logs" / "run_evaluation" / "run.1" / "m.x" / name / "run_instance.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(said)
+    return path
+
+
+def test_a_report_is_read_back(report: Path) -> None:
+    found = read_report(report)
+    told = {v.instance_id: (v.status, v.resolved) for v in found.verdicts}
+    assert told == {
+        "e": ("error", None),
+        "local__calc-1": ("resolved", True),
+        "local__calc-2": ("empty", False),
+        "p": ("error", False),
+        "t": ("error", False),
+        "u": ("unresolved", False),
+    }
+    assert found.verdict("p").reason == "the patch does not apply"
+    assert found.verdict("e").reason == "no image"
+    assert found.verdict("u").reason == "disk_full (likely a fault of the environment)"
+    alone = read_report(report, report.parent / "no logs").verdict("e")
+    assert (alone.resolved, alone.reason) == (None, "image not found")
+    assert found.verdict("i").resolved is None
+    assert found.rate == pytest.approx(1 / 6)
+    assert str(found) == "6 submitted: 1 resolved, 1 unresolved, 1 empty, 3 error"
+    frame = found.frame()
+    assert list(frame[frame.status == "error"].resolved) == [None, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("{", "not JSON"), ("[]", "'resolved_ids' is no list"), (json.dumps({**REPORT, "error_ids": 3}), "'error_ids'")],
+)
+def test_what_is_no_report(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(SuiteFileError, match=says):
+        read_report(tmp_path / "r.json")
+
+
+def test_verdicts_become_rows(study: Path, report: Path) -> None:
+    judged = with_report(load_study(study), read_report(report), "lean")
+    told = {(r["arm"], r["task"]): r["resolved"] for r in judged.rows}
+    assert told[("lean", "local__calc-1")] is True
+    assert told[("lean", "local__calc-2")] is False
+    assert told[("lean", "local__calc-3")] is False  # it crashed, and stays so
+    assert told[("other", "local__calc-1")] is None
+    lean, other = judged.summary()
+    assert (lean.rate, other.rate) == (0.5, None)
+    assert (other.only_here, other.only_baseline) == (0, 0)  # what was not judged was not lost to the baseline
+    assert load_study(study).rows[0]["resolved"] is None
+
+
+def test_commands(study: Path, report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "preds.jsonl"
+    assert main(["swebench", "predictions", str(study), "--arm", "lean", "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "2 predictions, 1 of them empty" in said.out
+    assert "left out local__calc-3: the run crashed" in said.err
+    assert len(read_predictions(out)) == 2
+    assert main(["swebench", "report", str(report), "--study", str(study), "--arm", "lean"]) == 0
+    shown = capsys.readouterr().out
+    assert "the patch does not apply" in shown
+    assert "0 of 0 judged" in shown  # the other arm
+    assert main(["study", "status", str(study)]) == 0
+    assert "1 not judged" in capsys.readouterr().out
+    assert main(["swebench", "predictions", str(study), "--out", str(out)]) == 2
+    assert capsys.readouterr().err == "error: the study has several arms: lean, other; name one (arm)\n"
+
+
+def test_the_list_command(calc: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_rows(tmp_path / "a.jsonl", row(calc), row(calc, "local__calc-2"))
+    assert main(["swebench", "list", str(path), "--slice", "1:"]) == 0
+    assert "local__calc-2  local/calc" in capsys.readouterr().out
+    assert main(["swebench", "list", str(path), "--id", "local__calc-9"]) == 2
+    assert "near are local__calc-" in capsys.readouterr().err
