@@ -47,6 +47,9 @@ _BLANKS = {"''": "' '", '""': '" "', "' '": "''", '" "': '""'}
 _SWAPS: dict[str, str] = {**{b: a for a, b in _NAMES}, **dict(_NAMES)}
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 @dataclass(frozen=True)
 class Mutation:
     """Replace `before`, which starts in `line` (from 1) at `column` (characters, from 0), with `after`."""
@@ -59,28 +62,44 @@ class Mutation:
 
 
 def apply(source: str, mutation: Mutation) -> str:
-    """The mutated source; `ValueError` where `before` does not stand at its place."""
+    """The mutated source; `ValueError` where `before` does not stand at its place.
+
+    A line of which nothing is left goes as a whole.
+    """
     lines = source.split("\n")
     if 1 <= mutation.line <= len(lines):
         line = lines[mutation.line - 1]
         end = mutation.column + len(mutation.before)
         if line[mutation.column : end] == mutation.before:
-            lines[mutation.line - 1] = line[: mutation.column] + mutation.after + line[end:]
+            changed = line[: mutation.column] + mutation.after + line[end:]
+            lines[mutation.line - 1 : mutation.line] = [changed] if changed.strip() else []
             return "\n".join(lines)
     raise ValueError(f"line {mutation.line} has no {mutation.before!r} at column {mutation.column}")
 
 
-def mutations(source: str, function: str, seed: str | int) -> list[Mutation]:
-    """Every mutation of the body of a top-level function that compiles, in an order drawn from `seed`.
+def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """The top-level functions and the methods of top-level classes, with dotted names, in the order of the file."""
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    yield f"{node.name}.{inner.name}", inner
 
-    Kinds take turns, so that constants, which are everywhere, do not crowd out the rest.
+
+def mutations(source: str, function: str, seed: str | int, *, finder: type[Finder] | None = None) -> list[Mutation]:
+    """Every mutation of the body of a function that compiles, in an order drawn from `seed`.
+
+    `function` is a top-level one or a method, as `Class.method`.  `finder` knows the kinds of slips: those of this
+    module, or more (see `mutate_wide`).  Kinds take turns, so that constants, which are everywhere, do not crowd out
+    the rest.
     """
+    found_by = finder or Finder
     found: list[Mutation] = []
-    for node in ast.parse(source).body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == function:
-            documented = ast.get_docstring(node) is not None
-            for statement in node.body[1:] if documented else node.body:
-                found.extend(m for m in _Finder(source).walk(statement) if _compiles(apply(source, m)))
+    for name, node in functions(ast.parse(source)):
+        if name == function:
+            found.extend(m for m in found_by(source).of_function(node) if _compiles(apply(source, m)))
     found = list(dict.fromkeys(found))
     draw = random.Random(str(seed))
     draw.shuffle(found)
@@ -94,9 +113,17 @@ def mutations(source: str, function: str, seed: str | int) -> list[Mutation]:
     return sorted(found, key=order.__getitem__)
 
 
-class _Finder:
+class Finder:
+    """Where a function can be mutated, by node of its syntax tree."""
+
     def __init__(self, source: str) -> None:
         self._lines = source.split("\n")
+
+    def of_function(self, node: Function) -> Iterator[Mutation]:
+        """Mutations of the body of a function, its docstring left alone."""
+        documented = ast.get_docstring(node) is not None
+        for statement in node.body[1:] if documented else node.body:
+            yield from self.walk(statement)
 
     def walk(self, node: ast.AST) -> Iterator[Mutation]:
         """Mutations of a node and of what is below it."""

@@ -15,6 +15,7 @@ _MAKERS = {
     "function-repair": "rlm_loop.tasks.function_repair:function_repair",
     "humaneval": "rlm_loop.tasks.humaneval:humaneval",
     "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",
+    "package_bugs": "rlm_loop.tasks.package_bugs.suite:package_bugs",
 }
 
 _LONG = ("needle", "needles", "chain", "records", "identifiers", "pairs", "classify")
@@ -28,7 +29,9 @@ def list_suites() -> tuple[str, ...]:
 def get_suite(name: str, **options: Any) -> Suite:
     """The suite of this name, of a half of it (`tables/held`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/held`);
     `long_context/needle@100k` has the size of its texts in characters (see `tasks.long_context`);
-    `oolong:PLACE` and `ruler:PLACE` are published sets, of files or of the hub (see `tasks.published`).
+    `package_bugs@bare` has the form of its questions (see `tasks.package_bugs`);
+    `oolong:PLACE` and `ruler:PLACE` are published sets, of files or of the hub (see `tasks.published`);
+    `swebench:lite`, `swebench:FILE.jsonl` are instances of SWE-bench's schema (see `tasks.swebench`).
 
     `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
     the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
@@ -43,12 +46,16 @@ def get_suite(name: str, **options: Any) -> Suite:
 def _suite(name: str, options: dict[str, Any]) -> Suite:
     if re.match(r"(oolong|ruler):", name):
         return import_module("rlm_loop.tasks.published").published(name, **options)
+    if name.startswith("swebench:"):
+        return import_module("rlm_loop.tasks.swebench").swebench(name.removeprefix("swebench:"), **options)
     if name.endswith(".jsonl"):
         if options:
             raise ValueError(f"a suite from a file takes no options, but got {', '.join(options)}")
         return Suite.from_jsonl(name)
     if re.match(r"long[_-]context([/@]|$)", name):
         return import_module("rlm_loop.tasks.long_context").from_name(name, **options)
+    if re.match(r"package[_-]bugs(@|$)", name):
+        return import_module("rlm_loop.tasks.package_bugs.suite").from_name(name, **options)
     maker = _MAKERS.get(name.replace("_", "-"))
     if maker is None:
         near = difflib.get_close_matches(name, list_suites(), 1)

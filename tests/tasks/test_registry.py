@@ -13,8 +13,8 @@ OURS = ("computation", "tables", "function-repair")
 
 
 def test_names() -> None:
-    assert list_suites()[:5] == (*OURS, "humaneval", "humaneval-repair")
-    assert all(name.startswith("long_context/") for name in list_suites()[5:])
+    assert list_suites()[:6] == (*OURS, "humaneval", "humaneval-repair", "package_bugs")
+    assert all(name.startswith("long_context/") for name in list_suites()[6:])
 
 
 @pytest.mark.parametrize("name", OURS)
