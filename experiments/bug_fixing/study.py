@@ -1,0 +1,73 @@
+"""Bugs in git checkouts: four loops, the same model, tools and budget; the question and the method are in README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.localise import Localise
+from rlm_loop.models import LocalModel
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+
+SUITES = ("humaneval-repair", "package_bugs")
+
+
+def arms(model: Any, seed: int, steps: int = 8, max_tokens: int = 300, files: int = 5) -> dict[str, Agent]:
+    """The arms.  Model, budget, tools, how these are listed and the ranked list of files are the same in all."""
+    same: dict[str, Any] = {
+        "model": model,
+        "seed": seed,
+        "budget": Budget(steps=steps),
+        "max_tokens": max_tokens,
+        "localise": Localise(files=files, leave_out=("test*", "*/test*")) if files else None,
+    }
+    # Small models make no native tool calls: all arms with tools list them as text, and read calls written as text.
+    listed = {**same, "presentation": "text"}
+    return {
+        "code": ToolLoopAgent(**same),
+        "lean": LeanAgent(**listed),
+        "react-native": ReActAgent(**listed, form="calls"),
+        "react-text": ReActAgent(**listed, form="text"),
+    }
+
+
+def suites(
+    half: Half = "held", tasks: int = 20, statement: str = "output", names: Sequence[str] = SUITES
+) -> list[Suite]:
+    """`tasks` of this half of each suite, spread evenly over it (so that every package has its turn)."""
+    forms = [f"{name}@{statement}" if name == "package_bugs" else name for name in names]
+    found = [get_suite(f"{name}/{half}") for name in forms]
+    return [replace(s, tasks=tuple(s.tasks[i * len(s) // tasks] for i in range(min(tasks, len(s))))) for s in found]
+
+
+def study(
+    model: Any = "local",
+    half: Half = "held",
+    tasks: int = 20,
+    seed: int = 0,
+    steps: int = 8,
+    max_tokens: int = 300,
+    files: int = 5,
+    statement: str = "output",
+    names: str | Sequence[str] = SUITES,
+    slots: int = 1,
+) -> Study:
+    """The grid: four arms on `tasks` bugs of each of two suites; `names` are those of the suites, with commas.
+
+    `files` is the length of the ranked list of files (0: none), `statement` what a model is told of a package's bug.
+    With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
+    change a text.
+    """
+    if slots > 1:
+        model = LocalModel(model, slots=slots, context_size=12_288, seed=seed)
+    return Study(
+        name=f"bug_fixing-{half}",
+        arms=lambda model, seed: arms(model, seed, steps, max_tokens, files),
+        tasks=suites(half, tasks, statement, names.split(",") if isinstance(names, str) else names),
+        seeds=(seed,),
+        model=model,
+    )
