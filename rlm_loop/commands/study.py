@@ -113,23 +113,28 @@ def failures(
     chosen: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="size, family or task.")] = "size",
+    by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
 ) -> None:
-    """Why tasks over long contexts failed: never looked, looked in part, misread, computed wrongly."""
-    from rlm_loop.report import failure_table
+    """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
+    the file, edit rejected, wrong fix, ran out, gave up ..."""
+    from rlm_loop.patching import diagnose_patches
+    from rlm_loop.report import failure_table, patch_failure_table
     from rlm_loop.study import diagnose_episodes, load_study
 
-    if by not in ("size", "family", "task", "suite"):
-        raise Misuse(f"--by {by} is none of size, family, task, suite")
     suites = load(experiment, **_chosen(chosen or [], half)).suites
-    episodes = diagnose_episodes(load_study(folder), suites)
+    patches = any(task.workspace is not None for suite in suites for task in suite)
+    known = ("suite", "task") if patches else ("size", "family", "suite", "task")
+    if by not in (None, *known):
+        raise Misuse(f"--by {by} is none of {', '.join(known)}")
+    episodes = (diagnose_patches if patches else diagnose_episodes)(load_study(folder), suites)
     if json_:
         for row in episodes:
             typer.echo(as_json(row))
         return
-    show_table(failure_table(episodes, by), markdown=markdown)
+    table = (patch_failure_table if patches else failure_table)(episodes, by or known[0])
+    show_table(table, markdown=markdown)
 
 
 def load(experiment: str, **options: Any) -> Study:

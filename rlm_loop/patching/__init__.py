@@ -12,6 +12,7 @@ from rlm_loop.patching.curves import AnytimeCurve, anytime_of, curve
 from rlm_loop.patching.diagnose import Diagnosis, diagnose
 from rlm_loop.patching.escalate import Escalate, escalate
 from rlm_loop.patching.evidence import TestsRun
+from rlm_loop.patching.failures import diagnose_patches
 from rlm_loop.patching.feedback import RepairTemplate
 from rlm_loop.patching.generate import generate_patch
 from rlm_loop.patching.result import PatchResult
@@ -39,6 +40,7 @@ __all__ = [
     "command",
     "curve",
     "diagnose",
+    "diagnose_patches",
     "escalate",
     "generate_patch",
     "retry",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlm_loop.report.anytime import anytime_figure, anytime_table, save_anytime_figure
-from rlm_loop.report.failures import failure_table
+from rlm_loop.report.failures import failure_table, patch_failure_table
 from rlm_loop.report.plots import figure, save_figure
 from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
 from rlm_loop.report.strips import coverage_figure, save_coverage_figure
@@ -19,6 +19,7 @@ __all__ = [
     "coverage_figure",
     "failure_table",
     "figure",
+    "patch_failure_table",
     "provenance_line",
     "save_anytime_figure",
     "save_coverage_figure",
