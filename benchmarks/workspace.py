@@ -42,7 +42,7 @@ def make(root: Path, files: int, size: int) -> None:
         while len(text) < size:
             text += "\n".join(draw.choices(lines, k=100)) + "\n"
         place.write_text(text[:size])
-    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["repack", "-adq"]):
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["repack", "-adq", "--window=2"]):
         git(*arguments, cwd=root)
 
 

@@ -160,9 +160,11 @@ class Workspace:
         wanted = self._files(snapshot)
         for _ in range(2):  # files that were ignored may count once the old `.gitignore` is back
             files = self._scan()
-            now = {name: blob for name, blob in files.blobs.items() if not files.hidden(name)}
+            now = files.seen()
             gone = {name: None for name in files.blobs if name not in wanted}
             back = {name: blob for name, blob in wanted.items() if now.get(name) != blob}
+            if not gone and not back:
+                break
             tree.lay_out(self._own, self.root, gone | back)
         if self.snapshot() != snapshot:
             raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")

@@ -37,10 +37,18 @@ class Files:
     blobs: Mapping[str, Blob]
     left_out: Mapping[str, str]
 
-    def hidden(self, name: str) -> bool:
-        """Whether a file may not be read, so that it was taken for what it had been."""
-        above = (f"{folder}/" for folder in _folders(name))
-        return any(self.left_out.get(place) == _UNREADABLE for place in ("/", name, *above))
+    def seen(self) -> dict[str, Blob]:
+        """Without the files that may not be read, which were taken for what they had been."""
+        hidden = [place for place, reason in self.left_out.items() if reason == _UNREADABLE]
+        if not hidden:
+            return dict(self.blobs)
+        return {
+            name: blob
+            for name, blob in self.blobs.items()
+            if not any(
+                name == place or place == "/" or (place[-1] == "/" and name.startswith(place)) for place in hidden
+            )
+        }
 
 
 @dataclass

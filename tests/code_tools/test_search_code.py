@@ -57,6 +57,7 @@ _query = st.sampled_from(
 @example({f"d{n}/f.py": b"needle\n" * n for n in range(9)}, "needle")  # more hits than are shown
 @example({"late.py": b"needle\n" + b"x\n" * 100_000 + b"\0"}, "needle")  # not text, as the very last byte says
 @example({".gitignore": b"*\n", "a/.ignore": b"*\n", "a/b.py": b"needle"}, "needle")  # nothing is left to ignore files
+@example({"u.txt": b"\xff\xfeneedle", "v.txt": "\ufeffneedle".encode()}, "needle")  # marks of encodings
 @example({"a.py": b"# coding: utf-7\nx = '+AG4-eedle needle'\n"}, "needle")
 def test_ripgrep_and_python_find_the_same(tree: Tree, query: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -82,14 +82,19 @@ def test_verify_compares_with_the_manifest(made: Made) -> None:
     assert [sample(list("abcdef"), n) for n in (2, None, 9)] == [["a", "d"], list("abcdef"), list("abcdef")]  # pyright: ignore
 
 
-def test_confirmation_adds_tests_that_the_first_run_had_left_out(made: Made) -> None:
+def test_confirmation_adds_the_other_tests_that_fail_and_wants_two_runs_to_agree(made: Made) -> None:
     progress = load(made.state, made.package)
     known, (found,) = progress.baseline, progress.found
     assert known is not None
     files = source_files(made.package)
-    assert confirmed(made.package, files, known, replace(found, fail_to_pass=())) is not None
+    first = replace(found, fail_to_pass=found.fail_to_pass[:1])
+    sure = confirmed(made.package, files, known, first)
+    assert sure is not None
+    assert set(sure.fail_to_pass) == set(found.fail_to_pass)
     wrong = replace(found, fail_to_pass=(next(name for name in known.tests if "others" in name),))
     assert confirmed(made.package, files, known, wrong) is None
+    by_chance = Mutation(10, 11, "value", "value + hash('a') % 2", "chance")  # line 10 returns the value
+    assert confirmed(made.package, files, known, replace(found, mutation=by_chance, fail_to_pass=())) is None
 
 
 ALL = tuple(f"t.py::test_{n}" for n in range(10))
