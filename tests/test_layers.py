@@ -20,7 +20,7 @@ PACKAGE = Path(rlm_loop.__file__).parent
 LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
-    " call_tree hooks",
+    " call_tree hooks versions",
     2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
     " answers context_on_disk preview testing",
     3: "dialects environment localise context compaction history fingerprint",

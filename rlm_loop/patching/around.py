@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from rlm_loop.agents import versions
 from rlm_loop.budget import Account, Budget
 from rlm_loop.context_on_disk import as_context
 from rlm_loop.dialects.base import Dialect
@@ -23,6 +22,7 @@ from rlm_loop.patching.attempts import Attempting, Attempts, Tried
 from rlm_loop.patching.checks import Judge
 from rlm_loop.tasks.base import Task
 from rlm_loop.trace import Trace, plain
+from rlm_loop.versions import versions
 
 #: The limits of the whole where none are given: each attempt has its agent's own.
 NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)

@@ -303,7 +303,7 @@ def test_each_attempt_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
         seeds.append(options.get("seed"))
         return ScriptedModel([done()])
 
-    monkeypatch.setattr("rlm_loop.agents.get_model", made)
+    monkeypatch.setattr("rlm_loop.agents.agent.get_model", made)
     best_of(LeanAgent(model="local", presentation="native", seed=5), 3, choose="majority").attempt(task())
     assert seeds == [5, 6, 7]
     seeds.clear()

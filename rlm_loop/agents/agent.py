@@ -1,0 +1,204 @@
+"""What all agents are: a frozen record of a strategy and its settings, with a friendly `.run()`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.agents.driving import drive, recursion_of, unscored
+from rlm_loop.budget import Account, Budget, UnknownPrice
+from rlm_loop.compaction import Compaction, Policy, plan_of
+from rlm_loop.context import inline_context
+from rlm_loop.context_on_disk import as_context
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.handover import NOTHING, Handover
+from rlm_loop.dialects.injectors import Injected, Injector
+from rlm_loop.environment import ToolLike
+from rlm_loop.fingerprint import Fingerprint
+from rlm_loop.hooks import notify
+from rlm_loop.ledger import Ledger
+from rlm_loop.localise import Localise
+from rlm_loop.models import get_model
+from rlm_loop.models.base import Model
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome
+from rlm_loop.recursion import OnDepth
+from rlm_loop.recursion.settings import price_of
+from rlm_loop.repl.base import Session
+from rlm_loop.tasks.base import Task
+from rlm_loop.trace import Trace, plain
+from rlm_loop.versions import versions
+from rlm_loop.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What all strategies share.
+
+    `model` is a name (see `models.get_model`) or a model; `budget` limits each run; `tools` are offered besides the
+    task's own; `repl` is the kind of session (`"auto"`, or a function that makes one); `cell_timeout` and
+    `tool_timeout` are seconds; `max_tokens` limits each reply; `require_code` asks once for code before a text
+    answer counts; `max_depth` limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what
+    happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
+    sub-calls, `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls
+    of the whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
+    `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`); `answer_type`
+    and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
+    the model where it is made by name.
+    `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
+    nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
+    not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
+    question (see `localise`).
+    """
+
+    model: str | Model = "local"
+    budget: Budget = field(default_factory=Budget)
+    tools: tuple[ToolLike, ...] = ()
+    repl: str | Callable[[], Session] = "auto"
+    cell_timeout: float | None = 60.0
+    tool_timeout: float | None = 60.0
+    max_tokens: int | None = None
+    require_code: bool = False
+    max_depth: int = 1
+    on_depth: OnDepth = "error"
+    sub_model: str | Model | None = None
+    sub_budget: Budget | None = None
+    concurrency: int = 8
+    cache_subcalls: bool = False
+    injectors: tuple[Injector, ...] = ()
+    hooks: tuple[object, ...] = ()
+    answer_type: Any = None
+    verify: Callable[[Any], bool | str | None] | None = None
+    system: str | None = None
+    seed: int | None = None
+    history: Policy | Compaction | None = None
+    max_history: int | None = None
+    localise: Localise | None = None
+    allow: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        plan_of(self.history, self.max_history)  # bad values are refused here
+        if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
+            raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
+        if self.on_depth not in ("error", "flat", "text"):
+            raise ValueError(f'on_depth is "error", "flat" or "text", not {self.on_depth!r}')
+        if isinstance(self.allow, str):
+            raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
+        if self.allow is not None:
+            object.__setattr__(self, "allow", tuple(self.allow))
+        for name in ("tools", "injectors", "hooks"):  # lists are welcome, and never shared with the caller
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    @property
+    def name(self) -> str:
+        """What the strategy is called in tables and traces."""
+        return self.dialect().name
+
+    def dialect(self) -> Dialect:
+        """How the strategy speaks, its injectors included."""
+        inner = self._speaks()
+        return Injected(inner, self.injectors) if self.injectors else inner
+
+    def _speaks(self) -> Dialect:
+        raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
+        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
+        skipped |= {name for name in ("allow", "localise") if getattr(self, name) is None}  # as before they were there
+        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
+        return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
+
+    def run(
+        self,
+        question: str,
+        *,
+        context: Any = None,
+        tools: Iterable[ToolLike] | None = None,
+        workspace: Workspace | None = None,
+        trace: str | Path | Trace | None = None,
+    ) -> Outcome:
+        """Work on a question until there is an answer or a limit is reached.
+
+        `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
+        `Path` is the file or folder that it names, read where the cells run (`docs/contexts.md`).
+        `tools` replace the agent's own for this run; `trace` is a file to append to.
+        Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
+        `ContextError` for a path that cannot be read.
+        """
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError("the question is empty; say what is to be done")
+        task = Task("question", question, unscored, context=context)
+        agent = self if tools is None else replace(self, tools=tuple(tools))
+        return agent.attempt(task, trace=trace, workspace=workspace)
+
+    def attempt(
+        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+    ) -> Outcome:
+        """Work on a task of a suite; raises as `run` does."""
+        seeded = isinstance(self.model, str) and self.seed is not None
+        task = replace(task, context=as_context(task.material()))  # a deferred context is made before the clock starts
+        model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
+        price = price_of(model)
+        account = Account(self.budget, price=price)
+        recursion = recursion_of(self)
+        record = trace if isinstance(trace, Trace) else Trace(trace)
+        slots = recursion.tree.calls
+        metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
+        hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
+        record.start(
+            task=task.id,
+            question=task.question,
+            agent=self.name,
+            settings=self.settings(),
+            model=model.name,
+            budget=self.budget,
+            versions=versions(),
+            context=hashed.known,
+        )
+        try:
+            hashed.begin()
+            notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
+            outcome = drive(self, task, metered, recursion, workspace)
+            notify(self.hooks, "on_run_end", outcome=outcome)
+            hashed.end(wait=True)
+            return outcome
+        finally:
+            metered.node.end_children()
+            hashed.end(wait=False)
+            if not isinstance(trace, Trace):
+                record.close()
+
+    def inlined(self, context: Any) -> str:
+        """The context as text, for a strategy without hands."""
+        return inline_context(context)
+
+    def limits(self) -> Budget:
+        """The budget that holds for a run."""
+        return self.budget
+
+    def attempt_on(
+        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+    ) -> Outcome:
+        """One of several attempts at a task, with the account, ledger, trace and node of `model` (see `patching`).
+
+        The model itself is the agent's own.  `before` is how many turns earlier attempts took, `handover` what this
+        one is given of them, `within` replaces the agent's own limits.  The outcome's usage and ledger are the
+        account's, so earlier attempts are in them.  Raises as `run` does.
+        """
+        seeded = isinstance(self.model, str) and self.seed is not None
+        own = get_model(self.model, **({"seed": self.seed} if seeded else {}))
+        price, recursion = price_of(own), recursion_of(self)
+        account = model.account.scope(self.limits() if within is None else within, price=price)
+        if account.priced and price is None:
+            raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
+        metered = model.scoped(
+            model.node, purpose="agent", model=own, price=price, max_tokens=self.max_tokens, account=account
+        )
+        metered = replace(metered, slots=recursion.tree.calls)
+        notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=own.name)
+        outcome = drive(self, task, metered, recursion, before=before, handover=handover)
+        notify(self.hooks, "on_run_end", outcome=outcome)
+        return outcome

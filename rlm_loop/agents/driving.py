@@ -1,0 +1,147 @@
+"""One run of an agent: its place is made, the problem put, the loop driven; sub-agents are runs of their own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.answers import AnswerCheck
+from rlm_loop.budget import UnknownPrice
+from rlm_loop.compaction import plan_of
+from rlm_loop.context import describe_context, describe_workspace
+from rlm_loop.dialects.base import Hands, Problem
+from rlm_loop.dialects.handover import NOTHING, Handover
+from rlm_loop.dialects.injectors import Injector, told_first
+from rlm_loop.environment import Environment
+from rlm_loop.history import History, unchanged
+from rlm_loop.loop import run
+from rlm_loop.models import get_model
+from rlm_loop.models.metered import Metered
+from rlm_loop.outcome import Outcome
+from rlm_loop.recursion import Asking, Recursion, Tree, query_tools
+from rlm_loop.recursion.settings import price_of
+from rlm_loop.repl import open_repl
+from rlm_loop.repl.base import Session
+from rlm_loop.repl.clip import HARD_CAP
+from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rlm_loop.agents.agent import Agent
+
+
+def unscored(attempt: Attempt) -> Score:
+    """For a question that no suite asked."""
+    return Score(False, 0.0, "a question of the user's has no truth to compare with")
+
+
+def drive(
+    agent: Agent,
+    task: Task,
+    model: Metered,
+    recursion: Recursion,
+    workspace: Workspace | None = None,
+    *,
+    before: int = 0,
+    handover: Handover = NOTHING,
+) -> Outcome:
+    """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
+    dialect = agent.dialect()
+    problem = Problem(
+        task.question,
+        describe_context(task.context) if task.context is not None and dialect.hands != "none" else "",
+        "\n\n".join(filter(None, [task.inline, agent.inlined(task.context)])) if dialect.hands == "none" else "",
+    )
+    plan = plan_of(agent.history, agent.max_history)
+    history = unchanged if plan is None else History(plan, model)
+    with (
+        _place(agent, task, dialect.hands, model, recursion, workspace) as place,
+        model.node.scope.waking(lambda: threading.Thread(target=place.close, daemon=True).start()),
+    ):
+        if place.workspace is not None:
+            place.workspace.apply(handover.patch)
+            seen = filter(None, [problem.context, describe_workspace(place.tools)])
+            problem = replace(problem, context="\n".join(seen))
+        speaks = handover.around(told_first(dialect, _told(agent, task, place.workspace)))
+        return run(
+            speaks,
+            problem,
+            place,
+            model,
+            hooks=agent.hooks,
+            collect=task.collect,
+            agent=agent.name,
+            compact=lambda prompt, turns: history(prompt, (*handover.turns, *turns)),
+            before=before,
+        )
+
+
+def _told(agent: Agent, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
+    """What is said of the workspace's files; a strategy that has none open is told of the task's."""
+    if agent.localise is None:
+        return ()
+    if workspace is not None:
+        return agent.localise.told(task.question, workspace)
+    if task.workspace is None:
+        return ()
+    with task.workspace() as opened:
+        return agent.localise.told(task.question, opened)
+
+
+def _place(
+    agent: Agent, task: Task, hands: Hands, model: Metered, recursion: Recursion, workspace: Workspace | None
+) -> Environment:
+    asks = query_tools(_asking(agent, model, recursion)) if hands != "none" else ()
+    told = agent.max_depth > 0 and (task.context is not None or agent.max_depth > 1)
+    opened = workspace
+    if opened is None and hands != "none" and task.workspace is not None:
+        opened = task.workspace()
+    return Environment(
+        (*task.tools, *agent.tools, *(asks if told else ())),
+        unlisted=() if told else asks,
+        hands=hands,
+        repl=_repl(agent, task) if hands != "none" and (task.needs_repl or hands == "code") else None,
+        workspace=opened,
+        context=task.context,
+        cell_timeout=agent.cell_timeout,
+        tool_timeout=agent.tool_timeout,
+        check=AnswerCheck(agent.answer_type, agent.verify),
+        require_code=agent.require_code,
+        seconds_left=model.account.seconds_left,
+        hooks=agent.hooks,
+        node=model.node.path,
+        allow=agent.allow,
+        observation_cap=getattr(agent.dialect(), "observation_cap", HARD_CAP),
+        keep_tree=lambda tree, patch: model.trace.patch(
+            tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
+        ),
+    )
+
+
+def recursion_of(agent: Agent) -> Recursion:
+    """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
+    sub_model = None if agent.sub_model is None else get_model(agent.sub_model)
+    limited = agent.budget.cost is not None or (agent.sub_budget is not None and agent.sub_budget.cost is not None)
+    if limited and sub_model is not None and price_of(sub_model) is None:
+        raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
+    most = agent.max_depth if agent.budget.depth is None else min(agent.max_depth, int(agent.budget.depth))
+    tree = Tree(agent.concurrency, cache=agent.cache_subcalls)
+    return Recursion(most, agent.on_depth, sub_model, agent.sub_budget, agent.hooks, tree)
+
+
+def _asking(agent: Agent, model: Metered, recursion: Recursion) -> Asking:
+    def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
+        # its answer is no answer to the whole question, which these are to check
+        own = replace(agent, model=inner.model, answer_type=None, verify=None)
+        return drive(own, Task("llm_query", prompt, unscored, context=context), inner, recursion)
+
+    return Asking(model, recursion, sub_agent)
+
+
+def _repl(agent: Agent, task: Task) -> Callable[[], Session]:
+    kind = agent.repl
+    if not isinstance(kind, str):
+        return kind
+    return lambda: open_repl(kind, files=task.files, setup=task.setup)

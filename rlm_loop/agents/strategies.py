@@ -1,0 +1,122 @@
+"""The four strategies.  They differ in the dialect that they speak and the injectors around it, and in nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_loop.agents.agent import Agent
+from rlm_loop.budget import Budget
+from rlm_loop.context import inline_context
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.direct import Direct
+from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
+from rlm_loop.dialects.injectors import Initiator, Injected, ThoughtPrompt
+from rlm_loop.dialects.react import ReActText
+from rlm_loop.models import catalog
+from rlm_loop.models.base import Model
+from rlm_loop.outcome import Outcome
+from rlm_loop.tasks.base import Task
+from rlm_loop.trace import Trace, plain
+from rlm_loop.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class ToolLoopAgent(Agent):
+    """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
+
+    The answer is the variable `final_answer`, or a reply without a code block.
+    """
+
+    def _speaks(self) -> Dialect:
+        return CodeBlocks() if self.system is None else CodeBlocks(rule=self.system)
+
+
+@dataclass(frozen=True)
+class LeanAgent(Agent):
+    """The lean function-calling loop: adds nothing per turn.
+
+    `presentation` says how tools are shown: `native` schemas, a `text` list, or a text list with replies
+    `constrained` by a JSON schema.  `None` takes what works with the model: text for a local one, else native.
+    """
+
+    presentation: Presentation | None = None
+
+    def _speaks(self) -> Dialect:
+        shown = self.presentation or default_presentation(self.model)
+        if self.system is None:
+            return FunctionCalls(shown)
+        return FunctionCalls(shown, rule=self.system, native_rule=self.system)
+
+
+@dataclass(frozen=True)
+class ReActAgent(Agent):
+    """ReAct, in one of its two forms.
+
+    `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
+    every turn over tool calls (then `presentation` as in `LeanAgent`).  Only finishing ends either: the frameworks that
+    work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
+
+    Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
+    own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
+    """
+
+    budget: Budget = field(default_factory=lambda: Budget(steps=None))
+    max_history: int | None = 40
+    form: Literal["text", "calls"] = "text"
+    presentation: Presentation | None = None
+    max_iterations: int | None = 50
+
+    def limits(self) -> Budget:
+        """The budget with the smaller of the two limits of steps."""
+        given = [Budget(steps=self.max_iterations).steps, self.budget.steps]
+        return replace(self.budget, steps=min((s for s in given if s is not None), default=None))
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the strategy: `max_iterations` as the budget's steps, and no `max_history` that these cannot
+        reach, since it changes nothing."""
+        steps, own = self.limits().steps, super().settings()
+        native = self.form == "calls" and (self.presentation or default_presentation(self.model)) == "native"
+        most = self.max_history
+        if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
+            own["max_history"] = None
+        return {k: v for k, v in own.items() if k != "max_iterations"} | {"budget": plain(self.limits())}
+
+    def attempt(
+        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+    ) -> Outcome:
+        """Work on a task of a suite; raises as `run` does."""
+        limited = replace(self, budget=self.limits(), max_iterations=None)
+        return super(ReActAgent, limited).attempt(task, trace=trace, workspace=workspace)
+
+    def _speaks(self) -> Dialect:
+        if self.form == "text":
+            return ReActText() if self.system is None else ReActText(rule=self.system)
+        shown = self.presentation or default_presentation(self.model)
+        calls = FunctionCalls(shown, text_answers=False)
+        rule = calls if self.system is None else replace(calls, rule=self.system)
+        return Injected(rule, (Initiator(), ThoughtPrompt()))
+
+
+@dataclass(frozen=True)
+class DirectAgent(Agent):
+    """No loop: the question with its material inlined, and the first reply is the answer.
+
+    `window` is how many characters of the context are shown, head and tail; what is left out is said.
+    """
+
+    window: int = 12_000
+
+    def _speaks(self) -> Dialect:
+        return Direct() if self.system is None else Direct(rule=self.system)
+
+    def inlined(self, context: Any) -> str:
+        return inline_context(context, limit=self.window)
+
+
+def default_presentation(model: str | Model) -> Presentation:
+    """Small local models do not make native tool calls; hosted ones do."""
+    name = model if isinstance(model, str) else model.name
+    return "text" if name.split(":")[0] == "local" or catalog.find(name) is not None else "native"

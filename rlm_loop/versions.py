@@ -1,0 +1,19 @@
+"""The versions that a run depends on."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import platform
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions that a run depends on, for its trace."""
+    found = {"python": platform.python_version()}
+    for package in ("rlm-loop", "xllamacpp", "litellm", "httpx", "pydantic"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
