@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.package_bugs.bugs import Bug
+from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.tasks.package_bugs.sdists import source_files
 from rlm_loop.tasks.package_bugs.suite import TIMEOUT, Checkout, score
 from rlm_loop.testing import run_tests
@@ -25,11 +26,14 @@ def verify(bugs: Sequence[Bug]) -> Iterator[tuple[Bug, str]]:
     The tests are run with the bug for each.  Without it they are run for the first bug of a package: the others'
     checkouts are the same files, git tree by git tree, once the bug is taken back.
     """
+    published: dict[Package, str] = {}  # the tree of its files
     mended: dict[str, str] = {}  # tree of a package without a bug, and what is wrong with its tests
     for bug in bugs:
         problem = with_bug(bug)
         patch, tree = fix(bug)
-        if tree != original(bug):
+        if bug.package not in published:
+            published[bug.package] = original(bug)
+        if tree != published[bug.package]:
             problem = problem or "taking it back does not give the package's files"
         if tree not in mended:
             judged = score(bug, TIMEOUT, Attempt(artifact=patch))
