@@ -137,6 +137,39 @@ def failures(
     show_table(table, markdown=markdown)
 
 
+@app.command()
+def anytime(
+    folder: Folder,
+    experiment: Experiment,
+    half: Annotated[str | None, typer.Option("--half", help="As it was run.")] = None,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+) -> None:
+    """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
+    from rlm_loop.patching import anytime_of, load_scores, save_scores
+    from rlm_loop.report import anytime_table, save_anytime_figure
+    from rlm_loop.study import load_study
+
+    suites = load(experiment, **_chosen(chosen or [], half)).suites
+    found, there = load_study(folder), Path(out or folder)
+    try:
+        scores = load_scores(there / "scores.json")
+    except ValueError as error:
+        raise Misuse(str(error)) from error
+    before = len(scores)
+    try:
+        runs = anytime_of(found, suites, scores=scores, progress=True)
+    finally:  # what was judged until Ctrl-C is kept
+        if len(scores) > before:
+            save_scores(there / "scores.json", scores)
+    show_table(anytime_table(runs), markdown=markdown)
+    for path in save_anytime_figure(runs, there):
+        notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+
+
 def load(experiment: str, **options: Any) -> Study:
     """The study of a file, a folder with a `study.py`, or a name in `experiments/`."""
     from rlm_loop.study import StudyError, load_study_file

@@ -17,6 +17,7 @@ from rlm_loop.patching.feedback import RepairTemplate
 from rlm_loop.patching.generate import generate_patch
 from rlm_loop.patching.result import PatchResult
 from rlm_loop.patching.retry import Retry, retry
+from rlm_loop.patching.scores import load_scores, save_scores
 from rlm_loop.tasks.base import CheckResult
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
     "diagnose_patches",
     "escalate",
     "generate_patch",
+    "load_scores",
     "retry",
+    "save_scores",
     "visible_tests",
 ]

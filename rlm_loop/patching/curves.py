@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tqdm import tqdm
+
 from rlm_loop.patching.anytime import Anytime, By, Scores, anytime
 from rlm_loop.study.results import Results
 from rlm_loop.tasks.base import Suite, Task
@@ -47,17 +49,17 @@ def curve(runs: Sequence[Anytime], by: By = "step", budgets: Iterable[float] | N
 
 
 def anytime_of(
-    results: Results, tasks: Suite | Sequence[Suite], *, scores: Scores | None = None
+    results: Results, tasks: Suite | Sequence[Suite], *, scores: Scores | None = None, progress: bool = False
 ) -> dict[str, list[Anytime]]:
     """The runs of a study by arm, read from its traces and scored; on the units that every arm finished.
 
-    Tasks of which the suites given hold none are left out.  Raises `TraceError` where a trace is missing.
+    Tasks of which the suites given hold none are left out.  `progress` shows a bar on standard error.  Raises `TraceError` where a trace is missing.
     """
     suites = (tasks,) if isinstance(tasks, Suite) else tuple(tasks)
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
     kept: Scores = {} if scores is None else scores
     found: dict[str, list[Anytime]] = {arm: [] for arm in results.arms}
-    for row in results.compared:
+    for row in tqdm(results.compared, desc="scoring", unit=" runs", disable=not progress):
         task = known.get((row["suite"], row["task"]))
         if task is None:
             continue
