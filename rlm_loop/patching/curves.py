@@ -53,7 +53,8 @@ def anytime_of(
 ) -> dict[str, list[Anytime]]:
     """The runs of a study by arm, read from its traces and scored; on the units that every arm finished.
 
-    Tasks of which the suites given hold none are left out.  `progress` shows a bar on standard error.  Raises `TraceError` where a trace is missing.
+    Tasks of which the suites given hold none are left out.  `progress` shows a bar on standard error.
+    Raises `TraceError` where a trace is missing.
     """
     suites = (tasks,) if isinstance(tasks, Suite) else tuple(tasks)
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
