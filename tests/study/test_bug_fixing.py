@@ -1,0 +1,38 @@
+"""The study of bugs in checkouts: its grid, its arms, and what its results say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.study import StudyError, load_study_file
+
+HERE = Path(__file__).parents[2] / "experiments" / "bug_fixing"
+
+
+def test_the_grid_is_forty_tasks_four_arms() -> None:
+    cells = load_study_file(HERE).cells()
+    assert len(cells) == 160
+    assert {c.arm for c in cells} == {"code", "lean", "react-native", "react-text"}
+    assert all(c.suite.endswith("/held") for c in cells)
+    packages = {c.task.facts["package"] for c in cells if "package" in c.task.facts}
+    assert len(packages) >= 12  # spread over the packages, not the first of them
+    first = [c.task.id for c in cells[:4]]
+    assert len(set(first)) == 1  # every arm meets a task before the next begins
+
+
+def test_the_arms_differ_in_how_they_speak() -> None:
+    ((_, made),) = load_study_file(HERE).agents().items()
+    settings = {name: agent.settings() for name, agent in made.items()}
+    for name in ("budget", "max_tokens", "localise"):
+        assert len({str(s[name]) for s in settings.values()}) == 1, name
+
+
+def test_one_suite_and_another_statement() -> None:
+    study = load_study_file(HERE, names="package_bugs", statement="bare", tasks=3)
+    assert [suite.name for suite in study.suites] == ["package_bugs@bare/held"]
+    assert len(study.cells()) == 12
+    assert all("A test of this repository fails" in c.task.question for c in study.cells())
+    with pytest.raises(StudyError, match="has no option statements"):
+        load_study_file(HERE, statements="bare")
