@@ -269,7 +269,7 @@ def encode_table(value: Any) -> Any:
 
 def _table(form: Any) -> Any:
     try:
-        import pandas
+        pandas: Any = __import__("pandas")  # it is there where a table was made
     except ImportError:
         raise ValueError("a table was given, and pandas is not installed here") from None
     if len(form["names"]) == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -84,9 +83,11 @@ def evaluate_predictions(
 
 def harness_version() -> tuple[int, ...]:
     """The version of the installed harness.  Raises `ImportError` that names the extra."""
-    if importlib.util.find_spec("swebench") is None:
-        raise ImportError('the official harness is not installed: pip install "rlm-loop[swebench]"')
-    return tuple(int(n) for n in re.findall(r"\d+", importlib.metadata.version("swebench"))[:3])
+    try:
+        installed = importlib.metadata.version("swebench")  # a folder of that name is not the package
+    except importlib.metadata.PackageNotFoundError:
+        raise ImportError('the official harness is not installed: pip install "rlm-loop[swebench]"') from None
+    return tuple(int(n) for n in re.findall(r"\d+", installed)[:3])
 
 
 def engine_problem() -> str:

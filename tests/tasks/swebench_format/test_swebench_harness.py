@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -26,7 +26,8 @@ from rlm_loop.tasks.swebench import (
     read_report,
 )
 
-OFFICIAL = pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason='needs "rlm-loop[swebench]"')
+INSTALLED = any(d.metadata["Name"] == "swebench" for d in importlib.metadata.distributions())
+OFFICIAL = pytest.mark.skipif(not INSTALLED, reason='needs "rlm-loop[swebench]"')
 SCRIPT = """#!/bin/bash
 set -uxo pipefail
 cd /testbed
@@ -150,7 +151,7 @@ def test_the_command_says_what_is_missing(
     words = ["swebench", "evaluate", str(file), "--dataset", str(dataset), "--folder", str(tmp_path)]
     assert main(words) == 2
     said = capsys.readouterr().err
-    if importlib.util.find_spec("swebench") is None:
+    if not INSTALLED:
         assert 'pip install "rlm-loop[swebench]"' in said
     else:
         assert said.startswith("error: no container engine answers (")
