@@ -118,9 +118,8 @@ def main() -> None:
     with Zygote(preload=given.preload) as zygote:
         zygote.start()
         forked, confined = list[float](), list[float]()
-        for _ in range(given.starts):
-            forked += starts(lambda: zygote.repl(launcher="plain"), 1)
-            confined += starts(zygote.repl, 1)
+        forked += starts(lambda: zygote.repl(launcher="plain"), given.starts)
+        confined += starts(zygote.repl, given.starts)
         with zygote.repl() as repl:
             repl.run(CELL)
             pids = repl.get("[__import__('os').getpid(), __import__('os').getppid()]")
