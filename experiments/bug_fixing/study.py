@@ -8,6 +8,7 @@ from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
+from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.localise import Localise
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
@@ -16,8 +17,11 @@ from rlm_loop.tasks import Half, get_suite
 SUITES = ("humaneval-repair", "package_bugs")
 
 
-def arms(model: Any, seed: int, steps: int = 8, max_tokens: int = 300, files: int = 5) -> dict[str, Agent]:
-    """The arms.  Model, budget, tools, how these are listed and the ranked list of files are the same in all."""
+def arms(
+    model: Any, seed: int, steps: int = 8, max_tokens: int = 300, files: int = 5, presentation: Presentation = "text"
+) -> dict[str, Agent]:
+    """The arms.  Model, budget, tools and the ranked list of files are the same in all, and so is the text list of
+    the tools; `presentation` says whether the two arms with calls are held to its form by a grammar."""
     same: dict[str, Any] = {
         "model": model,
         "seed": seed,
@@ -25,13 +29,13 @@ def arms(model: Any, seed: int, steps: int = 8, max_tokens: int = 300, files: in
         "max_tokens": max_tokens,
         "localise": Localise(files=files, leave_out=("test*", "*/test*")) if files else None,
     }
-    # Small models make no native tool calls: all arms with tools list them as text, and read calls written as text.
-    listed = {**same, "presentation": "text"}
+    # Small models make no native tool calls: the tools are listed as text, and calls written as text are read.
+    listed = {**same, "presentation": presentation}
     return {
         "code": ToolLoopAgent(**same),
         "lean": LeanAgent(**listed),
         "react-native": ReActAgent(**listed, form="calls"),
-        "react-text": ReActAgent(**listed, form="text"),
+        "react-text": ReActAgent(**same, form="text"),
     }
 
 
@@ -54,20 +58,34 @@ def study(
     files: int = 5,
     statement: str = "output",
     names: str | Sequence[str] = SUITES,
+    presentation: Presentation = "text",
+    only: str | Sequence[str] = (),
     slots: int = 1,
 ) -> Study:
     """The grid: four arms on `tasks` bugs of each of two suites; `names` are those of the suites, with commas.
 
-    `files` is the length of the ranked list of files (0: none), `statement` what a model is told of a package's bug.
+    `only` are the arms that are wanted, `files` is the length of the ranked list of files (0: none), `statement` what
+    a model is told of a package's bug, `presentation` how the arms with calls are given their tools.
     With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
     change a text.
     """
+    wanted = words(only)
+
+    def chosen(model: Any, seed: int) -> dict[str, Agent]:
+        made = arms(model, seed, steps, max_tokens, files, presentation)
+        return {name: made[name] for name in wanted or made}
+
     if slots > 1:
         model = LocalModel(model, slots=slots, context_size=12_288, seed=seed)
     return Study(
         name=f"bug_fixing-{half}",
-        arms=lambda model, seed: arms(model, seed, steps, max_tokens, files),
-        tasks=suites(half, tasks, statement, names.split(",") if isinstance(names, str) else names),
+        arms=chosen,
+        tasks=suites(half, tasks, statement, words(names)),
         seeds=(seed,),
         model=model,
     )
+
+
+def words(given: str | Sequence[str]) -> Sequence[str]:
+    """A list, also where it was written as text with commas."""
+    return tuple(filter(None, given.split(","))) if isinstance(given, str) else given

@@ -20,8 +20,10 @@ from rlm_loop.tool_function import ToolError
 #: Larger files are data, not code: they are not searched, shown or edited.
 MAX_BYTES = 5_000_000
 _MAX_PATH = 1000
-#: Names of files and folders that are no part of a repository's own text.
-SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache"})
+#: Names of files and folders that are no part of a repository's own text; a star stands for any beginning.
+SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache", "*.egg-info"})
+_NAMES = frozenset(name for name in SKIPPED if "*" not in name)
+_ENDS = tuple(name.removeprefix("*") for name in SKIPPED if "*" in name)
 
 
 def inside(root: Path, path: str) -> Path:
@@ -70,7 +72,7 @@ def files(root: Path) -> Iterator[str]:
             continue
         below: list[str] = []
         for entry in entries:
-            if entry.name in SKIPPED:
+            if entry.name in _NAMES or entry.name.endswith(_ENDS):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 below.append(f"{folder}{entry.name}/")

@@ -35,7 +35,20 @@ def fill(root: Path, tree: Tree) -> None:
 
 
 _name = st.sampled_from(
-    ["a.py", "b.txt", ".hidden", "ü.md", "sp ace", "-x", "pkg", ".git", "__pycache__", ".pytest_cache", ".gitignore"]
+    [
+        "a.py",
+        "b.txt",
+        ".hidden",
+        "ü.md",
+        "sp ace",
+        "-x",
+        "pkg",
+        ".git",
+        "__pycache__",
+        ".pytest_cache",
+        "m.egg-info",
+        ".gitignore",
+    ]
 )
 _piece = st.sampled_from(
     [
@@ -95,6 +108,7 @@ def test_what_is_found(tmp_path: Path, program: str | None, query: str, text: st
         ".env": b"ignored by nobody",
         ".gitignore": b".env\n",
         "__pycache__/a.pyc": b"spam",
+        "src/m.egg-info/SOURCES.txt": b"spam",
         "sub/.git/config": b"spam",
         "data.bin": b"spam\0",
         "big.txt": b"spam " * (MAX_BYTES // 5 + 1),
