@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from made_trees import Answering, Root, outcome
 
-from rlm_loop import Budget, ToolLoopAgent, agents, call_tree
+from rlm_loop import Budget, ToolLoopAgent, call_tree
+from rlm_loop.agents import agent as agents
 from rlm_loop.budget import Account, BudgetSpent
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
