@@ -6,9 +6,11 @@ read here, of at most `MAX_HITS` files.  Without it every file is read.  Both gi
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from rlm_loop.code_tools import ripgrep
@@ -20,6 +22,8 @@ MAX_HITS = 20
 SECONDS = 20.0
 """The most time that one search takes; what was found until then is shown."""
 _MAX_TEXT = 200  # characters of a line shown by a search
+_MOST_NAMED = 3
+_PLACE = re.compile(r"(::.*|:\d+(:\d+)?:?)\Z", re.DOTALL)  # what stands behind a file's name
 
 
 @dataclass(frozen=True)
@@ -33,16 +37,22 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """The first hits, and how many lines there are in all (at least, where not every file was searched)."""
+    """The first hits, and how many lines there are in all (at least, where not every file was searched).
+
+    Where there are none, `named` are files whose name the text is: models search for names too.
+    """
 
     query: str
     hits: tuple[Hit, ...]
     total: int
     complete: bool = True
     seconds: float = SECONDS
+    named: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
+        if not self.hits and self.named:
+            return f"no line holds {_short(self.query)!r}; read_file shows {' or '.join(self.named)}"
         if not self.hits:
             why = "plain text, one line" if self.complete else f"stopped after {self.seconds:g} s, not all was searched"
             return f"no line holds {_short(self.query)!r} ({why})"
@@ -62,6 +72,19 @@ def search(root: Path, query: str) -> str:
 
 def find(root: Path, query: str, *, seconds: float = SECONDS, program: str | None = "") -> Found:
     """What `search` shows.  `program` is ripgrep's (empty: the one installed, `None`: do without)."""
+    found = _find(root, query, seconds, program)
+    return found if found.hits or not found.complete else replace(found, named=_named(root, query))
+
+
+def _named(root: Path, query: str) -> tuple[str, ...]:
+    """The files that a text names, as in `pkg/a.py`, `a.py:12` or `tests/test_a.py::test_b`."""
+    path = _PLACE.sub("", query.strip().strip("`'\""))
+    if not path or len(path) > _MAX_TEXT or path.isspace():
+        return ()
+    return tuple(islice((name for name in files(root) if name == path or name.endswith(f"/{path}")), _MOST_NAMED))
+
+
+def _find(root: Path, query: str, seconds: float, program: str | None) -> Found:
     if not query.strip():
         raise ToolError("invalid_arguments", "query is empty")
     if "\n" in query or "\0" in query:  # no line holds it

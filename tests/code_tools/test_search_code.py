@@ -97,6 +97,12 @@ def test_ripgrep_and_python_find_the_same(tree: Tree, query: str) -> None:
         ("--files", "no line holds '--files' (plain text, one line)"),
         ("q" * 300, f"no line holds '{'q' * 200}...' (plain text, one line)"),
         ("ignored", ".env:1: ignored by nobody"),
+        ("sub/b.py", "no line holds 'sub/b.py'; read_file shows sub/b.py"),
+        ("b.py:2", "no line holds 'b.py:2'; read_file shows sub/b.py"),
+        ("sub/b.py::test_a[x-1]", "no line holds 'sub/b.py::test_a[x-1]'; read_file shows sub/b.py"),
+        ("`a.py`", "no line holds '`a.py`'; read_file shows a.py"),
+        ("/b.py", "no line holds '/b.py' (plain text, one line)"),
+        ("SOURCES.txt", "no line holds 'SOURCES.txt' (plain text, one line)"),
     ],
 )
 def test_what_is_found(tmp_path: Path, program: str | None, query: str, text: str) -> None:
