@@ -18,7 +18,12 @@ SUITES = ("humaneval-repair", "package_bugs")
 
 
 def arms(
-    model: Any, seed: int, steps: int = 8, max_tokens: int = 300, files: int = 5, presentation: Presentation = "text"
+    model: Any,
+    seed: int,
+    steps: int = 8,
+    max_tokens: int = 300,
+    files: int = 5,
+    presentation: Presentation = "constrained",
 ) -> dict[str, Agent]:
     """The arms.  Model, budget, tools and the ranked list of files are the same in all, and so is the text list of
     the tools; `presentation` says whether the two arms with calls are held to its form by a grammar."""
@@ -58,7 +63,7 @@ def study(
     files: int = 5,
     statement: str = "output",
     names: str | Sequence[str] = SUITES,
-    presentation: Presentation = "text",
+    presentation: Presentation = "constrained",
     only: str | Sequence[str] = (),
     slots: int = 1,
 ) -> Study:
