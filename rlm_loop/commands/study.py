@@ -20,6 +20,10 @@ app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_
 Experiment = Annotated[
     str, typer.Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
+HalfRun = Annotated[str | None, typer.Option("--half", help="As it was run.")]
+ChosenRun = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
+]
 Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
 
 
@@ -109,10 +113,8 @@ def report(
 def failures(
     folder: Folder,
     experiment: Experiment,
-    half: Annotated[str | None, typer.Option("--half", help="As it was run.")] = None,
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
-    ] = None,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
     by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
@@ -141,10 +143,8 @@ def failures(
 def anytime(
     folder: Folder,
     experiment: Experiment,
-    half: Annotated[str | None, typer.Option("--half", help="As it was run.")] = None,
-    chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
-    ] = None,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
     out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
 ) -> None:
@@ -165,6 +165,8 @@ def anytime(
     finally:  # what was judged until Ctrl-C is kept
         if len(scores) > before:
             save_scores(there / "scores.json", scores)
+    if not any(runs.values()):
+        raise Misuse(f"no task of {experiment} has a workspace and was finished by every arm in {folder}")
     show_table(anytime_table(runs), markdown=markdown)
     for path in save_anytime_figure(runs, there):
         notes().print(f"figure: {path}", markup=False, soft_wrap=True)

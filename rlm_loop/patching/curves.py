@@ -53,16 +53,16 @@ def anytime_of(
 ) -> dict[str, list[Anytime]]:
     """The runs of a study by arm, read from its traces and scored; on the units that every arm finished.
 
-    Tasks of which the suites given hold none are left out.  `progress` shows a bar on standard error.
-    Raises `TraceError` where a trace is missing.
+    Tasks without a workspace, and those that the suites given do not hold, are left out.  `progress` shows a bar on
+    standard error.  Raises `TraceError` where a trace is missing.
     """
     suites = (tasks,) if isinstance(tasks, Suite) else tuple(tasks)
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
     kept: Scores = {} if scores is None else scores
     found: dict[str, list[Anytime]] = {arm: [] for arm in results.arms}
-    for row in tqdm(results.compared, desc="scoring", unit=" runs", disable=not progress):
+    for row in tqdm(results.compared, desc="scoring", unit=" runs", disable=None if progress else True):
         task = known.get((row["suite"], row["task"]))
-        if task is None:
+        if task is None or task.workspace is None:  # without a workspace there is no state to score
             continue
         try:
             found[row["arm"]].append(anytime(task, results.trace(row), scores=kept))

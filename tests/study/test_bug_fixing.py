@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_loop.cli import main
 from rlm_loop.study import StudyError, load_study_file
 
 HERE = Path(__file__).parents[2] / "experiments" / "bug_fixing"
@@ -36,3 +37,26 @@ def test_one_suite_and_another_statement() -> None:
     assert all("A test of this repository fails" in c.task.question for c in study.cells())
     with pytest.raises(StudyError, match="has no option statements"):
         load_study_file(HERE, statements="bare")
+
+
+def test_states_are_scored_only_where_there_is_a_workspace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    other = HERE.parent / "recursion_depth"
+    assert main(["study", "anytime", str(other / "results"), str(other), "--out", str(tmp_path)]) == 2
+    assert "has a workspace" in " ".join(capsys.readouterr().err.split())
+    assert list(tmp_path.iterdir()) == []  # no figure that says that nothing was ever right
+
+
+@pytest.mark.parametrize(
+    ("study", "more", "says"),
+    [
+        ("lean_vs_react", (), "names the places"),
+        ("recursion_depth", ("--by", "colour"), "size, family, suite, task"),
+        ("recursion_depth", ("--half", "third"), "there is no half"),
+    ],
+)
+def test_reasons_that_cannot_be_had_are_one_line(
+    capsys: pytest.CaptureFixture[str], study: str, more: tuple[str, ...], says: str
+) -> None:
+    there = HERE.parent / study
+    assert main(["study", "failures", str(there / "results"), str(there), *more]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
