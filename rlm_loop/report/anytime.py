@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.patching.anytime import Anytime, By
 from rlm_loop.patching.curves import AnytimeCurve, curve
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say
+from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
 from rlm_loop.report.table import Table
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics import wilson
@@ -48,15 +48,7 @@ def save_anytime_figure(
     runs: Mapping[str, Sequence[Anytime]], folder: str | Path, name: str = "anytime", *, note: str = ""
 ) -> list[Path]:
     """Save the figure as PNG and SVG; the same runs give the same files.  Returns their paths."""
-    made, paths = anytime_figure(runs, note=note), [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with matplotlib_or_say().rc_context(dict(house_style())):
-            made.savefig(paths[0], dpi=200, metadata={"Software": None})
-            made.savefig(paths[1], metadata={"Date": None})
-    except OSError as error:
-        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
-    return paths
+    return save(anytime_figure(runs, note=note), folder, name)
 
 
 def anytime_table(runs: Mapping[str, Sequence[Anytime]], steps: Sequence[int] = (5, 10, 15)) -> Table:

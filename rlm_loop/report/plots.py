@@ -60,7 +60,11 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
 
 def save_figure(results: Results, folder: str | Path, name: str = "figure", *, model: str | None = None) -> list[Path]:
     """Save the figure as PNG and SVG; the same results give the same files.  Returns their paths."""
-    made = figure(results, model=model)
+    return save(figure(results, model=model), folder, name)
+
+
+def save(made: Figure, folder: str | Path, name: str) -> list[Path]:
+    """Save a figure as PNG and SVG, the same figure as the same bytes.  Returns their paths."""
     paths = [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)

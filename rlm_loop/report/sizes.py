@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.plots import COLOURS, MARKERS
+from rlm_loop.report.plots import COLOURS, MARKERS, save
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import count, decimal, provenance_line
 from rlm_loop.study import Results, StudyError
@@ -119,14 +119,7 @@ def size_figure(results: Results) -> Figure:
 
 def save_size_figure(results: Results, folder: str | Path, name: str = "by_size") -> list[Path]:
     """Save the figure as PNG and SVG.  Returns their paths."""
-    made, paths = size_figure(results), [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        made.savefig(paths[0], dpi=200, metadata={"Software": None})
-        made.savefig(paths[1], metadata={"Date": None})
-    except OSError as error:
-        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
-    return paths
+    return save(size_figure(results), folder, name)
 
 
 def _finish(axes: Any, title: str, sizes: Sequence[int]) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.coverage import Coverage
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say
-from rlm_loop.study import StudyError
+from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,16 +64,7 @@ def save_coverage_figure(
     title: str = "What was seen of the context",
 ) -> list[Path]:
     """Save the figure as PNG and SVG; the same coverage gives the same files.  Returns their paths."""
-    made = coverage_figure(coverage, needles=needles, title=title)
-    paths = [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with matplotlib_or_say().rc_context(dict(house_style())):
-            made.savefig(paths[0], dpi=200, metadata={"Software": None})
-            made.savefig(paths[1], metadata={"Date": None})
-    except OSError as error:
-        raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
-    return paths
+    return save(coverage_figure(coverage, needles=needles, title=title), folder, name)
 
 
 def _named(coverage: Coverage, depth: int) -> str:
