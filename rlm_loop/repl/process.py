@@ -22,6 +22,7 @@ _LONGEST = 1 << 30  # characters of a frame; a worker that sends more is out of 
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
+_parse = json.JSONDecoder().raw_decode
 
 
 class WorkerGone(Exception):
@@ -214,10 +215,12 @@ class WorkerProcess:
                 self._partial.clear()
         for line in lines:
             try:
-                frame: Any = json.loads(line.decode())
+                text = line.decode()
+                frame: Any
+                frame, end = _parse(text, line.startswith(b" "))  # the blank says that it came from the REPL
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
-            if isinstance(frame, dict) and "t" in frame and not _forged(line, frame["t"]):
+            if end == len(text) and isinstance(frame, dict) and "t" in frame and not _forged(line, frame["t"]):
                 self._frames.append(cast("dict[str, Any]", frame))
 
     def complaint(self) -> str:

@@ -20,6 +20,7 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
     sys.path[:] = [p for p in sys.path if p != __file__.rpartition("/")[0]]
 
 import _ast  # `ast`, `socket`, `decimal` and `fractions` would take a tenth of the start
+import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
 import _thread
 import array
@@ -343,6 +344,7 @@ def portable(value: Any, limit: int) -> dict[str, Any]:
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
+_parse = json.JSONDecoder().raw_decode  # `json.loads` looks for blanks before and after
 
 
 # ------------------------------------------------------------------------------------------- interrupts
@@ -375,7 +377,8 @@ class Interrupts:
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_r, False)
         os.set_blocking(self.wake_w, False)
-        signal.signal(signal.SIGINT, self.on_signal)
+        self.handler = self.on_signal  # one object, to be told from what a cell may have put in its place
+        _signal.signal(signal.SIGINT, self.handler)
 
     def __enter__(self) -> None:
         if threading.get_ident() == self.main:
@@ -441,6 +444,7 @@ class Link:
 
     def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
         self.sock, self.generation, self.interrupts = sock, generation, interrupts
+        self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
         self._waiting: dict[int, dict[str, Any]] = {}
@@ -463,11 +467,9 @@ class Link:
                 self.sock.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])
 
     def next_job(self) -> dict[str, Any]:
-        while True:
-            self._wait(lambda: bool(self.jobs))
-            with self._news:
-                if self.jobs:
-                    return self.jobs.popleft()
+        while not self.jobs:
+            self._wait(self.jobs)
+        return self.jobs.popleft()  # nobody else takes one
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], cell: int | None) -> Any:
         if os.getpid() != self.pid:
@@ -484,7 +486,7 @@ class Link:
                 self._waiting[number] = slot
             try:
                 self.send({**frame, "id": number})
-                self._wait(lambda: bool(slot))
+                self._wait(slot)
             finally:
                 with self._news:
                     self._waiting.pop(number, None)
@@ -504,12 +506,13 @@ class Link:
         if left:
             self.interrupts.wake()
 
-    def _wait(self, ready: Callable[[], bool]) -> None:
+    def _wait(self, news: Any) -> None:
+        """Wait until there is something in `news`."""
         with self.interrupts:
             main = threading.get_ident() == self.interrupts.main
             while True:
                 with self._news:
-                    if ready():
+                    if news:
                         return
                     lead = not self._reading
                     if lead:
@@ -517,20 +520,23 @@ class Link:
                     else:
                         self._news.wait(0.05 if main else None)  # a lock cannot be woken by a deferred interrupt
                 if lead:
+                    frames: list[dict[str, Any]] = []
                     try:
-                        self._pump()
+                        frames = self._read()
                     finally:
                         with self._news:
+                            self._hand_out(frames)
                             self._reading = False
                             self._news.notify_all()
                 self.interrupts.check()
 
-    def _pump(self) -> None:
+    def _read(self) -> list[dict[str, Any]]:
+        """The frames that come next; none where only an interrupt came."""
         ready = [fd for fd, _ in self._poll.poll()]
         if self.interrupts.wake_r in ready:
             os.read(self.interrupts.wake_r, 4096)
-        if self.sock.fileno() not in ready:
-            return
+        if self._fd not in ready:
+            return []
         data = self.sock.recv(1 << 16)
         if not data:
             os._exit(0)  # the supervisor is gone
@@ -540,16 +546,16 @@ class Link:
             self._partial.clear()
         if rest:
             self._partial.append(rest)
-        frames = [json.loads(line.decode()) for line in lines if line]
-        with self._news:
-            for frame in frames:
-                if frame.get("g") != self.generation:
-                    continue  # meant for the REPL before this one
-                if frame["t"] != "reply":
-                    self.jobs.append(frame)
-                elif frame["id"] in self._waiting:
-                    self._waiting[frame["id"]].update(frame)
-            self._news.notify_all()
+        return [_parse(line.decode())[0] for line in lines if line]
+
+    def _hand_out(self, frames: list[dict[str, Any]]) -> None:
+        for frame in frames:
+            if frame.get("g") != self.generation:
+                continue  # meant for the REPL before this one
+            if frame["t"] != "reply":
+                self.jobs.append(frame)
+            elif frame["id"] in self._waiting:
+                self._waiting[frame["id"]].update(frame)
 
 
 def _crossing(value: Any) -> Any:
@@ -1067,8 +1073,8 @@ class Repl:
                 self.names[name] = value
         self.names["__builtins__"] = builtins
         sys.modules["__main__"] = self.module
-        if signal.getsignal(signal.SIGINT) != self.interrupts.on_signal:
-            signal.signal(signal.SIGINT, self.interrupts.on_signal)
+        if _signal.getsignal(signal.SIGINT) is not self.interrupts.handler:
+            _signal.signal(signal.SIGINT, self.interrupts.handler)
         if type(linecache.cache) is not dict:
             linecache.cache = {}
         if sys.getrecursionlimit() < _LEAST_RECURSION:  # under which our own code fails
@@ -1292,11 +1298,11 @@ class Supervisor:
         os.set_blocking(wake_w, False)
         self.own = [self.input, output, wake_r, wake_w]
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, _ignore)
-        signal.signal(signal.SIGTERM, self.die)
-        signal.signal(signal.SIGHUP, self.die)
-        signal.signal(signal.SIGUSR1, self.outlive)  # from a zygote that saw the host end
+        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
+        _signal.signal(signal.SIGCHLD, _ignore)
+        _signal.signal(signal.SIGTERM, self.die)
+        _signal.signal(signal.SIGHUP, self.die)
+        _signal.signal(signal.SIGUSR1, self.outlive)  # from a zygote that saw the host end
         self._read_on(self.input, self.from_host)
         self._read_on(wake_r, lambda: self.reap(wake_r))
         self.from_host_partial = bytearray()
@@ -1344,7 +1350,7 @@ class Supervisor:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-            signal.signal(number, signal.SIG_DFL)
+            _signal.signal(number, _signal.SIG_DFL)
         _be_modest()
         _limit(self.limits)
         if self.prctl:
@@ -1562,8 +1568,11 @@ def _be_modest() -> None:
 
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-        with open("/proc/self/oom_score_adj", "w") as f:
-            f.write("500")
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)  # a file object would touch, and so copy, more memory
+        try:
+            os.write(fd, b"500")
+        finally:
+            os.close(fd)
     except (OSError, ValueError):
         pass  # not Linux, or not allowed
 
@@ -1637,8 +1646,8 @@ class Zygote:
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_w, False)
         signal.set_wakeup_fd(self.wake_w, warn_on_full_buffer=False)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, _ignore)
+        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
+        _signal.signal(signal.SIGCHLD, _ignore)
         failed: dict[str, str] = {}
         for name in preload:
             try:
@@ -1751,7 +1760,7 @@ class Zygote:
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _signal.signal(signal.SIGCHLD, _signal.SIG_DFL)
             if self.prctl:
                 self.prctl(36, 0, 0, 0, 0)
                 self.prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG: the supervisor's handler clears up
@@ -1766,9 +1775,10 @@ class Zygote:
             for fd in fds:
                 if fd > 2:
                     os.close(fd)
-            os.environ.clear()
-            os.environ.update(order["env"])
-            time.tzset()
+            if os.environ != order["env"]:  # it mostly is what the zygote was started with
+                os.environ.clear()
+                os.environ.update(order["env"])
+                time.tzset()
             os.chdir(order["cwd"])
             if order.get("rights") is not None:
                 self.harden.give_up(order["rights"])
