@@ -35,6 +35,7 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _SETTINGS = {
+    "checkout.workers": "0",  # as many as there are cores: laying out files is most of what a workspace costs
     "core.hooksPath": os.devnull,
     "core.excludesFile": os.devnull,
     "core.attributesFile": os.devnull,

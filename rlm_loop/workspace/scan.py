@@ -88,7 +88,7 @@ class Scanner:
                 self._known[name] = (stored[name], _signature(status, now))
         found = self._blobs(look, now, trusted=stored)
         self._start = frozenset(found)
-        self._start_folders = frozenset(folder for name in found for folder in _folders(name))
+        self._start_folders = frozenset(_folders(found))
         return Files(found, look.left_out)
 
     def scan(self) -> Files:
@@ -225,6 +225,10 @@ def _signature(status: os.stat_result, now: int) -> _Signature | None:
     return (status.st_ino, status.st_size, status.st_mtime_ns, changed, status.st_mode)
 
 
-def _folders(name: str) -> Iterable[str]:
-    parts = Path(name).parts
-    return ("/".join(parts[:n]) for n in range(1, len(parts)))
+def _folders(names: Iterable[str]) -> set[str]:
+    """All folders that the files lie in, outer ones with them."""
+    above: set[str] = set()
+    for name in names:
+        while (name := name.rpartition("/")[0]) and name not in above:
+            above.add(name)
+    return above
