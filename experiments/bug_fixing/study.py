@@ -12,7 +12,7 @@ from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.localise import Localise
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Half, Task, get_suite
 
 SUITES = ("humaneval-repair", "package_bugs")
 
@@ -45,12 +45,26 @@ def arms(
 
 
 def suites(
-    half: Half = "held", tasks: int = 20, statement: str = "output", names: Sequence[str] = SUITES
+    half: Half = "held",
+    tasks: int = 20,
+    statement: str = "output",
+    names: Sequence[str] = SUITES,
+    shown: bool = False,
 ) -> list[Suite]:
     """`tasks` of this half of each suite, spread evenly over it (so that every package has its turn)."""
     forms = [f"{name}@{statement}" if name == "package_bugs" else name for name in names]
     found = [get_suite(f"{name}/{half}") for name in forms]
-    return [replace(s, tasks=tuple(s.tasks[i * len(s) // tasks] for i in range(min(tasks, len(s))))) for s in found]
+    spread = [tuple(s.tasks[i * len(s) // tasks] for i in range(min(tasks, len(s)))) for s in found]
+    return [replace(s, tasks=tuple(map(with_file, ts)) if shown else ts) for s, ts in zip(found, spread, strict=True)]
+
+
+def with_file(task: Task) -> Task:
+    """The task with the file in the question, numbered as `read_file` shows it: nothing is left to be found."""
+    name, _, text = task.inline.partition(":\n")
+    if not name or "\n" in name:
+        raise ValueError(f"{task.id} has no file to show: with shown=1 take names=humaneval-repair")
+    lines = "\n".join(f"{number}: {line}" for number, line in enumerate(text.splitlines(), 1))
+    return replace(task, question=f"{task.question}\n\n{name}:\n{lines}")
 
 
 def study(
@@ -65,12 +79,14 @@ def study(
     names: str | Sequence[str] = SUITES,
     presentation: Presentation = "constrained",
     only: str | Sequence[str] = (),
+    shown: bool = False,
     slots: int = 1,
 ) -> Study:
     """The grid: four arms on `tasks` bugs of each of two suites; `names` are those of the suites, with commas.
 
     `only` are the arms that are wanted, `files` is the length of the ranked list of files (0: none), `statement` what
-    a model is told of a package's bug, `presentation` how the arms with calls are given their tools.
+    a model is told of a package's bug, `presentation` how the arms with calls are given their tools.  With `shown` the
+    question holds the file, numbered, so that only the mending is left (suites of one file: `names=humaneval-repair`).
     With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
     change a text.
     """
@@ -83,9 +99,9 @@ def study(
     if slots > 1:
         model = LocalModel(model, slots=slots, context_size=12_288, seed=seed)
     return Study(
-        name=f"bug_fixing-{half}",
+        name=f"bug_fixing-{half}-shown" if shown else f"bug_fixing-{half}",
         arms=chosen,
-        tasks=suites(half, tasks, statement, words(names)),
+        tasks=suites(half, tasks, statement, words(names), shown),
         seeds=(seed,),
         model=model,
     )

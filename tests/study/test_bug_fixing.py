@@ -39,6 +39,17 @@ def test_one_suite_and_another_statement() -> None:
         load_study_file(HERE, statements="bare")
 
 
+def test_the_file_can_stand_in_the_question(tmp_path: Path) -> None:
+    study = load_study_file(HERE, names="humaneval-repair", shown=1, tasks=2)
+    assert study.name == "bug_fixing-held-shown"  # so that its rows never mix with the others
+    task = study.cells()[0].task
+    assert task.workspace is not None
+    with task.workspace() as space:
+        assert task.question.endswith("solution.py:\n" + space.read_file("solution.py"))
+    command = ["study", "run", str(HERE), "--model", "local", "--set", "shown=1", "--out", str(tmp_path / "runs")]
+    assert main(command) == 2  # a package has more files than one
+
+
 def test_states_are_scored_only_where_there_is_a_workspace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     other = HERE.parent / "recursion_depth"
     assert main(["study", "anytime", str(other / "results"), str(other), "--out", str(tmp_path)]) == 2
