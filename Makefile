@@ -53,5 +53,5 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,studies,suites,notebooks,kernel,restricted,localise,dev]"
+	@$(PIP) -e ".[local,litellm,tokenizers,studies,suites,notebooks,kernel,restricted,localise,dev]"
 	@touch $@ $(DEMO_READY)

@@ -1,58 +1,33 @@
 """Where the tokens went: every model call of a run, split by cause and by the turn that wrote the text.
 
-The law of this module: the rows of a call sum to the prompt tokens which that call reported.
+The law of this module: the rows of a call sum to the prompt tokens which that call reported (see `attribution`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlm_loop.messages import Prompt, Usage
+from rlm_loop.attribution import RESIDUAL, Again, Part, Row, apportion, attribute, reconcile, rows_of
+from rlm_loop.messages import Usage
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rlm_loop.ledger_view import Values
 
-@dataclass(frozen=True)
-class Part:
-    """A stretch of a prompt: its cause, the turn that wrote it, the index of its message, and its tokens.
-
-    `message` is -1 for text before the first message (tool schemas, the template's head) and the number of
-    messages for text after the last one (the marker that asks for a reply).
-    """
-
-    cause: str
-    origin_turn: int
-    message: int
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """Input tokens of one call charged to one cause and one turn of origin.
-
-    `resent` is the part of `tokens` that an earlier call of the same agent had already sent, `cached` the
-    part that the provider took from its cache (`None` where it does not say).
-    """
-
-    call: int
-    turn: int
-    depth: int
-    purpose: str
-    cause: str
-    origin_turn: int
-    tokens: int
-    resent: int
-    cached: int | None
+__all__ = ["RESIDUAL", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
 
 
 @dataclass(frozen=True)
 class Call:
     """One model call: who made it and why, what it cost, and the rows that its input splits into.
 
+    `exact`: a tokenizer counted the very number that the provider reported.  Otherwise the rows are an account that
+    sums to the reported number all the same; `counted` is what the tokenizer found (`None`: none was at hand), and
+    `doubt` says in one line what is missing or impossible in the provider's report.
     `node` is the caller's place in the tree of calls ("0" is the root, see `call_tree`).
     """
 
@@ -66,6 +41,13 @@ class Call:
     seconds: float = 0.0
     waited: float = 0.0
     node: str = "0"
+    counted: int | None = None
+    doubt: str = ""
+
+    @property
+    def residual(self) -> int:
+        """Reported prompt tokens that no counted text accounts for."""
+        return sum(row.tokens for row in self.rows if row.cause == RESIDUAL)
 
 
 @dataclass(frozen=True)
@@ -76,31 +58,6 @@ class Cached:
     depth: int
     turn: int
     saved: Usage
-
-
-def apportion(prompt: Prompt, tokens: int) -> list[Part]:
-    """Split a reported number of prompt tokens over the prompt by its characters.
-
-    For models whose tokenizer is not at hand.  Markers count as four tokens a message (charged to
-    `template`); what is left goes to the texts by length, largest remainder first, so the sum is exact.
-    """
-    pieces: list[tuple[str, int, int, float]] = []
-    if prompt.tools:
-        pieces.append(("tool_schema", 0, -1, float(sum(len(str(dict(t))) for t in prompt.tools))))
-    for index, message in enumerate(prompt.messages):
-        pieces.append(("template", message.turn, index, 16.0))
-        pieces += [(s.cause, message.turn, index, float(len(s.text))) for s in message.spans]
-        called = sum(len(c.name) + len(c.arguments) + 20 for c in message.tool_calls)
-        if called:
-            pieces.append(("assistant", message.turn, index, float(called)))
-    pieces.append(("template", 0, len(prompt.messages), 12.0))
-    weight = sum(p[3] for p in pieces) or 1.0
-    shares = [p[3] * tokens / weight for p in pieces]
-    whole = [int(s) for s in shares]
-    order = sorted(range(len(pieces)), key=lambda i: whole[i] - shares[i])
-    for i in order[: tokens - sum(whole)]:
-        whole[i] += 1
-    return [Part(c, t, m, n) for (c, t, m, _), n in zip(pieces, whole, strict=True)]
 
 
 @dataclass
@@ -122,15 +79,25 @@ class Ledger:
         purpose: str = "agent",
         node: str = "0",
         sent_messages: int = 0,
+        again: Collection[Again] = (),
         exact: bool = True,
         seconds: float = 0.0,
         waited: float = 0.0,
+        counted: int | None = None,
+        doubt: str = "",
     ) -> Call:
-        """Add one call.  `sent_messages` is how many leading messages an earlier call had already sent."""
+        """Add one call.
+
+        `sent_messages` is how many leading messages the caller's call before had, `again` what else
+        it had sent earlier.  Parts that do not sum to the usage are made to, with a residual, and the
+        call is not exact then.
+        """
+        whole = reconcile(parts, usage.input_tokens)
+        exact = exact and usage.input_tokens is not None and whole == list(parts)
         with self._lock:
             number = len(self.calls) + 1
-            rows = rows_of(parts, number, turn, depth, purpose, sent_messages, usage.cached_tokens)
-            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node)
+            rows = rows_of(whole, number, turn, depth, purpose, sent_messages, usage.cached_tokens, again)
+            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, doubt)
             self.calls.append(call)
             return call
 
@@ -160,6 +127,20 @@ class Ledger:
         """Input tokens that a strategy added: system text and injectors, each time they were sent."""
         return sum(n for cause, n in self.by_cause().items() if cause == "system" or cause.startswith("scaffold:"))
 
+    @property
+    def residual(self) -> int:
+        """Reported input tokens, over all calls, that no counted text accounts for."""
+        return sum(call.residual for call in list(self.calls))
+
+    @property
+    def exact(self) -> bool:
+        """Every call's tokens were counted, and are those that the provider reported."""
+        return all(call.exact for call in list(self.calls))
+
+    def doubts(self) -> list[str]:
+        """One line for each call whose provider reported no usage, or one that cannot be."""
+        return [f"call {call.call}: {call.doubt}" for call in list(self.calls) if call.doubt]
+
     def frame(self) -> pd.DataFrame:
         """A tidy frame, one row per call x cause x turn of origin; `tokens` sums to `usage.input_tokens`."""
         from dataclasses import asdict, fields
@@ -168,25 +149,18 @@ class Ledger:
 
         return pd.DataFrame([asdict(row) for row in self.rows], columns=[f.name for f in fields(Row)])
 
+    def pivot(self, values: Values = "tokens", *, depth: int | None = None) -> pd.DataFrame:
+        """Input tokens as a table: one row a turn of the root agent, one column a cause.
 
-def rows_of(
-    parts: Iterable[Part], call: int, turn: int, depth: int, purpose: str, sent: int, cached: int | None
-) -> tuple[Row, ...]:
-    """The parts of one call in sum by cause and turn of origin.
+        A sub-call is counted to the root's turn that made it; `depth` keeps one level of the tree only.  `values` are
+        all `tokens`, those sent for the first time (`first_sent`), `resent`, or `cached` ones; a cell in which a call
+        does not say what was cached is missing.  All cells of `tokens` sum to `usage.input_tokens`.
+        """
+        from rlm_loop.ledger_view import pivot
 
-    `sent` is how many leading messages the caller had sent before, `cached` how many leading tokens the provider
-    took from its cache.
-    """
-    totals: dict[tuple[str, int], list[int]] = {}
-    left = cached or 0
-    for part in parts:
-        entry = totals.setdefault((part.cause, part.origin_turn), [0, 0, 0])
-        entry[0] += part.tokens
-        entry[1] += part.tokens if sent and part.message < sent else 0
-        hit = min(left, part.tokens)
-        left -= hit
-        entry[2] += hit
-    return tuple(
-        Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)
-        for (cause, origin), (tokens, resent, hit) in totals.items()
-    )
+        return pivot(self, values, depth)
+
+    def _repr_html_(self) -> str:
+        from rlm_loop.ledger_view import ledger_html  # only when a notebook asks
+
+        return ledger_html(self)

@@ -15,7 +15,8 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
-#: Why a piece of text is in a prompt.  `scaffold:<injector>` names the injector that added it.
+#: Why tokens are in a prompt.  `scaffold:<injector>` names the injector that added a text; `residual` is what the
+#: provider billed and no text accounts for (see `attribution`).
 CAUSES = (
     "system",
     "task",
@@ -25,7 +26,9 @@ CAUSES = (
     "repl_output",
     "error",
     "summary",
+    "user",  # what a metered framework says as the user, beyond its task (see `meter.causes`)
     "template",
+    "residual",
 )
 
 

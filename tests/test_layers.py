@@ -20,13 +20,13 @@ PACKAGE = Path(rlm_loop.__file__).parent
 LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
-    " call_tree hooks versions",
+    " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead",
     2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
-    " answers context_on_disk preview testing",
-    3: "dialects environment localise context compaction history fingerprint",
+    " answers context_on_disk preview testing cell_calls",
+    3: "dialects environment localise context compaction history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",
-    6: "study torture patching",
+    6: "study torture patching replaying",
     7: "report",
     8: "cli commands",
 }

@@ -6,18 +6,31 @@ from typing import Annotated
 
 import typer
 
+from rlm_loop.commands import replaying, trace_price
 from rlm_loop.commands.setup import Misuse, as_json, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
+trace_price.add_to(app)
+app.command()(replaying.replay)
+app.command()(replaying.fork)
 
 
 @app.command()
 def show(
     file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
-    run: Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")] = -1,
+    run: Annotated[
+        int | None, typer.Option("--run", help="Which run of the file, from 0; negative from the end (the last).")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="OUT.html", help="Write a page to read it in a browser instead.")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page that --html writes.")] = False,
 ) -> None:
-    """The steps of a recorded run, readable, and how it ended."""
+    """The steps of a recorded run, readable, and how it ended.  A page holds all runs of the file, or the one named."""
+    if html is not None or open_:
+        _page(file, run, html, open_)
+        return
     from rich.text import Text
 
     from rlm_loop.commands.run import summary
@@ -27,7 +40,7 @@ def show(
     from rlm_loop.trace_reader import read
     from rlm_loop.trace_tree import FOLD, tree_of
 
-    record = read(file, run=run)
+    record = read(file, run=-1 if run is None else run)
     outcome = outcome_of(record, trace=file)
     if json_:
         typer.echo(as_json(summary(outcome)))
@@ -47,6 +60,25 @@ def show(
             console.print(line, soft_wrap=True)
     console.print(Text(closing_line(outcome)))
     console.print(Text(visible(f"answer: {outcome.answer!r}")))
+
+
+def _page(file: str, run: int | None, html: str | None, opened: bool) -> None:
+    import webbrowser
+    from pathlib import Path
+
+    from rlm_loop.report.page import run_page
+
+    if html is None:
+        raise Misuse("--open opens the page that --html writes; say where with --html OUT.html")
+    page = run_page(file, run=run)
+    out = Path(html)
+    if out.exists() and out.samefile(file):
+        raise Misuse(f"--html {html} is the trace itself; name another file")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page, encoding="utf-8", newline="")
+    typer.echo(html)
+    if opened:
+        webbrowser.open(out.resolve().as_uri())
 
 
 @app.command()

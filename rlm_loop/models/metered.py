@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rlm_loop.attribution import Again, Part, attribute, credible
 from rlm_loop.budget import Account, Price, Reservation
 from rlm_loop.call_tree import Node
-from rlm_loop.charges import difference
-from rlm_loop.ledger import Ledger, Part, apportion
-from rlm_loop.messages import Message, Prompt, Reply, Usage
+from rlm_loop.charges import NO_REPLY, difference
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Measuring, Model
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.slots import Slots
@@ -38,6 +39,10 @@ class Metered:
     """The turn of the latest call."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
     _counted: tuple[int, Sequence[Part]] = field(default=(0, ()), repr=False)  # the last call whose parts are kept
+    _seen: set[Message | tuple[int, Span]] = field(
+        default_factory=set["Message | tuple[int, Span]"], init=False, repr=False
+    )
+    """Messages and texts that were sent; a copy by `replace` is another caller and begins with none."""
 
     @property
     def name(self) -> str:
@@ -108,29 +113,31 @@ class Metered:
                 self._record_error(request, turn, f"{type(error).__name__}: {error}")
                 raise
             self.node.arrive(call)
-            usage = reply.usage or Usage(None, None)
+            usage, _ = credible(reply.usage)
             self.account.settle(held, usage, reply.waited)
             self.node.spend(usage)
-        self._charge(prompt, measured, reply, usage, request, turn)
+        self._charge(prompt, measured, reply, request, turn)
         scope.check()  # charged, but too late to be of use
         return reply
 
-    def _charge(
-        self, prompt: Prompt, measured: list[Part] | None, reply: Reply, usage: Usage, request: str, turn: int
-    ) -> None:
-        parts, counted = _reconcile(prompt, measured, usage.input_tokens)
+    def _charge(self, prompt: Prompt, measured: list[Part] | None, reply: Reply, request: str, turn: int) -> None:
+        found = attribute(prompt, measured, reply.usage)
         sent = common(self._sent, prompt.messages)
+        again = list(self._sent_before(prompt.messages, sent))
         call = self.ledger.charge(
-            parts,
-            usage,
+            found.parts,
+            found.usage,
             turn=turn,
             depth=self.depth,
             purpose=self.purpose,
             node=self.node.path,
             sent_messages=sent,
-            exact=counted and usage.input_tokens is not None,
+            again=again,
+            exact=found.exact,
             seconds=reply.seconds,
             waited=reply.waited,
+            counted=found.counted,
+            doubt=found.doubt,
         )
         after, before = self._counted
         charged = {
@@ -139,14 +146,29 @@ class Metered:
             "exact": call.exact,
             "sent": sent,
             "after": after,
-            "parts": difference(before, parts) if counted else None,
+            "parts": difference(before, measured) if measured else None,
+            **({"again": again} if again else {}),  # where compaction moved messages forward
         }
         self._sent = prompt.messages
-        if counted:
-            self._counted = call.call, parts
+        for message in prompt.messages[sent:]:
+            self._seen.update((message, *((message.turn, span) for span in message.spans)))
+        if measured:
+            self._counted = call.call, measured
         self.trace.record(
             "reply", node=self.node.path, request=request, turn=turn, depth=self.depth, reply=reply, charged=charged
         )
+
+    def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
+        """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
+        if not self._seen:
+            return
+        for index, message in enumerate(messages[sent:], sent):
+            if message in self._seen:
+                yield index
+                continue
+            for cause in dict.fromkeys(span.cause for span in message.spans):
+                if all((message.turn, s) in self._seen for s in message.spans if s.cause == cause):
+                    yield index, cause
 
     def _write_off(self, held: Reservation, request: str, turn: int) -> None:
         """The run is over and the reply is not there: what it costs is not known, and is counted so."""
@@ -154,7 +176,14 @@ class Metered:
         self.account.settle(held, unknown)
         self.node.spend(unknown)
         call = self.ledger.charge(
-            (), unknown, turn=turn, depth=self.depth, purpose=self.purpose, node=self.node.path, exact=False
+            (),
+            unknown,
+            turn=turn,
+            depth=self.depth,
+            purpose=self.purpose,
+            node=self.node.path,
+            exact=False,
+            doubt=NO_REPLY,
         )
         error = "Cancelled: there was no reply before the run ended; what it costs is not known"
         self._record_error(request, turn, error, call=call.call, purpose=self.purpose)
@@ -162,15 +191,3 @@ class Metered:
     def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
         who = {"node": self.node.path, "depth": self.depth, "turn": turn}
         self.trace.record("model_error", **who, request=request, error=error, **more)
-
-
-def _reconcile(prompt: Prompt, measured: list[Part] | None, reported: int | None) -> tuple[Sequence[Part], bool]:
-    """Parts that sum to what the provider reported, and whether they were counted rather than shared out.
-
-    Where nothing was reported the parts are the measured ones, or none: unknown tokens are not invented.
-    """
-    if reported is None:
-        return measured or [], True
-    if measured is not None and sum(p.tokens for p in measured) == reported:
-        return measured, True
-    return apportion(prompt, reported), False

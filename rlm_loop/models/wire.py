@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -29,7 +30,8 @@ def to_reply(
     """Read a chat-completions response.
 
     Missing content is `""`.  Whatever has no place in `Reply` (ids, timings, reasoning, refusals, log
-    probabilities) stays in `extra` as it came.  `cost` is used where the response does not state its own.
+    probabilities, a `usage` that says more than `Usage` or cannot be read) stays in `extra` as it came.
+    `cost` is used where the response does not state its own.
     Raises `ModelError` (retryable) for a body that is no completion.
     """
     if not isinstance(body, Mapping):
@@ -50,6 +52,8 @@ def to_reply(
         extra["message"] = kept
     if stated not in _FINISH:
         extra["finish_reason"] = choice.get("finish_reason")
+    if _more_than_read(sent.get("usage")):
+        extra["usage"] = sent["usage"]
     return Reply(
         text=_text(message.get("content")),
         tool_calls=calls,
@@ -66,7 +70,8 @@ def to_usage(stated: Any, *, cost: float | None = None) -> Usage:
     if not isinstance(stated, Mapping):
         return Usage(cost=cost)
     usage = cast("Mapping[str, Any]", stated)
-    details = cast("Mapping[str, Any]", usage.get("prompt_tokens_details") or {})
+    found = usage.get("prompt_tokens_details")
+    details = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
     cached = details.get("cached_tokens")
     if cached is None:
         cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek's name for the same
@@ -75,12 +80,30 @@ def to_usage(stated: Any, *, cost: float | None = None) -> Usage:
         input_tokens=_whole(usage.get("prompt_tokens")),
         output_tokens=_whole(usage.get("completion_tokens")),
         cached_tokens=_whole(cached),
-        cost=float(own) if isinstance(own, int | float) else cost,
+        cost=float(own) if isinstance(own, int | float) and math.isfinite(own) else cost,
+    )
+
+
+def _more_than_read(stated: Any) -> bool:
+    """Whether a usage says something beyond prompt, completion, total and cached tokens, or what is no number."""
+    if not isinstance(stated, Mapping):
+        return stated is not None
+    usage = cast("Mapping[str, Any]", stated)
+    flat = {k: v for k, v in usage.items() if k not in ("total_tokens", "prompt_tokens_details", "cost")}
+    details = usage.get("prompt_tokens_details") or {}
+    known = ("prompt_tokens", "completion_tokens", "prompt_cache_hit_tokens")
+    return (
+        not isinstance(details, Mapping)
+        or any(v is not None and (k not in known or _whole(v) is None) for k, v in flat.items())
+        or any(v for k, v in cast("Mapping[str, Any]", details).items() if k != "cached_tokens")
     )
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) else None
+    """A number of tokens; `True`, NaN and infinity are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return int(value)
 
 
 def _text(content: Any) -> str:

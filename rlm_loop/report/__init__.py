@@ -1,32 +1,51 @@
-"""Reading a study: tables and figures; and the figure of what one run saw of its context."""
+"""Reading a study: tables and figures; and the figures of one run: what it saw, and where its tokens went."""
 
 from __future__ import annotations
 
 from rlm_loop.report.anytime import anytime_figure, anytime_table, save_anytime_figure
+from rlm_loop.report.doses import by_dose, dose_table
+from rlm_loop.report.doses_figure import dose_response, save_dose_figure
 from rlm_loop.report.failures import failure_table, patch_failure_table
+from rlm_loop.report.overhead import cause_table, growths, overhead_table
+from rlm_loop.report.overhead_figure import overhead_by_turn, save_overhead_figure
 from rlm_loop.report.plots import figure, save_figure
+from rlm_loop.report.preset_table import preset_table
 from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
 from rlm_loop.report.strips import coverage_figure, save_coverage_figure
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import arm_table, provenance_line, suite_table, target_table
+from rlm_loop.report.turns import save_tokens_by_turn, tokens_by_turn, turns_text
 
 __all__ = [
     "Table",
     "anytime_figure",
     "anytime_table",
     "arm_table",
+    "by_dose",
     "by_size",
+    "cause_table",
     "coverage_figure",
+    "dose_response",
+    "dose_table",
     "failure_table",
     "figure",
+    "growths",
+    "overhead_by_turn",
+    "overhead_table",
     "patch_failure_table",
+    "preset_table",
     "provenance_line",
     "save_anytime_figure",
     "save_coverage_figure",
+    "save_dose_figure",
     "save_figure",
+    "save_overhead_figure",
     "save_size_figure",
+    "save_tokens_by_turn",
     "size_figure",
     "size_table",
     "suite_table",
     "target_table",
+    "tokens_by_turn",
+    "turns_text",
 ]

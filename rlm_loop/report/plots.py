@@ -64,13 +64,17 @@ def save_figure(results: Results, folder: str | Path, name: str = "figure", *, m
 
 
 def save(made: Figure, folder: str | Path, name: str) -> list[Path]:
-    """Save a figure as PNG and SVG, the same figure as the same bytes.  Returns their paths."""
+    """Save a figure as PNG and SVG, the same figure as the same bytes.  Returns their paths.
+
+    A figure's label is its alternative text, and is kept in both files.
+    """
     paths = [Path(folder) / f"{name}.png", Path(folder) / f"{name}.svg"]
+    said = {"Description": str(made.get_label())} if made.get_label() else {}
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with matplotlib_or_say().rc_context(dict(_RC)):
-            made.savefig(paths[0], dpi=200, metadata={"Software": None})
-            made.savefig(paths[1], metadata={"Date": None})
+            made.savefig(paths[0], dpi=200, metadata={"Software": None, **said})
+            made.savefig(paths[1], metadata={"Date": None, **said})
     except OSError as error:
         raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
     return paths
