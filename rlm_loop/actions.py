@@ -101,7 +101,8 @@ class Observation:
     set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
     "removed": [...], "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader
     (never for the model).  `full` is for the record: what `text` was before it was clipped, up to a cap of its own;
-    empty where nothing was left out.
+    empty where nothing was left out.  `variables` are the names of the REPL's simple variables after a cell (texts,
+    numbers, lists, dictionaries, tuples), where an injector tells of them; else nobody looked.
     """
 
     text: str = ""
@@ -114,6 +115,7 @@ class Observation:
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     displays: tuple[Display, ...] = ()
     full: str = ""
+    variables: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -17,6 +17,8 @@ import rlm_loop.commands.trace
 from rlm_loop import __version__
 from rlm_loop.commands.demo import demo
 from rlm_loop.commands.doctor import doctor
+from rlm_loop.commands.meter import meter
+from rlm_loop.commands.presets import presets
 from rlm_loop.commands.run import run
 from rlm_loop.commands.setup import INTERRUPTED, MISUSE, Setup, explain
 
@@ -32,6 +34,8 @@ app = typer.Typer(
 app.command()(run)
 app.command()(demo)
 app.command()(doctor)
+app.command()(presets)
+app.command()(meter)
 app.add_typer(rlm_loop.commands.models.app, name="models")
 app.add_typer(rlm_loop.commands.study.app, name="study")
 app.add_typer(rlm_loop.commands.swebench.app, name="swebench")

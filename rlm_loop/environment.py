@@ -13,9 +13,11 @@ from typing import Any
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
+from rlm_loop.cell_calls import CellCall, Noted
 from rlm_loop.effects import Effects
-from rlm_loop.repl.base import CellResult, Session
+from rlm_loop.repl.base import CellResult, EvaluationFailed, Session
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.rerun import Fallback, PastCell, run_again
 from rlm_loop.tool_calls import Kept
 from rlm_loop.tools import Tool, ToolGateway, as_tool
 from rlm_loop.workspace import Workspace
@@ -47,7 +49,8 @@ class Environment:
     was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
     of one is `denied` (the REPL and `final_answer` are no such tools).  `hooks` are told of each tool call, as one of
     `node` (see `hooks`).  `keep_tree` is told the tree id and the patch of every state of the workspace that an action
-    led to, once each.  Closing is idempotent and closes the REPL and the workspace.
+    led to, once each, `keep_calls` what each cell asked of the host.  `variables` has every cell's observation name the
+    REPL's variables.  Closing is idempotent and closes the REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -70,6 +73,8 @@ class Environment:
         hooks: Sequence[object] = (),
         node: str = "",
         keep_tree: Callable[[str, str], None] | None = None,
+        keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
+        variables: bool = False,
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -89,6 +94,7 @@ class Environment:
         self.workspace = workspace
         self._effects: Effects | None = None
         self._keep_tree = keep_tree
+        self._tell_variables = variables
         self._trees: set[str] = set()
         self._patch = ""
         self._answer: Given | None = None
@@ -105,7 +111,8 @@ class Environment:
         self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
         in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
-        self._in_cell = {name: _caller(in_cell, name) for name in in_cell.names}
+        self._keep_calls, self._noted = keep_calls, Noted()
+        self._in_cell = {name: self._noted.told(name, _caller(in_cell, name)) for name in in_cell.names}
         self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -124,6 +131,32 @@ class Environment:
     def isolation(self) -> str:
         """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
         return str(getattr(self._session, "isolation", ""))
+
+    def begin(self, patch: str) -> bool:
+        """Apply a patch to the workspace, where there is one; says whether there is."""
+        if self.workspace is not None:
+            self.workspace.apply(patch)
+        return self.workspace is not None
+
+    def resume(
+        self, cells: Sequence[PastCell], fallback: Callable[[PastCell], Fallback | None], *, acted: bool
+    ) -> tuple[str, ...]:
+        """Bring the session to where a recorded run was: its cells are run again, what they asked of the host is not
+        asked again.  `acted` is whether anything was done there.  Returns what was not as before, a line each."""
+        self._ask_for_code = self._ask_for_code and not acted
+        if not cells:
+            return ()
+        session = self._repl()
+        try:
+            return run_again(session, cells, self._in_cell, fallback)
+        finally:
+            session.add_tools(self._in_cell)
+            session.new_run()
+
+    @property
+    def has_repl(self) -> bool:
+        """Whether there is, or would be, a session for cells."""
+        return self._open_repl is not None
 
     @property
     def check(self) -> AnswerCheck:
@@ -239,6 +272,10 @@ class Environment:
             return self._repl().run(code, timeout=min(limits) if limits else None)
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
+        finally:
+            calls = self._noted.taken()
+            if self._keep_calls is not None and calls:
+                self._keep_calls(calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
         below = [cell.message] if cell.error not in (None, "runtime") else []
@@ -253,10 +290,25 @@ class Environment:
             truncated=cell.truncated or cut,
             displays=cell.displays,
             full=cell.full or (cell.output if cut else ""),
+            variables=self._variables(cell) if self._tell_variables else (),
         )
         if cell.error is None:
             return seen if cell.answer is None else self._offer(cell.answer, seen)
         return replace(seen, failure=Failure(cell.error, cell.message), pending=cell.pending)
+
+    def _variables(self, cell: CellResult) -> tuple[str, ...]:
+        """The names of the simple variables that there are now; all names where the values cannot be looked at."""
+        names: tuple[str, ...] = getattr(self._session, "variables", ())
+        if cell.error not in (None, "runtime") or self._session is None:
+            return names  # to look would start the REPL again before anybody needs it
+        asked = [n for n in names if n != "context"]  # a large one is on disk: naming it would read it
+        simple = "str, int, float, bool, list, dict, tuple"
+        try:
+            kinds = self._session.get(f"[{', '.join(f'isinstance({n}, ({simple}))' for n in asked)}]") if asked else []
+        except EvaluationFailed:  # such as a cell that has bound `isinstance` to something else
+            return names
+        plain = {n for n, is_simple in zip(asked, kinds, strict=True) if is_simple}
+        return tuple(n for n in names if n in plain or n == "context")
 
     def _bounded(self, seen: Observation) -> Observation:
         """No observation is longer than the cap, whatever it is made of."""

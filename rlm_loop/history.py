@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from rlm_loop.budget import BudgetSpent, Reservation
 from rlm_loop.compaction import Compaction, Policy, summary_request, turns_in, without_outputs, without_turns
+from rlm_loop.dialects.rewriting import Rewriting
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import prompt_tokens
@@ -164,6 +165,37 @@ class History:
         if name not in self._sizes:
             self._sizes[name] = prompt_tokens(self.model.model, prompt)
         return self._sizes[name]
+
+
+def rewriting(ways: Sequence[Rewriting], model: Metered, compact: Compact) -> Compact:
+    """`compact`, and then what injectors do to what was said before; each change is a `compaction` event of its own."""
+
+    def rewrite(prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+        prompt = compact(prompt, turns)
+        for way in ways:
+            before, prompt = prompt, way.rewrite(prompt, turns)
+            if prompt != before:
+                model.trace.record(
+                    "compaction",
+                    node=model.node.path,
+                    depth=model.depth,
+                    turn=turns[-1].index,
+                    policy=way.name,
+                    asked=way.name,
+                    due="injector",
+                    fallback=None,
+                    tokens_before=None,
+                    tokens=None,
+                    messages_before=len(before.messages),
+                    messages=len(prompt.messages),
+                    left_out=[],
+                    shortened=_shortened(before, prompt),
+                    over=False,
+                    sizes={},
+                )
+        return prompt
+
+    return rewrite if ways else compact
 
 
 def _shortened(prompt: Prompt, after: Prompt) -> list[int]:

@@ -27,8 +27,8 @@ def turns_of(record: RunRecord) -> tuple[Turn, ...]:
         Turn(
             event["turn"],
             replies.get(event["turn"], Reply()),
-            tuple(_action(a) for a in event["actions"]),
-            tuple(_observation(o) for o in event["observations"]),
+            tuple(action_of(a) for a in event["actions"]),
+            tuple(observation_of(o) for o in event["observations"]),
             event.get("seconds", 0.0),
         )
         for event in record.of("turn")
@@ -72,9 +72,9 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
         return outcome
     return replace(
         outcome,
-        answer=_value(end.get("answer")),
+        answer=value_of(end.get("answer")),
         stop=Stop(end["stop"]),
-        artifact=_value(end.get("artifact")),
+        artifact=value_of(end.get("artifact")),
         answer_form=end.get("answer_form"),
         over_budget=bool(end.get("over_budget", False)),
         reason=str(end.get("reason", "")),
@@ -88,19 +88,22 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in data.items() if key != "is"}
 
 
-def _action(data: Mapping[str, Any]) -> Action:
+def action_of(data: Mapping[str, Any]) -> Action:
+    """An `Action` from its stored form."""
     values = _fields(data)
     if "notes" in values:
         values["notes"] = tuple(values["notes"])
     if "value" in values:
-        values["value"] = _value(values["value"])
+        values["value"] = value_of(values["value"])
     return _ACTIONS[data["is"]](**values)
 
 
-def _observation(data: Mapping[str, Any]) -> Observation:
+def observation_of(data: Mapping[str, Any]) -> Observation:
+    """An `Observation` from its stored form; displays are not stored."""
     values = _fields(data)
     failure: Mapping[str, Any] | None = values.pop("failure", None)
     values.pop("displays", None)  # of which a trace has only kind and size
+    values["variables"] = tuple(values.get("variables", ()))  # traces of before they were there have none
     answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
     return Observation(
         failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values
@@ -108,13 +111,13 @@ def _observation(data: Mapping[str, Any]) -> Observation:
 
 
 def _given(data: Mapping[str, Any] | None) -> Given | None:
-    return None if data is None else Given(_value(data["value"]), data.get("form", "text"))
+    return None if data is None else Given(value_of(data["value"]), data.get("form", "text"))
 
 
-def _value(stored: Any) -> Any:
+def value_of(stored: Any) -> Any:
     """A stored value; what was kept as its `repr` comes back as that text."""
     if isinstance(stored, dict) and set(cast("dict[str, Any]", stored)) == {"repr"}:
         return cast("dict[str, Any]", stored)["repr"]
     if isinstance(stored, list):
-        return [_value(item) for item in cast("list[Any]", stored)]
+        return [value_of(item) for item in cast("list[Any]", stored)]
     return cast("Any", stored)

@@ -161,3 +161,32 @@ def test_without_weights_and_without_a_recorded_run_it_is_an_error(
 ) -> None:
     assert main(["demo", "--experiment", "experiments/small", "--recorded"]) == 2
     assert "models pull" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
+    experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["study", "contract", "small"]) == 0
+    assert "small: 2 arms (right, wrong), compared on 1 first requests each" in capsys.readouterr().out
+    text = EXPERIMENT.replace(
+        "return {arm: DirectAgent(",
+        "from rlm_loop import Budget\n        limit = {'right': 1, 'wrong': 2}\n        return {arm: DirectAgent("
+        "budget=Budget(steps=limit[arm]), ",
+    )
+    (experiment / "study.py").write_text(text)
+    assert main(["study", "contract", "small"]) == 0  # nothing is declared, so the difference is only shown
+    assert "-budget.steps: 1\n  +budget.steps: 2" in capsys.readouterr().out
+    (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs=())'))
+    assert main(["study", "contract", "small"]) == 1
+    assert "UNDECLARED" in capsys.readouterr().out
+    assert main(["study", "run", "small"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "+budget.steps: 2" in err
+    assert "right and wrong differ in budget; make them alike, or declare it" in err.splitlines()[-1]
+    assert not Path("runs/small/traces").exists()
+    (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs="budget")'))
+    assert main(["study", "run", "small"]) == 0
+    capsys.readouterr()
+    assert main(["study", "contract", "runs/small", "--json"]) == 0  # as it was recorded
+    assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())

@@ -15,6 +15,8 @@ from rlm_loop.study import Study
 from rlm_loop.tasks import Half, Task, get_suite
 
 SUITES = ("humaneval-repair", "package_bugs")
+#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 
 
 def arms(
@@ -104,6 +106,7 @@ def study(
         tasks=suites(half, tasks, statement, words(names), shown),
         seeds=(seed,),
         model=model,
+        differs=DIFFERS,
     )
 
 

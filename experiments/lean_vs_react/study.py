@@ -13,6 +13,8 @@ from rlm_loop.study import Study
 from rlm_loop.tasks import Half, get_suite
 
 SUITES = ("computation", "tables", "function-repair")
+#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 
 
 def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
@@ -58,4 +60,5 @@ def study(
         tasks=suites(half, tasks),
         seeds=(seed,),
         model=model,
+        differs=DIFFERS,
     )

@@ -18,6 +18,8 @@ from rlm_loop.tasks import Half, get_suite
 FAMILIES = ("needle", "records", "identifiers", "needles", "chain")
 SIZES = ("8k", "128k")
 ARMS = ("direct", "depth-0")
+#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+DIFFERS = ("loop", "system", "data", "tools", "tool_presentation", "budget", "recursion")
 
 
 def arms(
@@ -73,6 +75,7 @@ def study(
         tasks=suites(half, words(families), words(sizes), tasks),
         seeds=(seed,),
         model=model,
+        differs=DIFFERS,
     )
 
 

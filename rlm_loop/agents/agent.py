@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.driving import drive, recursion_of, unscored
+from rlm_loop.agents.first_request import FirstRequest, first_request
+from rlm_loop.agents.made import made_of
 from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
 from rlm_loop.context import inline_context
@@ -153,6 +155,8 @@ class Agent:
             question=task.question,
             agent=self.name,
             settings=self.settings(),
+            made=made_of(self),
+            price=price,
             model=model.name,
             budget=self.budget,
             versions=versions(),
@@ -170,6 +174,10 @@ class Agent:
             hashed.end(wait=False)
             if not isinstance(trace, Trace):
                 record.close()
+
+    def first_request(self, task: Task) -> FirstRequest:
+        """What a run of this task would send first.  No model is called, and none is loaded."""
+        return first_request(self, replace(task, context=as_context(task.material())))
 
     def inlined(self, context: Any) -> str:
         """The context as text, for a strategy without hands."""

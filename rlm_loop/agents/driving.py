@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.agents.remembered import record_calls, record_problem
+from rlm_loop.agents.world import REAL, World
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import UnknownPrice
 from rlm_loop.compaction import plan_of
-from rlm_loop.context import describe_context, describe_workspace
-from rlm_loop.dialects.base import Hands, Problem
+from rlm_loop.context import describe_workspace
+from rlm_loop.dialects.base import Dialect, Hands, Problem
 from rlm_loop.dialects.handover import NOTHING, Handover
-from rlm_loop.dialects.injectors import Injector, told_first
+from rlm_loop.dialects.injectors import told_first
 from rlm_loop.environment import Environment
-from rlm_loop.history import History, unchanged
-from rlm_loop.loop import run
+from rlm_loop.history import History, rewriting, unchanged
+from rlm_loop.loop import Place, run
 from rlm_loop.models import get_model
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
@@ -46,25 +49,17 @@ def drive(
     *,
     before: int = 0,
     handover: Handover = NOTHING,
+    world: World = REAL,
 ) -> Outcome:
     """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
-    dialect = agent.dialect()
-    problem = Problem(
-        task.question,
-        describe_context(task.context) if task.context is not None and dialect.hands != "none" else "",
-        "\n\n".join(filter(None, [task.inline, agent.inlined(task.context)])) if dialect.hands == "none" else "",
-    )
     plan = plan_of(agent.history, agent.max_history)
     history = unchanged if plan is None else History(plan, model)
-    with (
-        _place(agent, task, dialect.hands, model, recursion, workspace) as place,
-        model.node.scope.waking(lambda: threading.Thread(target=place.close, daemon=True).start()),
+    compact = rewriting(getattr(agent.dialect(), "rewrites", ()), model, history)
+    with prepared(agent, task, model, recursion, workspace, before=before, handover=handover, world=world) as (
+        speaks,
+        problem,
+        place,
     ):
-        if place.workspace is not None:
-            place.workspace.apply(handover.patch)
-            seen = filter(None, [problem.context, describe_workspace(place.tools)])
-            problem = replace(problem, context="\n".join(seen))
-        speaks = handover.around(told_first(dialect, _told(agent, task, place.workspace)))
         return run(
             speaks,
             problem,
@@ -73,27 +68,44 @@ def drive(
             hooks=agent.hooks,
             collect=task.collect,
             agent=agent.name,
-            compact=lambda prompt, turns: history(prompt, (*handover.turns, *turns)),
+            compact=lambda prompt, turns: compact(prompt, (*handover.turns, *turns)),
             before=before,
         )
 
 
-def _told(agent: Agent, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
-    """What is said of the workspace's files; a strategy that has none open is told of the task's."""
-    if agent.localise is None:
-        return ()
-    if workspace is not None:
-        return agent.localise.told(task.question, workspace)
-    if task.workspace is None:
-        return ()
-    with task.workspace() as opened:
-        return agent.localise.told(task.question, opened)
+@contextmanager
+def prepared(
+    agent: Agent,
+    task: Task,
+    model: Metered,
+    recursion: Recursion,
+    workspace: Workspace | None = None,
+    *,
+    before: int = 0,
+    handover: Handover = NOTHING,
+    world: World = REAL,
+) -> Generator[tuple[Dialect, Problem, Place]]:
+    """What a run begins with: how it speaks, what it is told, and the place where it acts, closed at the end."""
+    dialect = agent.dialect()
+    problem = world.problem(agent, task, dialect.hands)
+    asking = _asking(agent, model, recursion, world)
+    with (
+        _place(agent, task, dialect.hands, model, asking, workspace) as opened,
+        model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()),
+    ):
+        place = world.place(opened, asking)
+        told = world.told(agent, task, opened.workspace)
+        record_problem(model, agent, task, problem, opened, told, before)
+        if world.begin(opened, model, handover.patch):
+            seen = filter(None, [problem.context, describe_workspace(place.tools)])
+            problem = replace(problem, context="\n".join(seen))
+        yield world.speaks(handover.around(told_first(dialect, told)), model), problem, place
 
 
 def _place(
-    agent: Agent, task: Task, hands: Hands, model: Metered, recursion: Recursion, workspace: Workspace | None
+    agent: Agent, task: Task, hands: Hands, model: Metered, asking: Asking, workspace: Workspace | None
 ) -> Environment:
-    asks = query_tools(_asking(agent, model, recursion)) if hands != "none" else ()
+    asks = query_tools(asking) if hands != "none" else ()
     told = agent.max_depth > 0 and (task.context is not None or agent.max_depth > 1)
     opened = workspace
     if opened is None and hands != "none" and task.workspace is not None:
@@ -114,9 +126,11 @@ def _place(
         node=model.node.path,
         allow=agent.allow,
         observation_cap=getattr(agent.dialect(), "observation_cap", HARD_CAP),
+        variables=getattr(agent.dialect(), "wants_variables", False),
         keep_tree=lambda tree, patch: model.trace.patch(
             tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
         ),
+        keep_calls=lambda calls: record_calls(model, calls),
     )
 
 
@@ -131,11 +145,11 @@ def recursion_of(agent: Agent) -> Recursion:
     return Recursion(most, agent.on_depth, sub_model, agent.sub_budget, agent.hooks, tree)
 
 
-def _asking(agent: Agent, model: Metered, recursion: Recursion) -> Asking:
+def _asking(agent: Agent, model: Metered, recursion: Recursion, world: World) -> Asking:
     def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
         # its answer is no answer to the whole question, which these are to check
         own = replace(agent, model=inner.model, answer_type=None, verify=None)
-        return drive(own, Task("llm_query", prompt, unscored, context=context), inner, recursion)
+        return drive(own, Task("llm_query", prompt, unscored, context=context), inner, recursion, world=world)
 
     return Asking(model, recursion, sub_agent)
 

@@ -13,7 +13,7 @@ from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
 from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
-from rlm_loop.dialects.injectors import Initiator, Injected, ThoughtPrompt
+from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
@@ -56,7 +56,8 @@ class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
     `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
-    every turn over tool calls (then `presentation` as in `LeanAgent`).  Only finishing ends either: the frameworks that
+    every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these two,
+    such as another framework's (`presets.preset("mellea-react")`).  Only finishing ends either: the frameworks that
     work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
 
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
@@ -68,6 +69,13 @@ class ReActAgent(Agent):
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
     max_iterations: int | None = 50
+    scaffold: tuple[Injector, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scaffold is not None and self.form != "calls":
+            raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
+        object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
 
     def limits(self) -> Budget:
         """The budget with the smaller of the two limits of steps."""
@@ -82,7 +90,8 @@ class ReActAgent(Agent):
         most = self.max_history
         if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
             own["max_history"] = None
-        return {k: v for k, v in own.items() if k != "max_iterations"} | {"budget": plain(self.limits())}
+        kept = {k: v for k, v in own.items() if k not in ("max_iterations", "scaffold")}  # which the dialect has
+        return kept | {"budget": plain(self.limits())}
 
     def attempt(
         self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
@@ -97,7 +106,7 @@ class ReActAgent(Agent):
         shown = self.presentation or default_presentation(self.model)
         calls = FunctionCalls(shown, text_answers=False)
         rule = calls if self.system is None else replace(calls, rule=self.system)
-        return Injected(rule, (Initiator(), ThoughtPrompt()))
+        return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
 @dataclass(frozen=True)

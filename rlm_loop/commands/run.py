@@ -22,6 +22,7 @@ from rlm_loop.commands.setup import (
 )
 
 if TYPE_CHECKING:
+    from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
 
 
@@ -70,6 +71,9 @@ def run(
     max_history: Annotated[
         int | None, typer.Option("--max-history", help="Messages of past turns at most; whole turns are left out.")
     ] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option("--preset", metavar="NAME", help="Adds text of another framework: see presets.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Passed to the model.")] = None,
     trace: Annotated[
         str | None, typer.Option("--trace", metavar="FILE", help="Append what happens to this file.")
@@ -91,11 +95,13 @@ def run(
     try:
         asked, given = _texts(question, context_file)
         chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
+        injectors = _injectors(preset or [], max_steps)
         made = AGENTS[agent.value](
             model=chosen,
             budget=Budget(steps=max_steps, seconds=seconds, tokens=max_tokens),
             max_tokens=reply_tokens,
             require_code=require_code,
+            injectors=injectors,
             **_history(history, max_history),
             hooks=() if live is None else (live,),
         )
@@ -116,6 +122,16 @@ def run(
     _stop(live)
     _show(outcome, json_=json_, quiet=quiet)
     return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _injectors(names: list[str], steps: int) -> tuple[Injector, ...]:
+    """The injectors of the presets; their counters tell of the run's own limit of steps."""
+    from rlm_loop.dialects.presets import preset
+
+    try:
+        return tuple(injector for name in names for injector in preset(name, steps=steps or None))
+    except ValueError as error:
+        raise Misuse(str(error)) from error
 
 
 def _history(policy: str | None, most: int | None) -> dict[str, Any]:

@@ -89,6 +89,31 @@ def status(folder: Folder) -> None:
 
 
 @app.command()
+def contract(
+    experiment: Annotated[
+        str, typer.Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
+    ],
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
+    json_: Annotated[bool, typer.Option("--json", help="As contract.json has it.")] = False,
+) -> int:
+    """In what the arms of a study differ, by their first requests; no model is called.
+
+    Exit code: 0 as declared (or nothing was declared), 1 not so.
+    """
+    from rlm_loop.study import contract as contract_of
+    from rlm_loop.study.store import CONTRACT, read_contract
+
+    found = read_contract(experiment) if (Path(experiment) / CONTRACT).is_file() else None
+    if found is None:
+        options = _chosen(chosen or [], half) | ({} if model is None else {"model": model})
+        found = contract_of(load(experiment, **options))
+    typer.echo(as_json(found.to_dict()) if json_ else str(found))
+    return 0 if found.fair else 1
+
+
+@app.command()
 def report(
     folder: Folder,
     baseline: Annotated[
@@ -189,13 +214,16 @@ def run_study(
     study: Study, folder: str, *, limit: int | None = None, seconds: float | None = None, jobs: int = 1
 ) -> int:
     """Run what is left of a study with progress on standard error, then show its table."""
-    from rlm_loop.study import StudyInterrupted
+    from rlm_loop.study import StudyInterrupted, Unfair
 
     try:
         found = study.run(folder, progress=True, limit=limit, seconds=seconds, jobs=jobs)
     except StudyInterrupted as stopped:
         typer.echo(stopped.message, err=True)
         return INTERRUPTED
+    except Unfair as unfair:
+        typer.echo(unfair.diff, err=True)
+        raise
     show_results(found)
     return 0
 

@@ -20,7 +20,10 @@ from rlm_loop.tools import Tool
 
 
 class Injector(Protocol):
-    """Text that is added before the first reply (`opening`) and after every turn (`after`); "" adds nothing."""
+    """Text that is added before the first reply (`opening`) and after every turn (`after`); "" adds nothing.
+
+    One with an attribute `leads` that is true has its opening right before the question, not after it.
+    """
 
     @property
     def name(self) -> str: ...
@@ -162,10 +165,22 @@ class Injected:
     def observation_cap(self) -> int:
         return getattr(self.dialect, "observation_cap", HARD_CAP)
 
+    @property
+    def wants_variables(self) -> bool:
+        """Whether an injector tells of the REPL's variables (see `Observation.variables`)."""
+        return any(getattr(part, "wants_variables", False) for part in (self.dialect, *self.injectors))
+
+    @property
+    def rewrites(self) -> tuple[Injector, ...]:
+        """The injectors that change what was said before (see `rewriting`)."""
+        return (*getattr(self.dialect, "rewrites", ()), *(i for i in self.injectors if hasattr(i, "rewrite")))
+
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.brief(problem, tools)
-        added = [(i.name, i.opening(problem)) for i in self.injectors]
-        return replace(prompt, messages=appended(prompt.messages, added, 0))
+        leading = [i for i in self.injectors if getattr(i, "leads", False)]
+        added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
+        messages = led(prompt.messages, [(i.name, i.opening(problem)) for i in leading])
+        return replace(prompt, messages=appended(messages, added, 0))
 
     def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         return self.dialect.parse(reply, tools)
@@ -182,6 +197,16 @@ def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:
     if isinstance(dialect, Injected):
         return replace(dialect, dialect=told_first(dialect.dialect, told))
     return Injected(dialect, told)
+
+
+def led(messages: tuple[Message, ...], added: Sequence[tuple[str, str]]) -> tuple[Message, ...]:
+    """The messages with some named texts in front of the last one, where that is the user's, exactly as they are."""
+    spans = tuple(Span(text, f"scaffold:{name}") for name, text in added if text)
+    if not spans:
+        return messages
+    if messages and messages[-1].role == "user":
+        return (*messages[:-1], replace(messages[-1], spans=(*spans, *messages[-1].spans)))
+    return (*messages, Message("user", spans))
 
 
 def appended(messages: tuple[Message, ...], added: Sequence[tuple[str, str]], turn: int) -> tuple[Message, ...]:

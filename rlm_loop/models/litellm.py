@@ -67,6 +67,12 @@ class LiteLLMModel:
         return self._name
 
     @property
+    def sampling(self) -> dict[str, Any]:
+        """What is sent with every prompt, so that two models can be compared; keys and addresses are left out."""
+        shown = {k: v for k, v in self._options.items() if not k.startswith(("api_", "base_")) and k != "headers"}
+        return {**self._settings, "max_tokens": self.max_tokens, **shown}
+
+    @property
     def price(self) -> tuple[float, float] | None:
         """US dollars per input and output token from LiteLLM's own table, `None` where that does not know."""
         try:

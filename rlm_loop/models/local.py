@@ -71,6 +71,16 @@ class LocalModel:
         return (0.0, 0.0)
 
     @property
+    def sampling(self) -> dict[str, Any]:
+        """What is sent with every prompt, so that two models can be compared."""
+        return {
+            "temperature": self.temperature,
+            "seed": self.seed,
+            "max_tokens": self.max_tokens,
+            "context_size": self.context_size,
+        }
+
+    @property
     def window(self) -> int:
         """How many tokens prompt and reply may have together.  Loads the model."""
         return self.load().window

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.budget import Account, Budget
 from rlm_loop.context_on_disk import as_context
 from rlm_loop.dialects.base import Dialect
@@ -32,6 +33,8 @@ class Speaking(Protocol):
     """An agent that can be asked how it speaks."""
 
     def dialect(self) -> Dialect: ...
+
+    def first_request(self, task: Task) -> FirstRequest: ...
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,10 @@ class Around:
         finally:
             if not isinstance(trace, Trace):
                 record.close()
+
+    def first_request(self, task: Task) -> FirstRequest:
+        """What the first of the agents would send first; no model is called for it."""
+        return cast("Speaking", self.agents()[0]).first_request(task)
 
     def attempt_on(
         self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 from rlm_loop.study.archive import export, read_trace
+from rlm_loop.study.contract import Contract, Unfair, contract
 from rlm_loop.study.errors import StudyError, StudyInterrupted
+from rlm_loop.study.factors import FACTORS
 from rlm_loop.study.failures import diagnose_episodes
 from rlm_loop.study.grid import Cell
 from rlm_loop.study.loader import load_study_file
@@ -17,12 +19,16 @@ from rlm_loop.study.summary import ArmSummary
 from rlm_loop.study.verify import verify_traces
 
 __all__ = [
+    "FACTORS",
     "ArmSummary",
     "Cell",
+    "Contract",
     "Results",
     "Study",
     "StudyError",
     "StudyInterrupted",
+    "Unfair",
+    "contract",
     "diagnose_episodes",
     "export",
     "load_study",

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store import LOCK, RESULTS, SCHEMA, read_lock, read_rows
+from rlm_loop.study.store import CONTRACT, LOCK, RESULTS, SCHEMA, read_lock, read_rows
 from rlm_loop.trace import TraceError
 from rlm_loop.trace_reader import RunRecord, read
 
@@ -18,7 +18,7 @@ TRACES = "traces.tar.gz"
 
 
 def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
-    """Write a study's lock file, rows (`results.jsonl.gz`) and traces (`traces.tar.gz`) to `target`.
+    """Write a study's lock file, contract, rows (`results.jsonl.gz`) and traces (`traces.tar.gz`) to `target`.
 
     Only the last row and the trace of each cell are kept.  Names are sorted and times zero, so the same results
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
@@ -34,9 +34,12 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
         files = [there / LOCK, there / f"{RESULTS}.gz"]
         files[0].write_text(json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
         files[1].write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
+        if (signed := Path(folder) / CONTRACT).is_file():
+            files.append(there / CONTRACT)
+            files[-1].write_bytes(signed.read_bytes())
         if traces:
             files.append(there / TRACES)
-            files[2].write_bytes(_pack(Path(folder), sorted({r["trace"] for r in rows})))
+            files[-1].write_bytes(_pack(Path(folder), sorted({r["trace"] for r in rows})))
     except OSError as error:
         raise StudyError(f"cannot write to {target}: {error.strerror}; choose another folder") from error
     return files

@@ -13,6 +13,7 @@ from rlm_loop.study.summary import ArmSummary, summarize
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rlm_loop.study.contract import Contract
     from rlm_loop.trace_reader import RunRecord
 
 Unit = tuple[str, str, str, int]
@@ -123,6 +124,13 @@ class Results:
     def _summary(self, model: str, suite: str | None, baseline: str | None) -> list[ArmSummary]:
         rows = [r for r in self.compared if r["model"] == model and suite in (None, r["suite"])]
         return summarize(rows, self.arms, baseline or self.arms[0], model=model, suite=suite or "")
+
+    @property
+    def contract(self) -> Contract | None:
+        """In what the arms differ, as it was found before the study ran; `None` where that was not recorded."""
+        from rlm_loop.study.store import read_contract
+
+        return read_contract(self.folder) if self.folder else None
 
     def trace(self, row: Row) -> RunRecord:
         """The trace of a row, from the study's folder or its packed traces."""

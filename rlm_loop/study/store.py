@@ -1,4 +1,5 @@
-"""A study's folder: `study.json` (what it is), `results.jsonl` (one row a cell) and `traces/`.
+"""A study's folder: `study.json` (what it is), `contract.json` (in what its arms differ), `results.jsonl` (one row a
+cell) and `traces/`.
 
 Rows are appended and flushed one by one, so whatever ends the process, all finished cells are kept.
 """
@@ -14,12 +15,15 @@ from types import TracebackType
 from typing import IO, Any
 
 from rlm_loop.redact import redactor
+from rlm_loop.study.contract_value import SCHEMA as CONTRACT_SCHEMA
+from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row, finished, key
 
 SCHEMA = 1
 RESULTS = "results.jsonl"
 LOCK = "study.json"
+CONTRACT = "contract.json"
 
 
 class Store:
@@ -57,10 +61,17 @@ class Store:
 
     def write_lock(self, lock: Mapping[str, Any]) -> None:
         """Replace `study.json` in one step."""
-        path = self.folder / LOCK
+        self._replace(LOCK, json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True))
+
+    def write_contract(self, contract: Contract) -> None:
+        """Replace `contract.json` in one step."""
+        self._replace(CONTRACT, self._redact(json.dumps(contract.to_dict(), indent=1, ensure_ascii=False)))
+
+    def _replace(self, name: str, text: str) -> None:
+        path = self.folder / name
         part = path.with_suffix(".json.part")
         try:
-            part.write_text(json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+            part.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
             os.replace(part, path)
         except OSError as error:
             raise StudyError(f"cannot write {path}: {error.strerror}; choose another folder") from error
@@ -124,6 +135,20 @@ def read_lock(folder: str | Path) -> dict[str, Any] | None:
     if lock.get("schema", 0) > SCHEMA:
         raise StudyError(f"{path} has schema {lock['schema']}; this version reads up to {SCHEMA}: upgrade rlm-loop")
     return lock
+
+
+def read_contract(folder: str | Path) -> Contract | None:
+    """The `contract.json` of a folder; `None` if there is none, as in studies of before there were contracts."""
+    path = Path(folder) / CONTRACT
+    try:
+        data = _parse(path.read_text(encoding="utf-8", errors="surrogatepass"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read {path}: {error}") from error
+    if data is None or data.get("schema", 0) > CONTRACT_SCHEMA:
+        raise StudyError(f"{path} is damaged or of a later version; remove it, the next run makes it anew")
+    return Contract.from_dict(data)
 
 
 def read_rows(folder: str | Path) -> list[Row]:

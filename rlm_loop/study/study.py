@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.study.contract import check, contract, declared
 from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.grid import (
     Agent,
@@ -25,7 +26,7 @@ from rlm_loop.study.progress import Bar, Forecast, Lines, Progress, Silent, to_s
 from rlm_loop.study.results import Results
 from rlm_loop.study.rows import Row, finished, key
 from rlm_loop.study.runner import agent_of, run_cells, utc_now
-from rlm_loop.study.store import Store, read_lock, read_rows
+from rlm_loop.study.store import Store, read_contract, read_lock, read_rows
 from rlm_loop.tasks.base import Suite
 
 
@@ -36,6 +37,10 @@ class Study:
     `arms` maps names to agents, or is a function of (model, seed) that returns such a mapping.  `tasks` is a suite
     or several, which are gone through in turn.  `model` is a name, a model object, or a list of them; `None` lets
     the agents of a mapping keep their own, and means "local" for a function.
+
+    `differs` declares in what the arms may differ (names of `FACTORS`): before anything is run the first requests of
+    all arms are compared, and any other difference is an `Unfair` error.  Where it is `None` the differences are only
+    recorded.  It is no part of what identifies a study: it can be declared later.
     """
 
     name: str
@@ -43,6 +48,10 @@ class Study:
     tasks: Suite | Sequence[Suite]
     seeds: Sequence[int] = (0,)
     model: Any = None
+    differs: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "differs", declared(self.differs, self.name))
 
     @property
     def suites(self) -> tuple[Suite, ...]:
@@ -91,7 +100,8 @@ class Study:
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
         `seconds` starts no further task once that much time has passed; `jobs` cells run at a time.  Finished cells
         are skipped, crashed ones tried again.  Raises `StudyError` where the folder cannot be written or holds another
-        configuration, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm could reach its model at all.
+        configuration, `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and
+        `ModelError` where no arm could reach its model at all.
         """
         agents = self.agents()
         grid = self._cells(agents, limit)
@@ -103,6 +113,9 @@ class Study:
             now = {**session(utc_now()), "arms": list(dict.fromkeys(c.arm for c in grid))}
             if todo and now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
                 lock["sessions"].append(now)
+            if todo:
+                agreed = check(contract(self, limit=limit, agents=agents))
+                store.write_contract(agreed.since(read_contract(folder)))
             store.write_lock(lock)
             done = [known[c.key] for c in grid if c.key in known and finished(known[c.key])]
             shown = _progress(progress, Forecast(todo, done, jobs), len(grid), self.name)

@@ -115,7 +115,7 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) ->
     results = recorded(tmp_path / "run")
     files = export(tmp_path / "run", tmp_path / "one")
     again = export(tmp_path / "run", tmp_path / "two")
-    assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "traces.tar.gz"]
+    assert [f.name for f in files] == ["study.json", "results.jsonl.gz", "contract.json", "traces.tar.gz"]
     assert [f.read_bytes() for f in files] == [f.read_bytes() for f in again]
     copy = load_study(tmp_path / "one")
     assert list(copy.rows) == list(results.rows)
@@ -137,7 +137,7 @@ def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     trace = tmp_path / "traces" / "two" / "a--a-1--0.jsonl"
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     reply = next(e for e in events if e["event"] == "reply")
-    reply["charged"]["parts"] = {"kept": 0, "new": [["task", 0, 0, 31]]}
+    reply["charged"] |= {"exact": True, "parts": {"kept": 0, "new": [["task", 0, 0, 31]]}}
     (tmp_path / "traces" / "one" / "a--a-1--0.jsonl").unlink()
     trace.write_text("\n".join(json.dumps(e) for e in events if e["event"] != "run_end") + "\n")
     rows = (tmp_path / "results.jsonl").read_text().splitlines()
@@ -149,7 +149,7 @@ def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     problems = "\n".join(verify_traces(tmp_path))
     assert "one/a--a-1--0.jsonl: cannot read the trace" in problems
     assert "two/a--a-1--0.jsonl: the run has no end" in problems
-    assert "two/a--a-1--0.jsonl: call 1: the ledger rows sum to 31, the model reported 30" in problems
+    assert "two/a--a-1--0.jsonl: call 1: 31 tokens were counted, the model reported 30" in problems
     assert "four/b--b-1--0.jsonl: calls: the row says 3, the trace 4" in problems
     assert "four/b--b-1--0.jsonl: 4 turns have replies, the row says 2" in problems
     assert "four/b--b-1--0.jsonl: input_tokens: the row says 7, the trace 300" in problems

@@ -1,0 +1,48 @@
+"""The first request of a run, made without a model: what a comparison can be checked by before it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlm_loop.agents.driving import prepared, recursion_of
+from rlm_loop.budget import Account, Budget
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.metered import Metered
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools import Tool
+from rlm_loop.trace import Trace
+
+if TYPE_CHECKING:
+    from rlm_loop.agents.agent import Agent
+
+
+@dataclass(frozen=True)
+class FirstRequest:
+    """What a run would send first, and what it was made of; no model is called for it."""
+
+    prompt: Prompt
+    tools: tuple[Tool, ...]
+    dialect: Dialect
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """Stands for a model where only a request is made."""
+
+    name: str
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        raise ModelError("only the request was to be made; no model is called for it", self.name)
+
+
+def first_request(agent: Agent, task: Task) -> FirstRequest:
+    """The first request of a run, made as the run makes it: the workspace is opened, no REPL is started."""
+    name = agent.model if isinstance(agent.model, str) else agent.model.name
+    model = Metered(Unasked(name), Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
+    recursion = recursion_of(replace(agent, sub_model=None))
+    with prepared(agent, task, model, recursion) as (speaks, problem, place):
+        return FirstRequest(speaks.brief(problem, place.tools), tuple(place.tools.values()), speaks)
