@@ -1,0 +1,14 @@
+"""The meter at the wire: a chat API on the loopback in front of any model, which charges every token to a cause.
+
+Any framework that can be pointed at an OpenAI-compatible address is metered, without a change to it.
+"""
+
+from __future__ import annotations
+
+from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
+from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.meter import Meter
+from rlm_loop.meter.reading import read_meter
+
+__all__ = ["Endpoint", "Figures", "Meter", "MeteredCall", "metered_endpoint", "read_meter"]

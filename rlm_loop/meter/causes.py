@@ -1,0 +1,140 @@
+"""Why a piece of a stranger's prompt is there, told by structure alone: nothing of the framework is known.
+
+system and developer messages are `system`; the first user message is `task`; lines of later user messages that an
+earlier user or system message had are `scaffold:repeated`, lines that the model itself wrote `scaffold:echo`, and all
+others `user`: most often the result of an action, in frameworks that send results as user text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, cast
+
+from rlm_loop.messages import Message, Reply, Span
+from rlm_loop.meter.asked import Said
+
+REPEATED, ECHO, USER = "scaffold:repeated", "scaffold:echo", "user"
+#: Characters (spaces not counted) that a run of lines has at least before it counts as said before: a lone `}` or
+#: `True` may well be new.
+LEAST = 10
+
+
+def lines_of(text: str) -> set[str]:
+    """The lines of a text that say something."""
+    return {line.strip() for line in text.splitlines()} - {""}
+
+
+def written(reply: Reply) -> set[str]:
+    """The lines that a reply wrote: of its text, of the strings in it if it is JSON, and of its calls' arguments."""
+    found = lines_of(reply.text)
+    for text in (reply.text, *(call.arguments for call in reply.tool_calls)):
+        if text.lstrip()[:1] in ("{", "["):
+            try:
+                found |= {line for leaf in _leaves(json.loads(text)) for line in lines_of(leaf)}
+            except ValueError:
+                continue
+    return found
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        inner: Iterable[Any] = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast(Any, value)
+        for item in inner:
+            yield from _leaves(item)
+
+
+class Causes:
+    """Sorts the messages of one conversation.  A message that was sorted keeps its causes and its turn for good, so
+    that a prompt which only grows stays the same at its start.
+
+    `known` maps causes to texts that are theirs wherever they stand (the question, the output of a tool ...).
+    """
+
+    def __init__(self, known: Mapping[str, Sequence[str]] | None = None) -> None:
+        whose = {text: cause for cause, texts in (known or {}).items() for text in texts if text}
+        self._whose = whose
+        longest_first = sorted(whose, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, longest_first))) if whose else None
+        self._made: dict[tuple[Said, int], Message] = {}
+        self._lines: set[str] = set()
+        self._whole: set[str] = set()
+        self._written: set[str] = set()
+        self._task: set[str] | None = None
+
+    def messages(self, said: Sequence[Said], turn: int) -> tuple[Message, ...]:
+        """The messages with causes; new ones are of that turn."""
+        times: dict[Said, int] = {}
+        out: list[Message] = []
+        users = 0
+        for one in said:
+            times[one] = time = times.get(one, 0) + 1
+            users += one.role == "user"
+            made = self._made.get((one, time))
+            if made is None:
+                spans = tuple(Span(text, cause) for text, cause in self._spans(one, first=users == 1))
+                made = Message(one.role, spans, one.tool_calls, one.tool_call_id, turn)
+                self._made[one, time] = made
+                if one.role in ("system", "user"):
+                    self._lines |= lines_of(one.text)
+                    self._whole.add(one.text)
+            out.append(made)
+        return tuple(out)
+
+    def wrote(self, reply: Reply) -> None:
+        """What the model wrote, so that it is known again."""
+        self._written |= written(reply)
+
+    def _spans(self, one: Said, *, first: bool) -> Iterator[tuple[str, str]]:
+        for text, cause in _joined(self._pieces(one, first)):
+            if text:
+                yield text, cause
+
+    def _pieces(self, one: Said, first: bool) -> Iterator[tuple[str, str]]:
+        at = 0
+        for match in self._known.finditer(one.text) if self._known and one.role != "assistant" else ():
+            yield from self._sorted(one, one.text[at : match.start()], first)
+            yield match.group(), self._whose[match.group()]
+            at = match.end()
+        yield from self._sorted(one, one.text[at:], first)
+        if one.role == "user" and first and self._task is None:
+            self._task = lines_of(one.text)
+
+    def _sorted(self, one: Said, text: str, first: bool) -> Iterator[tuple[str, str]]:
+        if one.role != "user":
+            yield text, {"system": "system", "assistant": "assistant"}.get(one.role, "tool_result")
+        elif first and self._task is None:
+            yield text, "task"
+        elif one.text in self._whole:
+            yield text, REPEATED
+        else:
+            yield from self._by_line(text, first)
+
+    def _by_line(self, text: str, first: bool) -> Iterator[tuple[str, str]]:
+        """The first user message, where it is written anew each time, keeps what it had as the task."""
+        before = "task" if first else REPEATED
+        known = (self._task or set[str]()) if first else self._lines
+        sorts: list[tuple[str, str]] = []
+        for line in text.splitlines(keepends=True):
+            words = line.strip()
+            if not words:
+                cause = sorts[-1][1] if sorts else USER
+            else:
+                cause = before if words in known else ECHO if words in self._written else USER
+            sorts.append((line, cause))
+        for cause, run in groupby(sorts, key=lambda s: s[1]):
+            joined = "".join(line for line, _ in run)
+            yield joined, cause if cause == "task" or _says_something(joined) else USER
+
+
+def _says_something(text: str) -> bool:
+    return sum(len(word) for word in text.split()) >= LEAST and any(c.isalpha() for c in text)
+
+
+def _joined(pieces: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    for cause, run in groupby((p for p in pieces if p[0]), key=lambda p: p[1]):
+        yield "".join(text for text, _ in run), cause

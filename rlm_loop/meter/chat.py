@@ -1,0 +1,193 @@
+"""The chat-completions API: a request body to `Asked`, a `Reply` to a response body or to a stream of chunks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from rlm_loop.messages import Reply, Role, ToolCall, Usage
+from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
+from rlm_loop.meter.failures import Failure
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+#: Settings of the API that `Model.complete` has no place for.
+SAMPLING = frozenset(
+    (
+        *("temperature", "top_p", "top_k", "min_p", "seed", "logit_bias", "logprobs", "top_logprobs", "best_of"),
+        *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+        *("parallel_tool_calls", "reasoning_effort", "verbosity", "function_call"),
+    )
+)
+_FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+
+
+def read(body: Any) -> Asked:
+    """Read a request.  Raises `Refused` where it cannot be served."""
+    form = Reading(body)
+    several = form.take("n", int)
+    if several not in (None, 1):
+        raise Refused(f"n is {several}: one reply is given to a request; send it {several} times", param="n")
+    listed = form.take("messages", list)
+    if not listed:
+        raise Refused("messages is missing or empty; send at least one message", param="messages")
+    ignored: dict[str, None] = {}
+    messages = tuple(_message(m, f"messages[{i}]", ignored) for i, m in enumerate(listed))
+    tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
+    options = Reading(form.take("stream_options", dict) or {}, "stream_options")
+    not_applied = form.settings(SAMPLING)
+    choice = form.take("tool_choice")
+    if choice == "none":
+        tools = []
+    elif choice not in (None, "auto"):
+        not_applied["tool_choice"] = choice
+    return Asked(
+        messages,
+        tuple(tools),
+        _stop(form.take("stop", (str, list))),
+        schema_of(form.take("response_format", dict)),
+        form.limit("max_completion_tokens", "max_tokens"),
+        bool(form.take("stream", bool)),
+        bool(options.take("include_usage", bool)),
+        str(form.take("model", str) or ""),
+        (*form.ignored, *ignored, *(f"stream_options.{name}" for name in options.ignored)),
+        not_applied,
+    )
+
+
+def _message(data: Any, where: str, ignored: dict[str, None]) -> Said:
+    form = Reading(data, where)
+    role = form.take("role", str)
+    if role not in _ROLES:
+        raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
+    text = text_of(form.take("content"), f"{where}.content")
+    calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
+    if legacy := form.take("function_call", dict):
+        calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
+    said = Said(_ROLES[role], text or form.take("refusal", str) or "", tuple(calls), form.take("tool_call_id", str))
+    ignored.update((f"messages[].{name}", None) for name in form.ignored)
+    return said
+
+
+def _call(data: Any, where: str) -> ToolCall:
+    form = Reading(data, where)
+    function = form.take("function", dict)
+    if function is None:
+        raise Refused(f"{where} is no function call; send one with a function", param=where)
+    return ToolCall(form.take("id", str), str(function.get("name") or ""), arguments_of(function.get("arguments")))
+
+
+def arguments_of(value: Any) -> str:
+    """Arguments as JSON text: some clients send an object."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
+    """Function tools as they were sent: the model is told their very schemas."""
+    for index, tool in enumerate(cast("list[Any]", listed or [])):
+        if not isinstance(tool, dict) or not isinstance(cast("dict[str, Any]", tool).get("function"), dict):
+            raise Refused(f"tools[{index}] is no function; only tools of type function are served", param="tools")
+        yield cast("dict[str, Any]", tool)
+
+
+def _functions(listed: Any) -> Iterator[Mapping[str, Any]]:
+    for function in cast("list[Any]", listed or []):
+        yield {"type": "function", "function": function}
+
+
+def _stop(value: Any) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else list(value or ())
+    if not all(isinstance(text, str) for text in given):
+        raise Refused("stop holds something that is no text; send texts", param="stop")
+    return tuple(given)
+
+
+def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The JSON schema that a reply is to follow, from a `response_format`."""
+    kind = (wanted or {}).get("type", "text")
+    if wanted is None or kind == "text":
+        return None
+    if kind == "json_object":
+        return {"type": "object"}
+    schema = (wanted.get("json_schema") or {}).get("schema") if kind == "json_schema" else None
+    if not isinstance(schema, dict):
+        raise Refused(
+            f"response_format of type {kind!r} has no schema; send json_schema.schema", param="response_format"
+        )
+    return cast("dict[str, Any]", schema)
+
+
+def usage_of(usage: Usage | None) -> dict[str, Any] | None:
+    """The `usage` object; `None` where the model did not say."""
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    said: dict[str, Any] = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+    if usage.cached_tokens is not None:
+        said["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return said
+
+
+def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments or "{}"}}
+            for c in reply.tool_calls
+        ]
+    more: Any = reply.extra.get("message")
+    if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
+        message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
+    return message, "tool_calls" if reply.tool_calls else _FINISH.get(reply.finish_reason, "stop")
+
+
+def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]:
+    """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
+    message, finish = _choice(reply)
+    return {
+        "id": f"chatcmpl-{name}",
+        "object": "chat.completion",
+        "created": created,
+        "model": asked.model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+        "usage": usage_of(reply.usage),
+    }
+
+
+def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]:
+    """The same as server-sent events.  The reply is whole before the first: it comes in a few chunks."""
+    message, finish = _choice(reply)
+    head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": asked.model}
+
+    def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        more = {"usage": None} if asked.include_usage else {}
+        return f"data: {json.dumps({**head, 'choices': [choice], **more})}\n\n"
+
+    calls = message.pop("tool_calls", None)
+    yield chunk({**message, "content": ""} if message["content"] else message)
+    if message["content"]:
+        yield chunk({"content": message["content"]})
+    if calls:
+        yield chunk({"tool_calls": [{"index": i, **call} for i, call in enumerate(calls)]})
+    yield chunk({}, finish)
+    if asked.include_usage:
+        yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage_of(reply.usage)})}\n\n"
+    yield "data: [DONE]\n\n"
+
+
+def error(told: Failure) -> dict[str, Any]:
+    """An error in OpenAI's form."""
+    return {"error": {"message": told.message, "type": told.kind, "param": told.param, "code": told.code}}

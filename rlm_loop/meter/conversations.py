@@ -1,0 +1,98 @@
+"""Which earlier requests a request goes on from: a framework's session may hold several conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rlm_loop.messages import Reply
+from rlm_loop.meter.asked import Said
+from rlm_loop.meter.causes import LEAST, Causes, lines_of, written
+from rlm_loop.models.metered import Metered
+
+_RECENT = 64  # conversations looked at where none begins alike
+
+
+class Conversation:
+    """Requests that grow from each other.  `turn` counts its replies; it is `busy` while a request is under way."""
+
+    def __init__(self, metered: Metered, known: Mapping[str, Sequence[str]] | None) -> None:
+        self.metered = metered
+        self.causes = Causes(known)
+        self.said: tuple[Said, ...] = ()
+        self.reply: Reply | None = None
+        self.turn = 0
+        self.busy = False
+        self.began = self.turn_began = 0.0
+        self.reply_open: Reply | None = None
+        """The last reply, as long as no later request has shown what came of it."""
+        self.opening: tuple[Said, ...] = ()
+        self._wrote: set[str] | None = None
+
+    def replied(self, reply: Reply) -> None:
+        """A reply came: the turn is done."""
+        self.turn += 1
+        self.reply = self.reply_open = reply
+        self.causes.wrote(reply)
+        self._wrote = None
+
+    def echoed(self, said: Sequence[Said]) -> bool:
+        """Whether a request holds lines that only the last reply can have brought into it."""
+        if self.reply is None:
+            return False
+        if self._wrote is None:
+            asked = {line for one in self.said for line in lines_of(one.text)}
+            self._wrote = {line for line in written(self.reply) if len(line) >= LEAST} - asked
+        return bool(self._wrote) and any(self._wrote & lines_of(one.text) for one in said)
+
+
+def opening(said: Sequence[Said]) -> tuple[Said, ...]:
+    """The messages up to the first user message, that one included."""
+    first = next((i for i, one in enumerate(said) if one.role == "user"), len(said) - 1)
+    return tuple(said[: first + 1])
+
+
+def shared(left: Sequence[Said], right: Sequence[Said]) -> int:
+    """How many messages two requests have in common at their start."""
+    return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+
+
+def _answered(said: Sequence[Said]) -> bool:
+    return any(one.role == "assistant" for one in said)
+
+
+class Conversations:
+    """Those of one session, oldest first.
+
+    A request goes on from the conversation with which it shares the longest beginning, the first user message at
+    least; else from one with the same system text of whose last reply it repeats a line that it cannot have from
+    elsewhere (frameworks that write their history anew into one message).  One that is waiting for its reply is
+    never gone on from: what is asked beside it is a conversation of its own.  Nor is one that has replies by a request
+    that has none: the same task is begun again.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Conversation] = []
+        self._opened: dict[tuple[Said, ...], list[Conversation]] = {}
+
+    def find(self, said: Sequence[Said]) -> Conversation | None:
+        """The conversation that a request goes on from, `None` for a new one."""
+        begun = opening(said)
+        afresh = not _answered(said)
+        alike = [c for c in self._opened.get(begun, ()) if not c.busy and not (afresh and _answered(c.said))]
+        if alike:
+            return max(reversed(alike), key=lambda c: shared(c.said, said))
+        for conversation in reversed(self.all[-_RECENT:]):
+            same_system = conversation.opening[:-1] == begun[:-1]
+            if same_system and not conversation.busy and conversation.echoed(said[len(begun) - 1 :]):
+                return conversation
+        return None
+
+    def grow(self, conversation: Conversation, said: Sequence[Said]) -> None:
+        """The conversation's latest request is this one."""
+        begun = opening(said)
+        if begun != conversation.opening or not conversation.said:
+            if conversation.said:
+                self._opened[conversation.opening].remove(conversation)
+            self._opened.setdefault(begun, []).append(conversation)
+            conversation.opening = begun
+        conversation.said = tuple(said)

@@ -1,0 +1,75 @@
+"""The meter from Python: an address to point a framework at, and what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.limits import Budget
+from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.meter import Meter
+from rlm_loop.models.base import Measuring, Model
+
+
+class Endpoint(str):
+    """The address of a metered model, ending in `/v1`: a text, with the `meter` behind it."""
+
+    meter: Meter
+
+    def __new__(cls, address: str, meter: Meter) -> Endpoint:
+        made = super().__new__(cls, address)
+        made.meter = meter
+        return made
+
+    @property
+    def root(self) -> str:
+        """The address without `/v1`, as Anthropic's client wants it."""
+        return self.removesuffix("/v1")
+
+    def session(self, name: str) -> Endpoint:
+        """The address of a session by name, for clients that share a key."""
+        return Endpoint(f"{self.root}/s/{name}/v1", self.meter)
+
+
+@contextmanager
+def metered_endpoint(
+    model: str | Model,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    out: str | Path | None = None,
+    counter: str | Measuring | None = None,
+    known: Mapping[str, Sequence[str]] | None = None,
+    budget: Budget | None = None,
+    concurrency: int | None = None,
+    told: Callable[[MeteredCall], None] | None = None,
+) -> Generator[Endpoint]:
+    """Serve a model to any framework that speaks the OpenAI chat API (or Responses, or Anthropic Messages).
+
+        with metered_endpoint(model) as url:
+            run_the_framework(base_url=url, api_key="any")
+        url.meter.frame()
+
+    `port` 0 is a free one.  `out` is a folder for one trace a session (`rlm-loop trace show` reads them).  `counter`
+    is another model whose tokenizer counts (a name or a model), for a scripted one.  `known` maps causes to texts
+    that are theirs wherever they stand, such as `{"task": [question], "tool_result": outputs}`.  `budget` limits all
+    sessions together.  `concurrency` is how many requests the model gets at once (default: its slots, or one), `told`
+    is called with each request as its answer goes out.
+    Raises `OSError` where the port is taken, `ModelNotFound` for a name that is no model's.
+    """
+    from rlm_loop.meter.server import serve
+    from rlm_loop.models import get_model
+
+    counting: Any = get_model(counter) if isinstance(counter, str) else counter
+    if counting is not None and not isinstance(counting, Measuring):
+        raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
+    meter = Meter(
+        get_model(model), out=out, counter=counting, known=known, budget=budget, concurrency=concurrency, told=told
+    )
+    try:
+        with serve(meter, host, port) as address:
+            yield Endpoint(f"{address}/v1", meter)
+    finally:
+        meter.close()

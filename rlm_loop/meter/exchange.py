@@ -1,0 +1,42 @@
+"""One request and what came of it, as the meter keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class MeteredCall:
+    """One request to the meter, served or not.
+
+    `call` is its number in the session's ledger (`None`: it was refused or the model failed, nothing was charged),
+    `node` the conversation ("0" is the session's first, "0.1" the next beside it), `turn` the reply's number in it.
+    `model_seconds` is the model's own time.  `harness_seconds` is the time of the framework: from the end of the
+    session's reply before to the arrival of this request (0 where others were under way, `None` for the first).
+    `meter_seconds` is what the meter itself took: reading, counting, waiting for a free model, writing.
+    `delivered` is false where the client had hung up: the call is charged all the same.
+    `ignored` and `not_applied` are what the request asked for in vain (see `asked.Asked`).
+    """
+
+    session: str
+    number: int
+    protocol: str = ""
+    node: str = "0"
+    turn: int = 0
+    call: int | None = None
+    model: str = ""
+    stream: bool = False
+    status: int = 200
+    error: str | None = None
+    arrived: float = 0.0
+    model_seconds: float = 0.0
+    harness_seconds: float | None = None
+    meter_seconds: float = 0.0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    delivered: bool = True
+    ignored: tuple[str, ...] = ()
+    not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,108 @@
+"""What a meter found out, as tables: of a running meter or of one that was read back."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Usage
+from rlm_loop.meter.exchange import MeteredCall
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = ["session", "node", "call", "turn", "cause", "origin_turn", "tokens", "resent", "cached"]
+_TIMES = [
+    "session",
+    "number",
+    "call",
+    "node",
+    "turn",
+    "status",
+    "model_seconds",
+    "harness_seconds",
+    "meter_seconds",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "delivered",
+    "error",
+]
+_MAYBE = dict.fromkeys(("call", "input_tokens", "output_tokens", "cached_tokens"), "Int64")
+
+
+@dataclass(frozen=True)
+class Total:
+    """One session in sum.  `by_cause` are input tokens: all of them, and those that had been sent before.
+
+    `harness_median` is the median time between the end of a reply and the next request, `None` before there were
+    two; seconds, as all times.
+    """
+
+    session: str
+    served: int
+    refused: int
+    usage: Usage
+    by_cause: Mapping[str, tuple[int, int]]
+    model_seconds: float
+    harness_seconds: float
+    harness_median: float | None
+    meter_seconds: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Ledger and requests of each session, by name."""
+
+    sessions: Mapping[str, tuple[Ledger, Sequence[MeteredCall]]]
+
+    @property
+    def calls(self) -> list[MeteredCall]:
+        """Every request that was answered, refused ones included, session by session."""
+        return [call for _, calls in self.sessions.values() for call in calls]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of `frame`."""
+        for name, (ledger, _) in self.sessions.items():
+            for call in list(ledger.calls):
+                for row in call.rows:
+                    yield {"session": name, "node": call.node, **{k: getattr(row, k) for k in _ROWS[2:]}}
+
+    def frame(self) -> pd.DataFrame:
+        """One row per call x cause x turn of origin; a call's `tokens` sum to the input tokens it was charged."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows()), columns=_ROWS)
+
+    def times(self) -> pd.DataFrame:
+        """One row per request: what it cost, and the time of the model, of the framework and of the meter."""
+        import pandas as pd
+
+        rows = [[getattr(call, name) for name in _TIMES] for call in self.calls]
+        return pd.DataFrame(rows, columns=_TIMES).astype(_MAYBE)
+
+    def totals(self) -> list[Total]:
+        """One for each session."""
+        return [_total(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
+
+
+def _total(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Total:
+    causes: dict[str, tuple[int, int]] = {}
+    for row in ledger.rows:
+        tokens, resent = causes.get(row.cause, (0, 0))
+        causes[row.cause] = tokens + row.tokens, resent + row.resent
+    between = [call.harness_seconds for call in calls if call.harness_seconds is not None]
+    return Total(
+        name,
+        sum(call.call is not None for call in calls),
+        sum(call.call is None for call in calls),
+        ledger.usage,
+        dict(sorted(causes.items(), key=lambda item: -item[1][0])),
+        sum(call.model_seconds for call in calls),
+        sum(between),
+        statistics.median(between) if between else None,
+        sum(call.meter_seconds for call in calls),
+    )

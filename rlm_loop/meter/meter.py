@@ -1,0 +1,95 @@
+"""All that was asked of one endpoint: its sessions and the model that they share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlm_loop.budget import Account, Budget
+from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.served import Served, at_once
+from rlm_loop.meter.session import Session
+from rlm_loop.models.base import Measuring, Model, Priced
+from rlm_loop.slots import Slots
+from rlm_loop.trace import Trace, TraceError
+from rlm_loop.versions import versions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNLIMITED = Budget(steps=None, malformed=None, tool_failures=None)
+
+
+class Meter:
+    """The account of an endpoint.  `sessions` by name; safe to use from many threads.
+
+    `out` is a folder that gets one trace a session (`SESSION.jsonl`); without it traces stay in memory.  `counter`
+    counts in place of the model, `known` maps causes to texts that are theirs wherever they stand, `budget` limits
+    what all sessions may spend together, `concurrency` is how many requests the model takes at a time, and `told` is
+    called with each request as its answer goes out.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        out: str | Path | None = None,
+        counter: Measuring | None = None,
+        known: Mapping[str, Sequence[str]] | None = None,
+        budget: Budget | None = None,
+        concurrency: int | None = None,
+        told: Callable[[MeteredCall], None] | None = None,
+    ) -> None:
+        self.model = Served(model, counter)
+        self.sessions: dict[str, Session] = {}
+        self.out = None if out is None else Path(out)
+        if self.out is not None:
+            try:
+                self.out.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise TraceError(f"cannot write traces to {out}: {error.strerror}; choose another folder") from error
+        self._known = known
+        price = model.price if isinstance(model, Priced) else None
+        self._account = Account(budget or UNLIMITED, price=price)
+        self._slots = Slots(concurrency or at_once(model))
+        self._told = told
+        self._lock = threading.Lock()
+        versions()  # looked up once, before anything is timed
+
+    def session(self, name: str) -> Session:
+        """The session of that name, made at its first request.  Raises `TraceError` where its trace cannot be."""
+        with self._lock:
+            if name not in self.sessions:
+                trace = Trace(None if self.out is None else self.out / f"{name}.jsonl")
+                self.sessions[name] = Session(
+                    name, self.model, self._slots, self._account, trace, self._known, self._told
+                )
+            return self.sessions[name]
+
+    def close(self) -> None:
+        """End all sessions; the figures stay."""
+        for session in list(self.sessions.values()):
+            session.end()
+
+    @property
+    def figures(self) -> Figures:
+        """The tables as they are now."""
+        return Figures({name: (s.ledger, list(s.calls)) for name, s in list(self.sessions.items())})
+
+    @property
+    def calls(self) -> list[MeteredCall]:
+        """Every request that was answered, refused ones included, session by session."""
+        return self.figures.calls
+
+    def frame(self) -> pd.DataFrame:
+        """One row per call x cause x turn of origin: `session, node, call, turn, cause, origin_turn, tokens, resent,
+        cached`.  A call's `tokens` sum to the input tokens that it was charged."""
+        return self.figures.frame()
+
+    def times(self) -> pd.DataFrame:
+        """One row per request: its tokens, and `model_seconds`, `harness_seconds`, `meter_seconds` (see
+        `MeteredCall`)."""
+        return self.figures.times()

@@ -1,0 +1,255 @@
+"""One client's session: its conversations, its ledger, its times, and its trace."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop.actions import Action, Answer, CallTool, Observation
+from rlm_loop.budget import Account
+from rlm_loop.call_tree import PATIENCE, Node
+from rlm_loop.ledger import Ledger
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.meter.asked import Asked
+from rlm_loop.meter.conversations import Conversation, Conversations, shared
+from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.served import Served
+from rlm_loop.models.metered import Metered
+from rlm_loop.slots import Slots
+from rlm_loop.trace import Trace
+from rlm_loop.versions import versions
+
+#: Said in a trace of how such a run ended: from outside one cannot know.
+ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
+
+
+class Session:
+    """Requests of one client, told from others by key, header or path.  Safe to use from many threads."""
+
+    def __init__(
+        self,
+        name: str,
+        model: Served,
+        slots: Slots,
+        account: Account,
+        trace: Trace,
+        known: Mapping[str, Sequence[str]] | None = None,
+        told: Callable[[MeteredCall], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.ledger = Ledger()
+        self.trace = trace
+        self.calls: list[MeteredCall] = []
+        self._known = known
+        self._root = Metered(model, account, self.ledger, trace, Node(), "metered", slots=slots)
+        self._conversations = Conversations()
+        self._told = told
+        self._lock = threading.Condition()
+        self._open = 0
+        self._unsettled: dict[int, MeteredCall] = {}
+        self._held: list[MeteredCall] = []  # refused before the trace began
+        self._numbers = 0
+        self._last_end: float | None = None
+        self._started: float | None = None
+
+    def arrive(self, protocol: str, arrived: float) -> MeteredCall:
+        """A request came in."""
+        with self._lock:
+            self._numbers += 1
+            harness = None if self._last_end is None else max(arrived - self._last_end, 0.0)
+            call = MeteredCall(self.name, self._numbers, protocol, arrived=arrived)
+            call.harness_seconds = 0.0 if self._open and harness is not None else harness
+            self._open += 1
+            self._unsettled[call.number] = call
+            return call
+
+    def complete(self, asked: Asked, call: MeteredCall) -> Reply:
+        """The model's reply, charged and recorded; every tool call in it has an id.
+
+        Raises what the model raises (`ModelError`, `BudgetSpent`).
+        """
+        call.model, call.stream, call.ignored, call.not_applied = (
+            *(asked.model, asked.stream),
+            *(asked.ignored, self._differing(asked.not_applied)),
+        )
+        with self._lock:
+            conversation = self._conversations.find(asked.messages) or self._begin(asked, call)
+            conversation.busy = True
+            messages = conversation.causes.messages(asked.messages, conversation.turn)
+            self._close_turn(conversation, asked, messages, call.arrived)
+            conversation.turn_began = call.arrived
+            self._conversations.grow(conversation, asked.messages)
+        metered = conversation.metered
+        call.node, call.turn = metered.node.path, conversation.turn + 1
+        prompt = Prompt(messages, asked.tools, asked.stop, asked.reply_schema)
+        try:
+            metered.max_tokens = asked.max_tokens
+            reply = metered.complete(prompt, turn=call.turn)
+            charged = next(c for c in reversed(self.ledger.calls) if (c.node, c.turn) == (call.node, call.turn))
+            call.call, call.model_seconds = charged.call, reply.seconds
+            call.input_tokens, call.output_tokens = charged.usage.input_tokens, charged.usage.output_tokens
+            call.cached_tokens = charged.usage.cached_tokens
+            named = (replace(c, id=c.id or f"call_{charged.call}_{i}") for i, c in enumerate(reply.tool_calls))
+            reply = replace(reply, tool_calls=tuple(named))
+            with self._lock:
+                conversation.replied(reply)
+            return reply
+        finally:
+            conversation.busy = False
+
+    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None) -> None:
+        """The answer is about to go out: what is measured is final."""
+        with self._lock:
+            self._last_end = time.perf_counter()
+            self._open -= 1
+            call.status, call.error = status, error
+            call.meter_seconds = max(self._last_end - call.arrived - call.model_seconds, 0.0)
+            if call.number in self._unsettled:  # else the meter was closed meanwhile
+                self.calls.append(call)
+
+    def settle(self, call: MeteredCall, *, delivered: bool = True) -> None:
+        """The answer is out, or the client had hung up: the request is written down, which nobody waits for."""
+        call.delivered = delivered
+        try:
+            if self._told is not None:
+                self._told(call)
+        finally:
+            with self._lock:
+                if self._unsettled.pop(call.number, None) is not None:
+                    self._record(call)
+                self._lock.notify_all()
+
+    def end(self, patience: float = PATIENCE) -> None:
+        """The client will ask for no more: the trace gets its end.
+
+        Requests under way are waited for, `patience` seconds at most; what the others cost is not known, and is said.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: not self._unsettled, patience)
+            self._root.node.scope.end("the meter is closing")
+            left, self._unsettled = list(self._unsettled.values()), {}
+            now = time.perf_counter()
+            for call in left:
+                if call not in self.calls:
+                    call.status, call.error = 503, "under way when the meter was closed; what it costs is not known"
+                    self.calls.append(call)
+                call.delivered = False
+                self._record(call)
+            if self._started is None and self._held:
+                self._start("", self._held[0])
+            for conversation in self._conversations.all:
+                self._close_turn(conversation, None, (), now)
+                node, seconds = conversation.metered.node, now - conversation.began
+                if node.parent is not None:
+                    about = {"node": node.path, "depth": node.depth, "ok": conversation.turn > 0, "error": None}
+                    self.trace.record("subcall_end", **about, seconds=seconds)
+            if self._started is not None:
+                self._end_run(now - self._started)
+            self.trace.close()
+
+    def _record(self, call: MeteredCall) -> None:
+        if self._started is None:
+            self._held.append(call)
+            return
+        kept = {k: v for k, v in vars(call).items() if k not in ("session", "arrived")}
+        self.trace.record("metered", at_second=call.arrived - self._started, **kept)
+
+    def _start(self, question: str, call: MeteredCall) -> None:
+        """The trace begins; requests that were refused until now come first."""
+        self._started = call.arrived
+        self.trace.start(
+            task=f"session {self.name}",
+            question=question,
+            agent="metered",
+            settings={"agent": "metered", "session": self.name, "protocol": call.protocol, "model": call.model},
+            model=self._root.name,
+            budget=self._root.account.budget,
+            versions=versions(),
+            context=None,
+        )
+        for before in self._held:
+            self._record(before)
+
+    def _begin(self, asked: Asked, call: MeteredCall) -> Conversation:
+        """A new conversation: the session's own, or one beside it."""
+        root = self._root
+        if self._started is None:
+            self._start(next((one.text for one in asked.messages if one.role == "user"), ""), call)
+        if not self._conversations.all:
+            metered = root
+        else:
+            node = Node(root.node, root.node.numbers(1)[0])
+            metered = root.scoped(node, purpose="metered", max_tokens=asked.max_tokens)
+            about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
+            self.trace.record("subcall_start", node=node.path, kind="agent", **about)
+        conversation = Conversation(metered, self._known)
+        conversation.began = call.arrived
+        self._conversations.all.append(conversation)
+        return conversation
+
+    def _close_turn(
+        self, conversation: Conversation, asked: Asked | None, messages: Sequence[Message], now: float
+    ) -> None:
+        """The turn before is whole once the next request shows what came of it."""
+        reply, conversation.reply_open = conversation.reply_open, None
+        if reply is None:
+            return
+        new = messages[shared(conversation.said, asked.messages) :] if asked is not None else ()
+        actions, observations = turn_of(reply, new)
+        metered = conversation.metered
+        self.trace.record(
+            "turn",
+            node=metered.node.path,
+            depth=metered.depth,
+            turn=conversation.turn,
+            actions=actions,
+            observations=observations,
+            seconds=now - conversation.turn_began,
+            spent=metered.account.spent,
+        )
+
+    def _end_run(self, seconds: float) -> None:
+        node, account = self._root.node, self._root.account
+        first = self._conversations.all[0] if self._conversations.all else None
+        last = None if first is None else first.reply
+        answer = None if last is None else last.text or "\n".join(c.arguments for c in last.tool_calls)
+        self.trace.record(
+            "run_end",
+            node=node.path,
+            depth=node.depth,
+            stop="failed" if last is None else "answered",
+            reason="the model gave no reply" if last is None else ENDED,
+            answer=answer,
+            answer_form="text",
+            artifact=None,
+            usage=self.ledger.usage,
+            over_budget=account.over(),
+            seconds=seconds,
+            working_seconds=seconds,
+            steps=0 if first is None else first.turn,
+            isolation="",
+        )
+
+    def _differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that the model does not have anyhow."""
+        model: Any = self._root.model.model if isinstance(self._root.model, Served) else self._root.model
+        missing = object()
+        return {k: v for k, v in settings.items() if getattr(model, k, missing) != v}
+
+
+def turn_of(reply: Reply, new: Sequence[Message]) -> tuple[tuple[Action, ...], tuple[Observation, ...]]:
+    """What a reply asked for and what came of it, as the messages that followed show."""
+    ours = [m for m in new if m.role != "assistant"]
+    told = "".join(
+        s.text for m in ours if m.role == "user" for s in m.spans if s.cause not in ("task", "scaffold:echo")
+    )
+    if not reply.tool_calls:
+        return (Answer(reply.text),), (Observation(told),)
+    results = {m.tool_call_id: m.text for m in ours if m.role == "tool"}
+    actions = tuple(CallTool(c.name, c.arguments, c.id) for c in reply.tool_calls)
+    texts = [results.get(c.id, "") for c in reply.tool_calls]
+    texts[-1] = "\n".join(filter(None, (texts[-1], told)))
+    return actions, tuple(Observation(text) for text in texts)

@@ -1,0 +1,378 @@
+"""The endpoint over HTTP on the loopback, with scripted models: good requests, bad ones, and many at once."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from wires import TOOL, ask, assistant, events, post, system, user  # pyright: ignore
+
+from rlm_loop import Budget
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
+from rlm_loop.meter import metered_endpoint
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.base import (
+    AuthenticationFailed,
+    ModelError,
+    ModelNotFound,
+    ModelUnreachable,
+    RateLimited,
+    RequestRejected,
+)
+
+CALLS = Reply("I add.", (ToolCall(None, "add", '{"a": 1}'), ToolCall("mine", "add", "")), "tool_calls")
+
+
+def test_a_chat() -> None:
+    with metered_endpoint(ScriptedModel(["Hello."], name="local:m")) as url:
+        answer = ask(url, system("Be kind."), user("Hi")).json()
+        listed = httpx.get(f"{url}/models", trust_env=False, verify=False).json()
+    assert url.startswith("http://127.0.0.1:")
+    assert url.endswith("/v1")
+    assert answer["choices"][0]["message"] == {"role": "assistant", "content": "Hello."}
+    assert (answer["choices"][0]["finish_reason"], answer["object"], answer["model"]) == (
+        "stop",
+        "chat.completion",
+        "any",
+    )
+    assert answer["usage"] == {
+        "prompt_tokens": 14,
+        "completion_tokens": 2,
+        "total_tokens": 16,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }
+    assert [entry["id"] for entry in listed["data"]] == ["local:m"]
+    assert url.meter.figures.totals()[0].by_cause == {"template": (11, 0), "system": (2, 0), "task": (1, 0)}
+
+
+def test_what_the_model_is_given() -> None:
+    model = ScriptedModel(["ok"])
+    calls = [{"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2}'}}]
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    with metered_endpoint(model) as url:
+        answer = ask(
+            url,
+            {"role": "developer", "content": "D"},
+            user(parts),
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "c1", "content": "3"},
+            tools=[TOOL],
+            stop="END",
+            max_completion_tokens=9,
+            response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array"}}},
+        )
+        assert answer.status_code == 200
+    prompt = model.prompts[0]
+    assert prompt.to_dict()["messages"] == [
+        {"role": "system", "content": "D"},
+        {"role": "user", "content": "one\ntwo"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "content": "3", "tool_call_id": "c1"},
+    ]
+    assert (prompt.tools, prompt.stop, prompt.reply_schema) == ((TOOL,), ("END",), {"type": "array"})
+
+
+def test_tool_calls_there_and_back() -> None:
+    with metered_endpoint(ScriptedModel([CALLS, "3"])) as url:
+        said = ask(url, user("1 + 2?"), tools=[TOOL]).json()["choices"][0]
+        back = [{"role": "tool", "tool_call_id": c["id"], "content": "3"} for c in said["message"]["tool_calls"]]
+        assert ask(url, user("1 + 2?"), said["message"], *back, tools=[TOOL]).status_code == 200
+    functions = [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in said["message"]["tool_calls"]]
+    assert functions == [("call_1_0", "add", '{"a": 1}'), ("mine", "add", "{}")]
+    assert said["finish_reason"] == "tool_calls"
+    assert [call.node for call in url.meter.calls] == ["0", "0"]
+    assert url.meter.figures.totals()[0].by_cause.keys() == {
+        "tool_schema",
+        "template",
+        "task",
+        "assistant",
+        "tool_result",
+    }
+
+
+@pytest.mark.parametrize("usage", [True, False])
+def test_a_stream(usage: bool) -> None:
+    options = {"stream_options": {"include_usage": True}} if usage else {}
+    with metered_endpoint(ScriptedModel([CALLS])) as url:
+        response = ask(url, user("1 + 2?"), tools=[TOOL], stream=True, **options)
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *chunks, done = events(response)
+    assert done == "[DONE]"
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    assert choices[0]["delta"]["role"] == "assistant"
+    assert "".join(c["delta"].get("content") or "" for c in choices) == "I add."
+    called = [call for c in choices for call in c["delta"].get("tool_calls", ())]
+    assert [(c["index"], c["function"]["arguments"]) for c in called] == [(0, '{"a": 1}'), (1, "{}")]
+    assert [c["finish_reason"] for c in choices][-1] == "tool_calls"
+    stated = [chunk["usage"]["prompt_tokens"] for chunk in chunks if chunk.get("usage")]
+    assert stated == ([url.meter.calls[0].input_tokens] if usage else [])
+
+
+def test_a_length_limit_is_kept_and_said() -> None:
+    with metered_endpoint(ScriptedModel(["word " * 50])) as url:
+        choice = ask(url, user("Q"), max_tokens=3).json()["choices"][0]
+    assert (choice["finish_reason"], len(choice["message"]["content"])) == ("length", 12)
+
+
+def test_what_is_not_known_and_what_cannot_be_taken_is_on_record() -> None:
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        extra = {"temperature": 0.7, "seed": 3, "tool_choice": "required", "user": "u", "foo": {"bar": 1}}
+        assert ask(url, {**user("Q"), "name": "ann"}, tools=[TOOL], **extra).status_code == 200
+    call = url.meter.calls[0]
+    assert call.ignored == ("user", "foo", "messages[].name")
+    assert call.not_applied == {"temperature": 0.7, "seed": 3, "tool_choice": "required"}
+
+
+def test_a_setting_that_the_model_has_anyhow_is_applied() -> None:
+    model = ScriptedModel(["ok"])
+    model.temperature = 0.5  # pyright: ignore
+    with metered_endpoint(model) as url:
+        ask(url, user("Q"), temperature=0.5, top_p=0.9)
+    assert url.meter.calls[0].not_applied == {"top_p": 0.9}
+
+
+def test_no_tools_are_shown_where_none_may_be_called() -> None:
+    model = ScriptedModel(["ok"])
+    with metered_endpoint(model) as url:
+        ask(url, user("Q"), tools=[TOOL], tool_choice="none")
+    assert model.prompts[0].tools == ()
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+BAD: list[tuple[Any, str]] = [
+    (b"{", "no JSON"),
+    (b"\xff\xfe", "no JSON"),
+    (b"[" * 100_000, "no JSON"),
+    ([1], "not a JSON object"),
+    ({"model": "m"}, "messages is missing"),
+    ({"messages": []}, "messages is missing"),
+    ({"messages": "hello"}, "messages is str, not list"),
+    ({"messages": ["hello"]}, r"messages\[0\] is not a JSON object"),
+    ({"messages": [{"role": "robot", "content": "x"}]}, r"messages\[0\].role is 'robot'"),
+    ({"messages": [user([IMAGE])]}, r"messages\[0\].content\[0\] is of type 'image_url': .*text only"),
+    ({"messages": [user([{"type": "text", "text": "x"}, {"type": "input_audio"}])]}, "input_audio"),
+    ({"messages": [user(7)]}, "content is int"),
+    ({"messages": [user("x")], "n": 2}, "n is 2: one reply"),
+    ({"messages": [user("x")], "max_tokens": 0}, "max_tokens is 0"),
+    ({"messages": [user("x")], "max_tokens": True}, "max_tokens is bool"),
+    ({"messages": [user("x")], "stop": [1]}, "stop holds"),
+    ({"messages": [user("x")], "tools": [{"type": "web_search"}]}, r"tools\[0\] is no function"),
+    ({"messages": [user("x")], "response_format": {"type": "grammar"}}, "response_format"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), BAD)
+def test_bad_requests_are_refused_clearly_and_kept_on_record(body: Any, says: str) -> None:
+    model = ScriptedModel(["never"])
+    with metered_endpoint(model) as url:
+        response = post(url, body)
+        error = response.json()["error"]
+    assert response.status_code == 400
+    assert error["type"] == "invalid_request_error"
+    assert "\n" not in error["message"]
+    assert httpx.codes.is_client_error(response.status_code)
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(error["message"])
+    assert model.prompts == []
+    assert [(c.status, c.call, c.error) for c in url.meter.calls] == [(400, None, error["message"])]
+
+
+@pytest.mark.parametrize("path", ["/completions", "/embeddings", "/", "/chat/completions/x"])
+def test_a_wrong_path_says_what_there_is(path: str) -> None:
+    with metered_endpoint(ScriptedModel([])) as url:
+        response = post(url, {}, path)
+    assert response.status_code == 404
+    assert "/v1/chat/completions" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "again"),
+    [
+        (RequestRejected("the prompt has 9 tokens but the window is 4"), 400, "invalid_request_error", "false"),
+        (AuthenticationFailed("set KEY"), 401, "authentication_error", "false"),
+        (ModelNotFound("no such"), 404, "invalid_request_error", "false"),
+        (RateLimited("slow down"), 429, "rate_limit_error", "true"),
+        (ModelUnreachable("nobody", retryable=True), 503, "server_error", "true"),
+        (ModelError("broken", retryable=True), 503, "server_error", "true"),
+        (ModelError("broken"), 500, "server_error", "false"),
+        (ValueError("a bug in the script"), 500, "server_error", "false"),
+    ],
+)
+def test_a_model_that_fails(error: Exception, status: int, kind: str, again: str) -> None:
+    with metered_endpoint(ScriptedModel([error, "then it works"])) as url:
+        response = ask(url, user("Q"))
+        assert ask(url, user("Q")).status_code == 200
+    said = response.json()["error"]
+    assert (response.status_code, said["type"], response.headers["x-should-retry"]) == (status, kind, again)
+    assert str(error) in said["message"]
+    first, second = url.meter.calls
+    assert (first.status, first.call, first.turn, second.call, second.turn) == (status, None, 1, 1, 1)
+    assert (first.node, second.node) == ("0", "0")
+
+
+def test_a_provider_that_says_when_is_repeated() -> None:
+    error = RateLimited("slow down")
+    error.retry_after = 7.0
+    with metered_endpoint(ScriptedModel([error])) as url:
+        assert ask(url, user("Q")).headers["retry-after"] == "7"
+
+
+def test_usage_that_is_not_known_is_not_invented() -> None:
+    with metered_endpoint(ScriptedModel([Reply("hm", usage=Usage(None, None))])) as url:
+        assert ask(url, user("Q")).json()["usage"] is None
+    assert url.meter.calls[0].input_tokens is None
+    assert url.meter.figures.totals()[0].usage.input_tokens is None
+
+
+def test_a_budget() -> None:
+    with metered_endpoint(ScriptedModel(["a", "b"]), budget=Budget(calls=1)) as url:
+        assert ask(url, user("Q")).status_code == 200
+        refused = ask(url, user("another"))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
+
+
+def test_a_page_of_a_stranger_may_not_call() -> None:
+    model = ScriptedModel(["ok"])
+    with metered_endpoint(model) as url:
+        assert ask(url, user("Q"), headers={"Origin": "https://evil.example"}).status_code == 403
+        assert model.prompts == []
+        assert ask(url, user("Q"), headers={"Origin": "http://localhost:3000"}).status_code == 200
+
+
+def test_fifty_connections_at_once() -> None:
+    together = threading.Barrier(50)
+    model = ScriptedModel([str(i) for i in range(50)])
+
+    def one(i: int) -> tuple[int, str]:
+        together.wait()
+        response = ask(url, user(f"question {i % 5}"), headers={"X_RLM_Session": f"s{i % 3}"})
+        return response.status_code, response.json()["choices"][0]["message"]["content"]
+
+    with metered_endpoint(model) as url, ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(one, range(50)))
+    assert {status for status, _ in answers} == {200}
+    assert sorted(int(text) for _, text in answers) == list(range(50))
+    assert sorted(url.meter.sessions) == ["s0", "s1", "s2"]
+    assert sum(total.served for total in url.meter.figures.totals()) == 50
+    for session in url.meter.sessions.values():
+        assert [call.call for call in session.ledger.calls] == list(range(1, len(session.ledger.calls) + 1))
+        assert all(sum(row.tokens for row in call.rows) == call.usage.input_tokens for call in session.ledger.calls)
+
+
+def test_one_at_a_time_unless_the_model_has_slots() -> None:
+    most = [0, 0]
+    lock = threading.Lock()
+    both = threading.Event()
+
+    def reply(_: Prompt) -> str:
+        with lock:
+            most[0] += 1
+            most[1] = max(most)
+            if most[0] == 2:
+                both.set()
+        both.wait(0.2)
+        with lock:
+            most[0] -= 1
+        return "ok"
+
+    for slots, expected in ((None, 1), (2, 2)):
+        most[:] = [0, 0]
+        both.clear()
+        model = ScriptedModel([reply] * 4)
+        if slots:
+            model.slots = slots  # pyright: ignore
+        with metered_endpoint(model) as url, ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda i: ask(url, user(f"q{i}")).status_code, range(4)))
+        assert found == [200] * 4
+        assert most[1] == expected
+
+
+def raw_request(url: str, body: bytes, head: str = "") -> socket.socket:
+    port = int(url.split(":")[2].split("/")[0])
+    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    text = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{head}\r\n"
+    sock.sendall(text.encode() + body)
+    return sock
+
+
+def test_a_client_that_hangs_up_is_charged() -> None:
+    gone, go = threading.Event(), threading.Event()
+
+    def slowly(_: Prompt) -> str:
+        go.set()
+        assert gone.wait(30)
+        return "x" * 400
+
+    with metered_endpoint(ScriptedModel([slowly])) as url:
+        body = json.dumps({"messages": [user("Q")]}).encode()
+        sock = raw_request(url, body, f"Content-Length: {len(body)}\r\n")
+        assert go.wait(30)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")  # close with a reset
+        sock.close()
+        gone.set()
+        until = time.monotonic() + 30
+        while (not url.meter.calls or url.meter.calls[0].delivered) and time.monotonic() < until:
+            time.sleep(0.01)
+    (call,) = url.meter.calls
+    assert (call.status, call.call, call.output_tokens) == (200, 1, 100)
+    assert not call.delivered
+    assert url.meter.frame().tokens.sum() == call.input_tokens
+
+
+def test_a_client_that_hangs_up_before_its_body_is_whole_disturbs_nobody() -> None:
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        raw_request(url, b'{"messages', "Content-Length: 1000\r\n").close()
+        assert ask(url, user("Q")).status_code == 200
+    assert [call.status for call in url.meter.calls if call.call] == [200]
+
+
+def test_a_chunked_body_is_read() -> None:
+    body = json.dumps({"messages": [user("Q")]}).encode()
+    with (
+        metered_endpoint(ScriptedModel(["ok", "ok"])) as url,
+        raw_request(url, b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body), "Transfer-Encoding: chunked\r\n") as sock,
+    ):
+        assert sock.recv(64).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(("head", "status"), [("", 411), ("Content-Length: 9999999999\r\n", 413)])
+def test_a_body_without_measure_is_refused(head: str, status: int) -> None:
+    with metered_endpoint(ScriptedModel([])) as url, raw_request(url, b"", head) as sock:
+        assert sock.recv(64).startswith(f"HTTP/1.1 {status}".encode())
+
+
+def test_one_connection_serves_many_requests() -> None:
+    with metered_endpoint(ScriptedModel(["a", "b"])) as url, httpx.Client(trust_env=False, verify=False) as client:
+        for _ in range(2):
+            assert client.post(f"{url}/chat/completions", json={"messages": [user("Q")]}).status_code == 200
+        assert client.post(f"{url}/chat/completions", content=b"no").status_code == 400
+        assert client.get(f"{url}/models").status_code == 200
+        pool: Any = client._transport  # pyright: ignore
+        assert len(pool._pool.connections) == 1
+
+
+def test_it_is_closed_when_the_block_ends() -> None:
+    with metered_endpoint(ScriptedModel([])) as url:
+        pass
+    with pytest.raises(httpx.ConnectError):
+        ask(url, user("Q"))
+
+
+def test_unicode_and_lone_surrogates() -> None:
+    model = ScriptedModel(["naïve 🙂 \udc80"])
+    with metered_endpoint(model) as url:
+        response = post(url, b'{"messages": [{"role": "user", "content": "\\ud83d\\ude42 \\udc80"}]}')
+    assert model.prompts[0].messages[0].text == "🙂 \udc80"
+    assert json.loads(response.content)["choices"][0]["message"]["content"] == "naïve 🙂 \udc80"
+
+
+def test_assistant_text_before_the_first_user_is_no_task() -> None:
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        assert ask(url, assistant("I am ready."), user("Q")).status_code == 200
+    assert set(url.meter.figures.totals()[0].by_cause) == {"template", "assistant", "task"}

@@ -1,0 +1,344 @@
+"""Sessions, conversations within one, times, and the traces that are written of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.messages import Prompt, Reply, ToolCall
+from rlm_loop.meter import metered_endpoint, read_meter
+from rlm_loop.meter.asked import Said
+from rlm_loop.meter.conversations import opening, shared
+from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
+from rlm_loop.past_run import ledger_of, outcome_of
+from rlm_loop.trace import TraceError
+from rlm_loop.trace_reader import read
+from rlm_loop.trace_tree import tree_of
+
+
+def nodes(url: Any) -> list[tuple[str, int]]:
+    return [(call.node, call.turn) for call in url.meter.calls]
+
+
+@pytest.mark.parametrize(
+    ("headers", "name"),
+    [
+        ({}, "default"),
+        ({"X_RLM_Session": "alpha"}, "alpha"),
+        ({"Authorization": "Bearer sk-very-secret-key-1234567890"}, "key-c9b3000a74"),
+        ({"x_api_key": "sk-very-secret-key-1234567890"}, "key-c9b3000a74"),
+        ({"X_RLM_Session": "alpha", "Authorization": "Bearer sk-other"}, "alpha"),
+    ],
+)
+def test_sessions_by_header(headers: dict[str, str], name: str) -> None:
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        ask(url, user("Q"), headers=headers)
+    assert list(url.meter.sessions) == [name]
+
+
+def test_sessions_by_path() -> None:
+    with metered_endpoint(ScriptedModel(["a", "b", "c"])) as url:
+        for address in (url.session("one"), url.session("two"), url.session("two").removesuffix("/v1")):
+            assert ask(address, user("Q")).status_code == 200
+        assert post(url.root, {"messages": [user("Q")]}, "/s/a%2Fb/v1/chat/completions").status_code == 400
+    assert {name: len(s.calls) for name, s in url.meter.sessions.items()} == {"one": 1, "two": 2}
+
+
+def test_no_key_is_written_anywhere(tmp_path: Path) -> None:
+    key = "sk-very-secret-key-1234567890"
+    with metered_endpoint(ScriptedModel(["ok"]), out=tmp_path) as url:
+        ask(url, user("Q"), user=key, api_key=key, headers={"Authorization": f"Bearer {key}", "x_api_key": key})
+        ask(url, user(7), headers={"Authorization": f"Bearer {key}"})
+    assert len(url.meter.calls) == 2
+    assert all(key not in file.read_text() and key not in file.name for file in tmp_path.iterdir())
+    assert key not in repr(url.meter.calls)
+
+
+COLUMNS = ["session", "node", "call", "turn", "cause", "origin_turn", "tokens", "resent", "cached"]
+
+
+def test_a_growing_conversation() -> None:
+    with metered_endpoint(ScriptedModel(["one", "two", "three"])) as url:
+        said = [system("Rules."), user("The task of the day.")]
+        for i in range(3):
+            reply = ask(url, *said).json()["choices"][0]["message"]
+            said += [reply, user(f"Result {i}: something new")]
+    assert nodes(url) == [("0", 1), ("0", 2), ("0", 3)]
+    frame = url.meter.frame()
+    assert list(frame.columns) == COLUMNS
+    last = frame[(frame.call == 3) & (frame.cause != "template")].set_index(["cause", "origin_turn"])
+    assert dict(last.tokens) == {
+        ("system", 0): 2,
+        ("task", 0): 5,
+        ("assistant", 1): 1,
+        ("user", 1): 6,
+        ("assistant", 2): 1,
+        ("user", 2): 6,
+    }
+    assert dict(last.resent) == {**dict(last.tokens), ("assistant", 2): 0, ("user", 2): 0}
+    assert list(frame.groupby("call").tokens.sum()) == [call.input_tokens for call in url.meter.calls]
+
+
+def test_sub_calls_and_other_tasks_are_conversations_of_their_own() -> None:
+    with metered_endpoint(ScriptedModel([str(i) for i in range(9)])) as url:
+        main = [system("Rules."), user("Main task, long enough")]
+        ask(url, *main)
+        ask(url, user("Sub-call: summarise this"))
+        ask(url, *main, assistant("0"), user("went well"))
+        ask(url, system("Rules."), user("Quite another task"))
+        ask(url, user("Sub-call: summarise this"), assistant("1"), user("shorter"))
+        ask(url, *main, assistant("0"), user("went well"), assistant("2"), user("and on"))
+    assert nodes(url) == [("0", 1), ("0.1", 1), ("0", 2), ("0.2", 1), ("0.1", 2), ("0", 3)]
+
+
+def test_the_same_task_begun_again_is_another_conversation() -> None:
+    with metered_endpoint(ScriptedModel(["a", "b", "c"])) as url:
+        ask(url, user("the task"))
+        ask(url, user("the task"), assistant("a"), user("on"))
+        ask(url, user("the task"))
+    assert nodes(url) == [("0", 1), ("0", 2), ("0.1", 1)]
+
+
+def test_traces_that_cannot_be_written_are_an_error_at_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(TraceError, match="choose another folder"), metered_endpoint(ScriptedModel([]), out=file):
+        pass
+
+
+def test_the_longest_beginning_wins() -> None:
+    with metered_endpoint(ScriptedModel(["a", "b", "c", "d"])) as url:
+        ask(url, user("same start"))
+        ask(url, user("same start"), assistant("a"), user("left"))
+        ask(url, user("same start"), assistant("a"), user("right"))
+        ask(url, user("same start"), assistant("a"), user("left"), assistant("b"), user("on"))
+    assert nodes(url)[0] == ("0", 1)
+    assert [turn for _, turn in nodes(url)] == [1, 2, 3, 4]  # one conversation that was taken back in between
+    frame = url.meter.frame()
+    again = frame[(frame.call == 4) & (frame.cause == "user")]
+    assert list(again.resent) == [1, 0]
+
+
+def test_a_history_written_anew_into_one_message_goes_on() -> None:
+    brief = "Inputs: a table of sales.\n{}Respond with the next piece of code."
+    first, second = "Reasoning: I look at the table first.\nprint(table)", "Reasoning: now the sum.\nprint(sum(table))"
+    with metered_endpoint(ScriptedModel([first, second, "done", "x"])) as url:
+        ask(url, system("Fields."), user(brief.format("")))
+        ask(url, system("Fields."), user(brief.format(f"{first}\nOutput: 1 2 3\n")))
+        ask(url, system("Fields."), user(brief.format(f"{first}\nOutput: 1 2 3\n{second}\nOutput: 6\n")))
+        ask(url, system("Fields."), user("Inputs: other things.\nRespond with the next piece of code."))
+    assert nodes(url) == [("0", 1), ("0", 2), ("0", 3), ("0.1", 1)]
+    frame = url.meter.frame()
+    causes = frame[frame.call == 3].groupby("cause").tokens.sum()
+    assert causes["scaffold:echo"] > causes["user"] > 0
+    assert causes["task"] == frame[(frame.call == 1) & (frame.cause == "task")].tokens.sum()
+
+
+def test_requests_side_by_side_are_conversations_of_their_own() -> None:
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+
+    both = threading.Barrier(2, timeout=30)
+
+    def wait(_: Prompt) -> str:
+        both.wait()
+        return "ok"
+
+    with metered_endpoint(ScriptedModel([wait, wait]), concurrency=2) as url, ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda _: ask(url, user("the same")).status_code, range(2))) == [200, 200]
+    assert sorted(nodes(url)) == [("0", 1), ("0.1", 1)]
+    assert sorted(call.harness_seconds is None for call in url.meter.calls) == [True, True]
+
+
+def test_times_add_up() -> None:
+    class Slow(ScriptedModel):
+        def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+            from dataclasses import replace
+
+            return replace(super().complete(prompt, max_tokens=max_tokens), seconds=0.25)
+
+    with metered_endpoint(Slow(["a", "b"])) as url:
+        ask(url, user("Q"))
+        ask(url, user("Q"), assistant("a"), user("on"))
+    times = url.meter.times()
+    assert list(times.model_seconds) == [0.25, 0.25]
+    assert times.harness_seconds.isna().tolist() == [True, False]
+    assert (times.harness_seconds[1:] >= 0).all()
+    assert (times.meter_seconds >= 0).all()
+    assert list(times.call) == [1, 2]
+
+
+class Counter:
+    """A tokenizer of one token a word."""
+
+    def measure(self, prompt: Prompt) -> list[Any]:
+        from rlm_loop.ledger import Part
+
+        return [
+            Part(span.cause, m.turn, i, len(span.text.split()))
+            for i, m in enumerate(prompt.messages)
+            for span in m.spans
+        ]
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_another_models_tokenizer_may_count() -> None:
+    reply = Reply("three words here", (ToolCall("c", "add", '{"a": 1}'),))
+    with metered_endpoint(ScriptedModel([reply]), counter=Counter()) as url:
+        usage = ask(url, system("one two"), user("three four five"), tools=[TOOL]).json()["usage"]
+    assert usage == {"prompt_tokens": 5, "completion_tokens": 3 + 5, "total_tokens": 13}
+    assert url.meter.figures.totals()[0].by_cause == {"task": (3, 0), "system": (2, 0)}
+    assert url.meter.sessions["default"].ledger.calls[0].exact
+
+
+def test_a_counter_has_to_count() -> None:
+    with pytest.raises(TypeError, match="cannot count"), metered_endpoint(ScriptedModel([]), counter=object()):  # pyright: ignore
+        pass
+
+
+# -- traces
+
+
+def session(url: Any) -> None:
+    said: list[Any] = [system("Rules."), user("Add the numbers.")]
+    reply = ask(url, *said, tools=[TOOL]).json()["choices"][0]["message"]
+    ask(url, user("Sub-call"))
+    said += [reply, {"role": "tool", "tool_call_id": "c1", "content": "3"}]
+    ask(url, *said, tools=[TOOL], temperature=1.5)
+    ask(url, user(7))
+
+
+SCRIPT = [Reply("", (ToolCall("c1", "add", '{"a": 1}'),)), "sub-answer", "It is 3."]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[Any, Path]:
+    with metered_endpoint(ScriptedModel(SCRIPT, name="local:m"), out=tmp_path) as url:
+        session(url)
+    return url, tmp_path / "default.jsonl"
+
+
+def test_a_session_is_a_trace(recorded: tuple[Any, Path]) -> None:
+    url, file = recorded
+    record = read(file)
+    outcome = outcome_of(record)
+    assert (outcome.question, outcome.answer, outcome.stop, outcome.agent) == (
+        "Add the numbers.",
+        "It is 3.",
+        "answered",
+        "metered",
+    )
+    assert [(a.name, o.text) for t in outcome.turns[:1] for a, o in zip(t.actions, t.observations)] == [("add", "3")]
+    assert ledger_of(record).calls == url.meter.sessions["default"].ledger.calls
+    tree = tree_of(record)
+    assert [(n.node, n.kind, n.steps, n.ok) for n in tree.nodes] == [("0", "agent", 2, True), ("0.1", "agent", 1, True)]
+    assert tree["0.1"].title == "Sub-call"
+    assert tree["0.1"].turn == 1
+
+
+def test_figures_come_back_from_the_trace(recorded: tuple[Any, Path]) -> None:
+    url, file = recorded
+    for path in (file, file.parent):
+        figures = read_meter(path)
+        assert figures.frame().equals(url.meter.frame())
+        assert figures.times().equals(url.meter.times())
+        assert figures.totals() == url.meter.figures.totals()
+    assert [c.not_applied for c in figures.calls] == [{}, {}, {"temperature": 1.5}, {}]
+
+
+def test_a_metered_session_can_be_served_again(recorded: tuple[Any, Path]) -> None:
+    _, file = recorded
+    with metered_endpoint(RecordedModel.from_trace(file)) as url:
+        session(url)
+    assert [call.status for call in url.meter.calls] == [200, 200, 200, 400]
+
+
+def test_requests_refused_before_the_first_good_one_are_in_the_trace(tmp_path: Path) -> None:
+    with metered_endpoint(ScriptedModel(["ok"]), out=tmp_path) as url:
+        post(url, b"{")
+        ask(url, user("Q"))
+        post(url.session("bad"), b"{")
+    assert [call.status for call in read_meter(tmp_path / "default.jsonl").calls] == [400, 200]
+    assert [call.status for call in read_meter(tmp_path / "bad.jsonl").calls] == [400]
+    assert outcome_of(read(tmp_path / "bad.jsonl")).stop == "failed"
+
+
+def test_a_trace_cut_in_the_middle_keeps_what_was_whole(recorded: tuple[Any, Path]) -> None:
+    url, file = recorded
+    lines = file.read_text().splitlines(keepends=True)
+    second = [i for i, line in enumerate(lines) if json.loads(line)["event"] == "metered"][1]
+    file.write_text("".join(lines[: second + 1]) + lines[second + 1][:20])
+    assert read_meter(file).calls == list(map(without_arrival, url.meter.calls[:2]))
+    assert "no end" in outcome_of(read(file)).reason
+
+
+def without_arrival(call: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(call, arrived=0.0)
+
+
+def test_a_folder_without_traces(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="holds no traces"):
+        read_meter(tmp_path)
+
+
+# -- our own agents
+
+CELL = "```python\nprint(6 * 7)\n```"
+CASES: list[tuple[Any, list[Any]]] = [
+    (ToolLoopAgent, [CELL, "```python\nfinal_answer = 42\n```"]),
+    (
+        LeanAgent,
+        [
+            Reply("", (ToolCall("c1", "python", '{"code": "print(6*7)"}'),), "tool_calls"),
+            Reply("", (ToolCall("c2", "final_answer", '{"answer": 42}'),), "tool_calls"),
+        ],
+    ),
+    (
+        ReActAgent,
+        [
+            'Thought: on.\nAction: python\nAction Input: {"code": "print(6*7)"}',
+            'Thought: done.\nAction: finish\nAction Input: {"answer": 42}',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "script"), CASES)
+def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: list[Any]) -> None:
+    with metered_endpoint(ScriptedModel(script)) as url:
+        model = OpenAICompatibleModel("local:any", url, temperature=None, seed=None)
+        outcome = kind(model=model, budget=Budget(steps=5)).run("What is 6 * 7?")
+        model.close()
+    assert (outcome.stop, outcome.steps) == ("answered", 2)
+    (total,) = url.meter.figures.totals()
+    used = outcome.usage
+    assert (total.usage.input_tokens, total.usage.output_tokens) == (used.input_tokens, used.output_tokens)
+    assert total.usage.cached_tokens == used.cached_tokens
+    assert sum(n for n, _ in total.by_cause.values()) == sum(outcome.ledger.by_cause().values()) == used.input_tokens
+    assert nodes(url) == [("0", 1), ("0", 2)]
+
+
+# -- conversations, as values
+
+texts = st.sampled_from(["a", "b", "c"])
+saids = st.lists(st.builds(Said, st.sampled_from(["system", "user", "assistant"]), texts), min_size=1, max_size=5)
+
+
+@given(saids, saids)
+def test_what_two_requests_share(left: list[Said], right: list[Said]) -> None:
+    n = shared(left, right)
+    assert left[:n] == right[:n]
+    assert n == len(left) or n == len(right) or left[n] != right[n]
+    assert opening(left) == tuple(left[: len(opening(left))])
+    assert sum(one.role == "user" for one in opening(left)) <= 1

@@ -1,0 +1,47 @@
+"""Bodies of requests and a client for them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Add two numbers.",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    },
+}
+
+
+def system(text: str) -> dict[str, Any]:
+    return {"role": "system", "content": text}
+
+
+def user(text: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def post(url: str, body: Any, path: str = "/chat/completions", **headers: str) -> httpx.Response:
+    """One request on a connection of its own; `body` is JSON, or bytes as they are."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    with httpx.Client(trust_env=False, verify=False, timeout=300) as client:
+        return client.post(f"{url}{path}", content=content, headers={"Content-Type": "application/json", **named})
+
+
+def ask(url: str, *messages: dict[str, Any], headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
+    return post(url, {"model": "any", "messages": list(messages), **more}, **(headers or {}))
+
+
+def events(response: httpx.Response) -> list[Any]:
+    """The data of server-sent events; `[DONE]` stays text."""
+    found = [line[6:] for line in response.text.splitlines() if line.startswith("data: ")]
+    return [json.loads(data) if data != "[DONE]" else data for data in found]
