@@ -4,20 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import Action, Given, Observation
+from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.environment import Environment, Unfinished
+from rlm_loop.environment import Unfinished
 from rlm_loop.history import Compact, unchanged
 from rlm_loop.hooks import notify
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.tools import Tool
 from rlm_loop.verdict import verdict
 
 _log = logging.getLogger(__name__)
+
+
+class Place(Protocol):
+    """Where actions happen, as far as the loop knows: an `Environment`, or the record of one (see `replaying`)."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]: ...
+
+    @property
+    def check(self) -> AnswerCheck: ...
+
+    @property
+    def isolation(self) -> str: ...
+
+    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]: ...
+
+    def collect(self, expression: str) -> Any: ...
+
+    def salvage(self) -> str | None: ...
 
 
 class Interrupted(KeyboardInterrupt):
@@ -31,7 +52,7 @@ class Interrupted(KeyboardInterrupt):
 def run(
     dialect: Dialect,
     problem: Problem,
-    place: Environment,
+    place: Place,
     model: Metered,
     *,
     hooks: Sequence[object] = (),
@@ -104,7 +125,7 @@ def run(
 
 
 def _failed(
-    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Environment
+    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Place
 ) -> Outcome:
     reason = f"{type(error).__name__}: {error}"
     return _finish(Stop.FAILED, reason, turns, problem, place.salvage(), model, agent, place)
@@ -118,7 +139,7 @@ def _finish(
     artifact: Any,
     model: Metered,
     agent: str,
-    place: Environment,
+    place: Place,
 ) -> Outcome:
     model.node.scope.check()  # for a sub-agent that nobody waits for any more, there is nothing to report
     model.node.end_children()

@@ -22,9 +22,10 @@ from rlm_loop.actions import Display
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.redact import redactor
 
-SCHEMA = 3
-#: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.
-READABLE = (2, 3)
+SCHEMA = 4
+#: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.  3 does not say how the
+#: agent was made, what it was told of its world and what cells asked of the host: see `replaying` for what that costs.
+READABLE = (2, 3, 4)
 
 
 class TraceError(Exception):
@@ -82,7 +83,7 @@ class Trace:
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
         hashes: list[str] = []
         for message in prompt.messages[kept:]:
-            key = digest(_body(message))
+            key = digest(body_of(message))
             if key not in self._stored:
                 self._stored.add(key)
                 self.record("message", hash=key, message=message)
@@ -112,6 +113,15 @@ class Trace:
             if key not in self._stored:
                 self._stored.add(key)
                 self.record("text", sha256=key, text=text)
+        return key
+
+    def once(self, event: str, **data: Any) -> str:
+        """Record an event unless its like was recorded before; returns the hash by which other events name it."""
+        key = digest({"event": event, **{k: plain(v) for k, v in data.items()}})
+        with self._lock:
+            if key not in self._stored:
+                self._stored.add(key)
+                self.record(event, hash=key, **data)
         return key
 
     def patch(self, tree: str, patch: str, *, most: int = 1_000_000, **data: Any) -> None:
@@ -160,7 +170,7 @@ def _open_for_append(path: Path) -> IO[str]:
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
-def _body(message: Message) -> dict[str, Any]:
+def body_of(message: Message) -> dict[str, Any]:
     """The message as `dataclasses.asdict` gives it, in a fifth of the time."""
     return {
         "role": message.role,

@@ -47,20 +47,36 @@ class RunRecord:
         """Every model call that got a reply, in order, with its whole request."""
         return ((event["request"], prompt, reply) for event, prompt, reply in self.replies())
 
+    def requests(self) -> Iterator[tuple[Mapping[str, Any], Prompt]]:
+        """Every `request` event, in order, with the whole request.
+
+        Raises `TraceError` where the trace does not hold what a request is made of.
+        """
+        bodies: dict[str, Message] = {}
+        settings: dict[str, Mapping[str, Any]] = {}
+        grown: dict[str, tuple[Message, ...]] = {}
+        for number, e in enumerate(self.events, 1):
+            if e["event"] == "message":
+                bodies[e["hash"]] = message_of(e["message"])
+            elif e["event"] == "settings":
+                settings[e["hash"]] = e
+            elif e["event"] == "request":
+                try:
+                    before = grown[e["base"]] if e["base"] else ()
+                    messages = (*before[: e.get("kept")], *(bodies[h] for h in e["added"]))
+                    rest = settings[e["settings"]]
+                except KeyError as missing:
+                    what = f"a part of the request in event {number} of the run is missing ({str(missing)[1:13]})"
+                    raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
+                grown[e["digest"]] = messages
+                yield e, Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
+
     def replies(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply]]:
         """Every `reply` event, in order, with the whole request and the reply."""
-        bodies = {e["hash"]: message_of(e["message"]) for e in self.of("message")}
-        settings = {e["hash"]: e for e in self.of("settings")}
-        grown: dict[str, tuple[Message, ...]] = {}
-        pending: dict[str, Prompt] = {}
+        prompts = {e["digest"]: prompt for e, prompt in self.requests()}
         for e in self.events:
-            if e["event"] == "request":
-                messages = (*grown.get(e["base"] or "", ())[: e.get("kept")], *(bodies[h] for h in e["added"]))
-                rest = settings[e["settings"]]
-                grown[e["digest"]] = messages
-                pending[e["digest"]] = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
-            elif e["event"] == "reply" and e["request"] in pending:
-                yield e, pending[e["request"]], reply_of(e["reply"])
+            if e["event"] == "reply" and e["request"] in prompts:
+                yield e, prompts[e["request"]], reply_of(e["reply"])
 
 
 def read(path: str | Path, *, run: int = -1) -> RunRecord:

@@ -51,7 +51,7 @@ class Record:
                 return
             self._began = self._clock()
             if kind == "completion" and asked.context is None:
-                sha256 = _sha256(asked.prompt)  # its request stores the text as a message
+                sha256 = sha256_of(asked.prompt)  # its request stores the text as a message
             else:
                 sha256 = trace.text(asked.prompt)
             trace.record(
@@ -62,6 +62,7 @@ class Record:
                 depth=node.depth,
                 kind=kind,
                 model=model,
+                max_tokens=asked.max_tokens,
                 policy=policy,
                 prompt_sha256=sha256,
                 prompt_chars=len(asked.prompt),
@@ -96,7 +97,7 @@ class Record:
                 ok=error is None,
                 error=None if error is None else {"kind": error[0], "message": error[1]},
                 answer_chars=None if answer is None else len(answer),
-                answer_sha256=None if answer is None else _sha256(answer),
+                answer_sha256=None if answer is None else sha256_of(answer),
                 seconds=seconds,
                 usage=usage,
                 stop=stop,
@@ -116,7 +117,7 @@ class Record:
         )
 
 
-def _sha256(text: str) -> str:
+def sha256_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -1,0 +1,82 @@
+"""What cells ask of the host: each call with its result, kept so that a cell can be run again without making it again.
+
+A trace holds a hash of the arguments (they may be as large as the context) and the result as it went back to the cell.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_loop.repl.worker import portable
+
+_MOST = 262_144  # characters of a result, or of an argument that has no exact form
+
+
+@dataclass
+class CellCall:
+    """A call of a host tool by a cell.
+
+    `asked` is a hash of the arguments.  `outcome` has a `value` (in the form that `repl.worker.decode` reads), an
+    `error` (class and text of what was raised) or the `end` of the whole cell; `left_out` is the length of one that is
+    too long to keep.  It is `None` where the cell was over before the tool.
+    """
+
+    name: str
+    asked: str
+    outcome: Mapping[str, Any] | None = None
+
+
+class Noted:
+    """Host functions that note the calls which cells make of them; safe to call from threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: list[CellCall] = []
+
+    def told(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its calls noted under a name."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            noted = CellCall(name, asked(args, kwargs))
+            with self._lock:
+                self._calls.append(noted)
+            try:
+                value = function(*args, **kwargs)
+            except Exception as error:
+                noted.outcome = {"error": f"{type(error).__name__}: {error}"}
+                raise
+            except BaseException as error:
+                noted.outcome = {"end": f"{type(error).__name__}: {error}"}
+                raise
+            noted.outcome = _kept(value)
+            return value
+
+        return call
+
+    def taken(self) -> list[CellCall]:
+        """The calls since the last look, in the order in which they came."""
+        with self._lock:
+            calls, self._calls = self._calls, []
+        return calls
+
+
+def asked(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """SHA-256 of what a host tool is called with."""
+    form = [[_form(a) for a in args], {k: _form(v) for k, v in sorted(kwargs.items())}]
+    return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
+
+
+def _form(value: Any) -> Any:
+    packed = portable(value, _MOST)
+    return packed.get("value", packed.get("repr"))
+
+
+def _kept(value: Any) -> Mapping[str, Any]:
+    form = _form(value)
+    length = len(json.dumps(form))
+    return {"value": form} if length <= _MOST else {"left_out": length}

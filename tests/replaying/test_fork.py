@@ -1,0 +1,202 @@
+"""A recorded run goes on live from any turn, and nothing of before is paid for again."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.replaying import ReplayError, fork, replay
+from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.workspace import Workspace
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RECORD: dict[str, Any] = runpy.run_path(str(GOLDEN / "record.py"))
+CONTEXT = "one\ntwo\n"
+TURNS = 10
+
+
+def code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def replies(since: int = 0) -> list[str]:
+    """The replies after so many turns: each turn asks a sub-call and a tool, and the last one uses them all."""
+    found: list[str] = []
+    for n in range(since + 1, TURNS):
+        found += [code(f"x{n} = llm_query('number {n}?') + lookup('key{n}')\nprint(x{n})"), f"answer {n}"]
+    last = " + ".join(f"x{n}" for n in range(1, TURNS))
+    return [*found, code(f"final_answer = {last} + str(len(context))")]
+
+
+class Lookup:
+    """A tool that says how often it was called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def lookup(self, key: str) -> str:
+        """What stands under a key."""
+        self.calls += 1
+        return key.upper()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
+    path = tmp_path_factory.mktemp("fork") / "run.jsonl"
+    agent = ToolLoopAgent(model=ScriptedModel(replies()), tools=(Lookup().lookup,))
+    return path, agent.run("Put it together.", context=CONTEXT, trace=path)
+
+
+@pytest.mark.parametrize("at", range(TURNS))
+def test_a_fork_at_each_turn_goes_on_as_the_run_did(at: int, run: tuple[Path, Outcome], tmp_path: Path) -> None:
+    path, first = run
+    model, tool, new = ScriptedModel(replies(at)), Lookup(), tmp_path / "fork.jsonl"
+    outcome = fork(path, at=at, model=model, tools=[tool.lookup], context=CONTEXT, trace=new)
+    assert (outcome.answer, outcome.stop, outcome.steps) == (first.answer, "answered", TURNS)
+    assert len(model.prompts) == len(replies(at))  # nothing of before is asked again, sub-calls included
+    assert tool.calls == TURNS - 1 - at
+    assert outcome.usage == first.usage
+    assert outcome.ledger.rows == first.ledger.rows
+    assert outcome.notes == ()
+    record = read(new)
+    assert (record.start["forked"]["at"], record.start["forked"]["trace"]) == (at, str(path))
+    assert len(record.of("turn")) == TURNS
+    assert [e["node"] for e in record.of("subcall_start")] == [f"0.{n}" for n in range(1, TURNS)]
+    assert replay(new, context=CONTEXT).same
+
+
+def test_a_fork_of_a_fork(run: tuple[Path, Outcome], tmp_path: Path) -> None:
+    new = tmp_path / "fork.jsonl"
+    given: dict[str, Any] = {"tools": [Lookup().lookup], "context": CONTEXT}
+    fork(run[0], at=3, model=ScriptedModel(replies(3)), trace=new, **given)
+    assert fork(new, at=6, model=ScriptedModel(replies(6)), **given).answer == run[1].answer
+
+
+def test_a_trace_without_the_calls_of_cells_has_the_sub_calls_at_least(run: tuple[Path, Outcome]) -> None:
+    events = tuple(e for e in read(run[0]).events if e["event"] != "cell_calls")
+    tool = Lookup()
+    outcome = fork(
+        RunRecord(events), at=4, model=ScriptedModel([code("final_answer = 1")]), tools=[tool.lookup], context=CONTEXT
+    )
+    assert outcome.answer == 1
+    assert tool.calls == 0
+    assert outcome.notes == tuple(
+        f"a cell of turn {n} called lookup otherwise when it was run again" for n in range(1, 5)
+    )
+
+
+def test_another_model_and_other_settings_go_on_with_the_same_conversation(run: tuple[Path, Outcome]) -> None:
+    model = ScriptedModel(["It is seven."], name="other")
+    given: dict[str, Any] = {"tools": [Lookup().lookup], "context": CONTEXT}
+    outcome = fork(run[0], at=2, model=model, budget=Budget(steps=3), **given)
+    assert (outcome.answer, outcome.model, outcome.steps) == ("It is seven.", "other", 3)
+    recorded = [p for e, p in read(run[0]).requests() if e["node"] == "0"]
+    assert model.prompts[0].to_dict() == recorded[2].to_dict()
+
+
+def test_another_agent_goes_on_in_its_own_words(run: tuple[Path, Outcome]) -> None:
+    model = ScriptedModel([code("print(x1)"), "done"])
+    agent = ToolLoopAgent(model=model, system="Other rule.", tools=(Lookup().lookup,))
+    outcome = fork(run[0], at=2, agent=agent, context=CONTEXT)
+    assert outcome.answer == "done"
+    assert model.prompts[0].messages[0].text.startswith("Solve the task")  # what was said was said
+    assert "answer 1KEY1" in model.prompts[1].messages[-1].text
+
+
+def test_the_spent_budget_counts(run: tuple[Path, Outcome]) -> None:
+    given: dict[str, Any] = {"tools": [Lookup().lookup], "context": CONTEXT}
+    model = ScriptedModel(replies(4))
+    outcome = fork(run[0], at=4, model=model, budget=Budget(calls=9), **given)
+    assert (outcome.stop, outcome.usage.calls, len(model.prompts)) == ("calls", 9, 1)
+    outcome = fork(run[0], at=4, model=model, budget=Budget(steps=4), **given)
+    assert (outcome.stop, outcome.steps, len(model.prompts)) == ("steps", 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("at", "options", "says"),
+    [
+        (11, {}, r"at=11 is no turn of this run: it may be 0 to 10"),
+        (-1, {}, r"at=-1 is no turn"),
+        (10, {}, r"turn 10 gave the answer.*fork at turn 9"),
+        (3, {"context": None}, r"had a context \(str, 8 bytes\).*give context="),
+        (3, {"context": "other"}, r"another than the recorded one"),
+        (3, {"tools": []}, r"tools that a trace cannot hold: give tools= \(lookup\)"),
+        (3, {"colour": 1}, r"ToolLoopAgent has no setting colour"),
+        (3, {"model": None}, r"the model of the run, scripted, cannot be had: give model="),
+    ],
+)
+def test_what_is_missing_is_named(at: int, options: dict[str, Any], says: str, run: tuple[Path, Outcome]) -> None:
+    given: dict[str, Any] = {"tools": [Lookup().lookup], "context": CONTEXT, "model": ScriptedModel([])}
+    with pytest.raises(ReplayError, match=says):
+        fork(run[0], at=at, **{**given, **options})
+
+
+def test_the_caller_s_own_check_has_to_be_given() -> None:
+    model = ScriptedModel([code("final_answer = 14")])
+    with pytest.raises(ReplayError, match=r"had its own verify, which a trace cannot hold: give verify="):
+        fork(GOLDEN / "mistakes.jsonl", at=2, model=model)
+    outcome = fork(GOLDEN / "mistakes.jsonl", at=2, model=model, verify=RECORD["even"])
+    assert (outcome.answer, outcome.evidence) == (14, {"verify": "even"})
+
+
+def call(name: str, **arguments: Any) -> Reply:
+    return Reply("", (ToolCall("x", name, json.dumps(arguments)),), "tool_calls")
+
+
+@pytest.mark.parametrize(("at", "line"), [(1, "sum(prices) + 1"), (2, "sum(prices)"), (3, "sum(prices)")])
+def test_the_files_of_a_workspace_are_those_of_the_turn(at: int, line: str) -> None:
+    model = ScriptedModel([call("read_file", path="shop/price.py", start_line=2), call("final_answer", answer="ok")])
+    outcome = fork(GOLDEN / "workspace.jsonl", at=at, model=model, workspace=RECORD["workspace"]())
+    assert outcome.answer == "ok"
+    seen = outcome.turns[at].observations[0].text
+    assert seen.rstrip().endswith(line)
+    assert bool(outcome.artifact) == (at > 1)
+
+
+def test_a_workspace_has_to_be_given_and_to_be_of_the_same_source() -> None:
+    path, model = GOLDEN / "workspace.jsonl", ScriptedModel([])
+    with pytest.raises(ReplayError, match=r"give workspace=Workspace"):
+        fork(path, at=2, model=model)
+    with pytest.raises(ReplayError, match=r"begins as tree .* the very same source"):
+        fork(path, at=2, model=model, workspace=Workspace({"a.py": "1\n"}))
+
+
+def test_a_stopped_cell_is_not_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    cells = [code("a = 1"), code("import time\nb = 2\ntime.sleep(60)"), code("final_answer = a")]
+    ToolLoopAgent(model=ScriptedModel(cells), cell_timeout=1.0).run("Q?", trace=path)
+    outcome = fork(path, at=2, model=ScriptedModel([code("final_answer = a + 1")]))
+    assert outcome.answer == 2
+    assert outcome.notes == ("a cell of turn 2 was stopped (timeout), and is not run again",)
+
+
+def test_batches_and_failed_sub_calls_come_back(tmp_path: Path) -> None:
+    asking = "a = [str(x) for x in llm_query_batched(['one', 'two'])]\ntry:\n    llm_query('three')\n"
+    asking += "except SubCallError as error:\n    a.append(f'{type(error).__name__}: {error}')\nprint(a)"
+    model = ScriptedModel([code(asking), "1", "2", Reply(""), code("final_answer = a")])
+    first = ToolLoopAgent(model=model, concurrency=1).run("Q?", trace=tmp_path / "run.jsonl")
+    for events in (None, "cell_calls"):
+        record = read(tmp_path / "run.jsonl")
+        record = RunRecord(tuple(e for e in record.events if e["event"] != events))
+        live = ScriptedModel([code("print(llm_query('four'))"), "4", code("final_answer = a")])
+        outcome = fork(record, at=1, model=live, trace=tmp_path / f"{events}.jsonl")
+        assert outcome.answer == first.answer
+        assert outcome.notes == ()
+        nodes = [e["node"] for e in read(tmp_path / f"{events}.jsonl").of("subcall_start")]
+        assert sorted(nodes) == ["0.1", "0.2", "0.3", "0.4"]
+
+
+def test_a_lean_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    model = ScriptedModel([call("python", code="x = 20\nprint(x)"), call("final_answer", answer=1)])
+    LeanAgent(model=model).run("Q?", trace=path)
+    live = ScriptedModel([call("python", code="print(x + 1)"), call("final_answer", answer=2)])
+    outcome = fork(path, at=1, model=live)
+    assert outcome.answer == 2
+    assert outcome.turns[1].observations[0].text.strip() == "21"

@@ -1,0 +1,160 @@
+"""Recorded runs of every kind of agent: today's loop asks byte for byte the same, and a changed word is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlm_loop.actions import RunCode
+from rlm_loop.dialects.code_blocks import CodeBlocks
+from rlm_loop.dialects.injectors import ThoughtPrompt
+from rlm_loop.dialects.wording import CALLS_RULE, CODE_RULE, REACT_THOUGHT
+from rlm_loop.messages import Prompt, Span
+from rlm_loop.replaying import replay
+from rlm_loop.trace_reader import read
+
+HERE = Path(__file__).parent.parent / "golden"
+GOLDEN: dict[str, Any] = runpy.run_path(str(HERE / "record.py"))["GOLDEN"]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_today_s_loop_drives_a_golden_trace_alike(name: str) -> None:
+    found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
+    assert found.same, str(found)
+    assert found.requests == len(read(HERE / f"{name}.jsonl").of("request")) > 0
+    assert found.notes == ()
+    assert found.outcome is not None
+
+
+def test_every_golden_trace_is_made_by_the_script() -> None:
+    assert {path.stem for path in HERE.glob("*.jsonl")} == set(GOLDEN)
+
+
+def test_the_golden_traces_show_what_they_are_for() -> None:
+    records = {name: read(HERE / f"{name}.jsonl") for name in GOLDEN}
+    stops = {str(r.end["stop"]) for r in records.values() if r.end is not None}
+    assert stops >= {"answered", "steps", "tokens", "cost", "repeated", "malformed", "failed", "interrupted"}
+    assert {e["policy"] for r in records.values() for e in r.of("compaction")} == {"drop_outputs", "window", "summary"}
+    kinds = {e["kind"] for r in records.values() for e in r.of("subcall_start")}
+    assert kinds >= {"completion", "agent"}
+    agents = {r.start["settings"]["agent"] for r in records.values()}
+    assert agents == {"ToolLoopAgent", "LeanAgent", "ReActAgent", "DirectAgent"}
+
+
+def changed(text: str) -> str:
+    return text[:17] + "#" + text[18:]
+
+
+CHANGES = {
+    "system rule": (
+        "tool_loop_sub_calls",
+        "rlm_loop.agents.strategies.CodeBlocks",
+        functools.partial(CodeBlocks, rule=changed(CODE_RULE)),
+        r"call 1, message 0 \(system\), system, from character 17: recorded .*, today '#",
+    ),
+    "sub-agent's system rule is the same one": (
+        "tool_loop_sub_agents",
+        "rlm_loop.agents.strategies.CodeBlocks",
+        functools.partial(CodeBlocks, rule=changed(CODE_RULE)),
+        r"call 1, message 0 \(system\), system, from character 17",
+    ),
+    "thought prompt": (
+        "react_calls",
+        "rlm_loop.agents.strategies.ThoughtPrompt",
+        functools.partial(ThoughtPrompt, text=changed(REACT_THOUGHT)),
+        r"call 1, message 0 \(user\), scaffold:thought, from character 18: recorded .*, today '#",
+    ),
+    "no output": (
+        "repeated",
+        "rlm_loop.dialects.shown.NO_OUTPUT",
+        "(no output.)",
+        r"call 2, message 3 \(user\), repl_output, from character 10",
+    ),
+    "mark of an output": (
+        "history_outputs",
+        "rlm_loop.compaction.OUTPUT_LEFT_OUT",
+        "[{size:,} Characters left out]",
+        r"call \d, message \d \(user\), summary, from character 5: recorded 'characters.*, today 'Characters",
+    ),
+    "asking for a summary": (
+        "history_summary",
+        "rlm_loop.compaction.SUMMARISE",
+        "Summarise! At most {words} words",
+        r"call \d, message 0 \(user\), summary, from character 11",
+    ),
+    "line about the context": (
+        "lean_native",
+        "rlm_loop.context.TOLD",
+        "The REPL already has the variable context;",
+        r"call 1, message 0 \(user\), task, from character \d+: recorded ., a dict",
+    ),
+    "line about the workspace": (
+        "workspace",
+        "rlm_loop.agents.driving.describe_workspace",
+        lambda tools: "Files.",
+        r"call 1, message 0 \(user\), task, from character \d+",
+    ),
+    "help of a tool of ours": (
+        "lean_native",
+        "rlm_loop.environment._PYTHON_HELP",
+        "Run Python code.",
+        r"call 1, schema of python, function.description, tool_schema, from character 15",
+    ),
+    "help of a tool, as text": (
+        "lean_text",
+        "rlm_loop.environment._PYTHON_HELP",
+        "Run Python code.",
+        r"call 1, message 0 \(system\), system, from character \d+",
+    ),
+    "a limit": (
+        "repeated",
+        "rlm_loop.loop.verdict",
+        lambda turns, account: None,
+        r"after call 2: recorded repeated .*, today a further request",
+    ),
+    "how a reply is read": (
+        "tool_loop_sub_calls",
+        "rlm_loop.dialects.code_blocks.RunCode",
+        lambda code, notes=(): RunCode(code.strip() + " ", notes=notes),
+        r"turn 1, what the reply asks for: recorded RunCode",
+    ),
+    "a cause": (
+        "injectors",
+        "rlm_loop.dialects.injectors.Span",
+        lambda text, cause: Span(text, "template"),
+        r"call 1, message 1 \(user\), same text charged otherwise: recorded task \d+, scaffold:thought",
+    ),
+    "a sub-call's own words": (
+        "tool_loop_sub_calls",
+        "rlm_loop.recursion.asking.Prompt",
+        SimpleNamespace(ask=lambda text: Prompt.ask(text + "!")),
+        r"call \d \(sub-call 0.1\), message 0 \(user\), task, from character 11: recorded '', today '!'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_change_is_found_and_named(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, target, value, says = CHANGES[what]
+    monkeypatch.setattr(target, value)
+    found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
+    assert not found.same
+    assert re.search(says, str(found.difference)), str(found.difference)
+
+
+def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
+    record = read(HERE / "lean_text.jsonl")
+    start = dict(record.start)
+    start["made"] = {**start["made"], "with": {**start["made"]["with"], "system": changed(CALLS_RULE)}}
+    found = replay(dataclasses.replace(record, events=(start, *record.events[1:])))
+    assert found.difference is not None
+    assert (found.difference.call, found.difference.message, found.difference.character) == (1, 0, 17)
+    assert found.equal == 0
+    assert found.requests == 4
