@@ -1,0 +1,199 @@
+
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+  const get = (id) => document.getElementById(id);
+  const steps = [...document.querySelectorAll("main .step")].filter((s) => !s.parentElement.closest(".step"));
+  const head = (step) => step.querySelector("summary");
+  const folded = (step) => step.firstElementChild;
+  const shown = () => steps.filter((s) => !s.classList.contains("gone") && s.checkVisibility());
+
+  // -- light and dark
+  const stored = (value) => {
+    try {
+      if (value === undefined) return localStorage.getItem("rlm-loop-theme");
+      localStorage.setItem("rlm-loop-theme", value);
+    } catch { /* a page opened from a file may have no storage */ }
+    return null;
+  };
+  const wanted = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => (root.dataset.theme || (wanted.matches ? "dark" : "light")) === "dark";
+  const named = () => { get("theme").textContent = dark() ? "Light" : "Dark"; };
+  const chosen = stored();
+  if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
+  const turn = () => { root.dataset.theme = dark() ? "light" : "dark"; stored(root.dataset.theme); named(); };
+  wanted.addEventListener("change", named);
+  named();
+
+  // -- going to a place: what holds it is opened
+  const bars = new Map([...document.querySelectorAll(".bars a")].map((a) => [a.getAttribute("href").slice(1), a]));
+  let bar = null;
+  const mark = (step) => {
+    if (bar) bar.classList.remove("on");
+    bar = step && bars.get(step.id) || null;
+    if (bar) bar.classList.add("on");
+  };
+  const reveal = (place, open) => {
+    for (let e = place; e; e = e.parentElement) {
+      if (e.tagName === "DETAILS") e.open = true;
+      if (e.classList.contains("gone")) e.classList.remove("gone");
+    }
+    if (open) { const inner = place.querySelector("details"); if (inner) inner.open = true; }
+  };
+  const go = (step, open) => {
+    reveal(step, open);
+    const line = head(step) || step;
+    line.focus({ preventScroll: true });
+    step.scrollIntoView({ block: open ? "start" : "nearest" });
+    mark(step);
+  };
+  const jump = () => {
+    const place = location.hash.length > 1 && get(decodeURIComponent(location.hash.slice(1)));
+    if (!place) return;
+    if (place.matches("li")) go(place, true); else { reveal(place); place.scrollIntoView(); }
+  };
+  addEventListener("hashchange", jump);
+  document.addEventListener("focusin", (e) => { const s = e.target.closest(".step"); if (s) mark(s); });
+  document.addEventListener("click", (e) => {
+    const link = e.target.closest("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) { e.preventDefault(); jump(); }
+  });
+
+  // -- steps
+  const current = () => steps.findIndex((s) => s.contains(document.activeElement));
+  const move = (by, wants) => {
+    const list = shown();
+    if (!list.length) return;
+    const here = current();
+    let at = list.indexOf(steps[here]);
+    if (at < 0) {  // from nowhere: the first step that is on the screen, or beyond the end of it
+      const first = list.findIndex((s) => s.getBoundingClientRect().bottom > 60);
+      at = by > 0 ? (first < 0 ? list.length : first) - 1 : (first < 0 ? list.length : first);
+    }
+    for (at += by; at >= 0 && at < list.length; at += by) if (!wants || wants(list[at])) return go(list[at]);
+  };
+  const all = () => {
+    const open = steps.some((s) => !folded(s).open && !s.classList.contains("first"));
+    for (const s of steps) if (!s.classList.contains("first")) folded(s).open = open;
+    label();
+  };
+  const label = () => {
+    get("fold").textContent = steps.some((s) => !folded(s).open && !s.classList.contains("first")) ? "Open all" : "Close all";
+  };
+  document.addEventListener("toggle", label, true);
+  label();
+
+  // -- finding
+  const box = get("filter"), hits = get("hits");
+  const texts = new Map();
+  const textOf = (s) => { if (!texts.has(s)) texts.set(s, s.textContent.toLowerCase()); return texts.get(s); };
+  const count = (text, word) => {
+    let n = 0;
+    for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) n += 1;
+    return n;
+  };
+  const paint = (word) => {
+    if (!globalThis.CSS || !CSS.highlights) return;
+    CSS.highlights.delete("hit");
+    if (!word) return;
+    const ranges = [];
+    for (const s of shown()) {
+      const walk = document.createTreeWalker(s, NodeFilter.SHOW_TEXT);
+      for (let node = walk.nextNode(); node && ranges.length < 3000; node = walk.nextNode()) {
+        const low = node.data.toLowerCase();
+        if (low.length !== node.data.length) continue;
+        for (let at = low.indexOf(word); at >= 0; at = low.indexOf(word, at + word.length)) {
+          const range = new Range();
+          range.setStart(node, at);
+          range.setEnd(node, at + word.length);
+          ranges.push(range);
+        }
+      }
+      if (ranges.length >= 3000) break;
+    }
+    CSS.highlights.set("hit", new Highlight(...ranges));
+  };
+  let last = "";
+  const find = () => {
+    const word = box.value.trim().toLowerCase();
+    if (word === last) return;
+    last = word;
+    let total = 0, found = 0;
+    for (const s of steps) {
+      const n = word ? count(textOf(s), word) : 0;
+      s.classList.toggle("gone", Boolean(word) && !n);
+      if (n) s.dataset.hits = n; else delete s.dataset.hits;
+      total += n;
+      found += n > 0;
+    }
+    const few = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
+    hits.textContent = word ? `${few(total, "hit")} in ${found.toLocaleString("en")} of ${few(steps.length, "step")}` : "";
+    paint(word);
+  };
+  let waiting = 0;
+  box.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(find, 120); });
+  const openHit = (step) => {
+    go(step, true);
+    for (const inner of step.querySelectorAll("details")) if (inner.textContent.toLowerCase().includes(last)) inner.open = true;
+  };
+  let at = -1;
+  box.addEventListener("keydown", (e) => {
+    if (e.key === "Enter") {
+      e.preventDefault();
+      find();
+      const list = shown().filter((s) => s.dataset.hits);
+      if (!list.length) return;
+      at = (at + (e.shiftKey ? -1 : 1) + list.length) % list.length;
+      openHit(list[at]);
+      box.focus({ preventScroll: true });
+    } else if (e.key === "Escape") {
+      box.value = "";
+      find();
+      box.blur();
+    } else at = -1;
+  });
+
+  // -- keys
+  const keys = get("keys");
+  const act = {
+    j: () => move(1), k: () => move(-1),
+    e: () => move(1, (s) => s.classList.contains("failed")), E: () => move(-1, (s) => s.classList.contains("failed")),
+    g: () => { const list = shown(); if (list.length) go(list[0]); }, G: () => { const list = shown(); if (list.length) go(list[list.length - 1]); },
+    o: all, t: turn,
+    "/": () => { box.focus(); box.select(); },
+    "?": () => keys.showModal(),
+  };
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || keys.open || e.target.matches("input, textarea")) return;
+    const onStep = e.target.matches(".step > details > summary");
+    const key = onStep && e.key === "ArrowDown" ? "j" : onStep && e.key === "ArrowUp" ? "k" : e.key;
+    if (!Object.hasOwn(act, key)) return;
+    e.preventDefault();
+    act[key]();
+  });
+  get("fold").addEventListener("click", all);
+  get("theme").addEventListener("click", turn);
+  get("help").addEventListener("click", act["?"]);
+
+  // -- what the pointer is over in a chart
+  for (const chart of document.querySelectorAll(".chart")) {
+    const said = chart.querySelector(".readout"), svg = chart.querySelector(".bars"), top = Number(svg.dataset.top);
+    svg.addEventListener("pointermove", (e) => {
+      const link = e.target.closest("a");
+      if (!link) return;
+      const [name, ...parts] = link.querySelector("title").textContent.split("\n");
+      const frame = svg.getBoundingClientRect();
+      const value = top * (frame.bottom - e.clientY) / frame.height;
+      let sum = 0, over = "";
+      for (const part of parts.reverse()) {
+        sum += Number(part.slice(part.lastIndexOf(": ") + 2).replaceAll(",", ""));
+        if (value <= sum) { over = part; break; }
+      }
+      said.textContent = over ? `${name} — ${over}` : name;
+    });
+    svg.addEventListener("pointerleave", () => { said.textContent = ""; });
+  }
+
+  if (location.hash) jump();
+})();

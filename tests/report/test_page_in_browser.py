@@ -1,0 +1,218 @@
+"""The page in a real browser: what it does with keys, links, searches and themes, and that nothing gets out or in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import MISSING, Browser, chromium
+from made_run import HOSTILE, everything, long_run
+
+from rlm_loop.report.page import run_page
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+
+FOCUSED = "document.activeElement.closest('.step')?.id ?? ''"
+SHOWN = "[...document.querySelectorAll('main > section > .steps > .step')].filter(s => s.offsetHeight).length"
+#: The browser has laid out and drawn once more; the search waits a moment for further keys.
+SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    out = folder / "run.html"
+    out.write_text(run_page(everything(folder / "run.jsonl")), encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("long")
+    out = folder / "run.html"
+    out.write_text(run_page(long_run(folder / "run.jsonl", 60)), encoding="utf-8")
+    return out
+
+
+def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.value(SETTLED)
+    assert browser.requests() == [page.resolve().as_uri()]
+    assert browser.complaints() == []
+
+
+def test_what_a_model_wrote_does_nothing(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.value("document.title") == "t · tool-loop · answered"
+    assert browser.value("document.scripts.length") == 1
+    assert browser.value("document.images.length") == 0
+    assert HOSTILE in browser.value("document.getElementById('t6').textContent")
+
+
+def test_a_script_that_got_in_would_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.html"
+    text = page.read_text(encoding="utf-8")
+    added = "<script>document.title = 'taken'</script><img src='https://example.org/x.png' onerror='document.title=1'>"
+    other.write_text(text.replace("<footer>", added + "<footer>"), encoding="utf-8")
+    browser.open(other)
+    browser.value(SETTLED)
+    assert browser.value("document.title") == "t · tool-loop · answered"
+    assert any("Content Security Policy" in said for said in browser.complaints())
+
+
+@pytest.mark.parametrize("width", [320, 400, 768, 1400])
+def test_nothing_is_wider_than_the_screen(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width=width)
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.value(SETTLED)
+    assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_the_keys_go_from_step_to_step(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    for key, step in (("j", ""), ("j", "t1"), ("j", "t2"), ("ArrowDown", "t3"), ("ArrowUp", "t2"), ("k", "t1")):
+        browser.press(key)
+        assert browser.value(FOCUSED) == step, key
+    browser.press("e")
+    assert browser.value(FOCUSED) == "t25"
+    browser.press("e")
+    assert browser.value(FOCUSED) == "t50"
+    browser.press("E")
+    assert browser.value(FOCUSED) == "t25"
+    browser.press("G")
+    assert browser.value(FOCUSED) == "t60"
+    assert browser.value("document.getElementById('t60').getBoundingClientRect().bottom <= innerHeight")
+    opened = "document.querySelector('#t60 > details').open"
+    assert not browser.value(opened)
+    browser.press("Enter")
+    assert browser.value(opened)
+    assert browser.value("document.querySelector('.bars a.on').getAttribute('href')") == "#t60"
+
+
+def test_a_bar_leads_to_its_step(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    browser.value("document.querySelector('.bars a[href=\"#t42\"]').dispatchEvent(new MouseEvent('click'))")
+    browser.value("location.hash = '#t42'")
+    browser.value(SETTLED)
+    assert browser.value("document.querySelector('#t42 > details').open")
+    top = browser.value("document.getElementById('t42').getBoundingClientRect().top")
+    assert 0 <= top < 200
+
+
+def test_a_link_into_a_closed_place_opens_it(browser: Browser, page: Path) -> None:
+    browser.open(page, fragment="#n0.13.1")
+    browser.value(SETTLED)
+    assert browser.value("document.getElementById('n0.13.1').checkVisibility()")
+
+
+def test_hovering_a_bar_names_cause_and_tokens(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    said = browser.value(
+        """(() => { const link = document.querySelector('.bars a[href="#t30"]'), box = link.getBoundingClientRect();
+        link.firstElementChild.dispatchEvent(new PointerEvent('pointermove',
+            {bubbles: true, clientX: box.left + 1, clientY: box.bottom - 1}));
+        return document.querySelector('.readout').textContent + '|' + link.querySelector('title').textContent })()"""
+    )
+    readout, title = said.split("|")
+    assert re.fullmatch(r"turn 30: [\d,]+ tokens — template: \d+", readout)
+    assert "system: 60" in title
+    assert "scaffold:nudge: 261" in title  # 29 turns before it, nine tokens each
+
+
+def test_the_filter_finds_counts_and_opens(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    browser.press("/")
+    browser.type("IndexError")
+    browser.value(SETTLED)
+    assert browser.value("document.getElementById('hits').textContent") == "2 hits in 2 of 61 steps"
+    assert browser.value(SHOWN) == 2
+    browser.press("Enter")
+    assert browser.value("document.querySelector('#t25 > details').open")
+    browser.press("Enter")
+    assert browser.value("document.querySelector('#t50 > details').open")
+    browser.press("Escape")
+    assert browser.value(SHOWN) == 61
+    assert browser.value("document.getElementById('hits').textContent") == ""
+
+
+def test_letters_typed_into_the_filter_are_no_commands(browser: Browser, long: Path) -> None:
+    browser.open(long)
+    browser.press("/")
+    for key in "jk?t":
+        browser.press(key)
+    assert browser.value("document.getElementById('filter').value") == "jk?t"
+    assert not browser.value("document.getElementById('keys').open")
+
+
+def test_light_and_dark(browser: Browser, page: Path) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    seen: dict[bool, str] = {}
+    for dark in (False, True):
+        browser.open(page, dark=dark)
+        browser.value("localStorage.clear(); delete document.documentElement.dataset.theme")
+        seen[dark] = browser.value(colour)
+    assert seen[False] != seen[True]
+    browser.press("t")
+    assert browser.value(colour) == seen[False]
+    browser.value("localStorage.clear()")
+
+
+CONTRAST = """(() => {
+  const light = (c) => c.map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const parts = (text) => { const n = text.match(/[\\d.]+/g).map(Number);
+    return text.startsWith('color(') ? n.map(v => v * 255) : n; };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = parts(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > .5) return c.slice(0, 3); } return [255, 255, 255]; };
+  document.querySelectorAll('details').forEach(d => d.open = true);
+  const poor = new Set();
+  for (const e of document.querySelectorAll('main *, .bar *')) {
+    if (e.closest('svg') || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) continue;
+    const [a, b] = [light(parts(getComputedStyle(e).color).slice(0, 3)), light(behind(e))];
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) poor.add(`${e.tagName}.${e.className}: ${ratio.toFixed(2)}`);
+  }
+  return [...poor]; })()"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_has_contrast(browser: Browser, page: Path, dark: bool) -> None:
+    """At least 4.5 to 1, as WCAG 2.2 asks for (1.4.3, level AA)."""
+    browser.open(page, dark=dark)
+    assert browser.value(CONTRAST) == []
+
+
+def test_keys_are_listed(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.press("?")
+    assert browser.value("document.getElementById('keys').open")
+    browser.press("Escape")
+    assert not browser.value("document.getElementById('keys').open")
+
+
+def test_it_can_be_read_without_scripts(browser: Browser, page: Path) -> None:
+    browser.scripts(on=False)
+    try:
+        browser.open(page)
+        assert not browser.value("document.documentElement.classList.contains('js')")
+        assert browser.value("document.querySelector('#t1 pre').offsetHeight") > 0
+        assert browser.value("getComputedStyle(document.querySelector('.bar')).display") == "none"
+    finally:
+        browser.scripts(on=True)
+
+
+def test_everything_has_a_name_for_those_who_listen(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.value("document.querySelectorAll('main').length") == 1
+    unnamed = "[...document.querySelectorAll('section')].filter(s => !s.getAttribute('aria-labelledby')).length"
+    assert browser.value(unnamed) == 0
+    assert browser.value("document.querySelector('.bars').getAttribute('aria-label')").startswith("Tokens by cause")
+    assert browser.value("[...document.querySelectorAll('button')].every(b => b.textContent.trim())")
