@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Sequence
 
 
@@ -53,3 +54,26 @@ def total(values: Iterable[float | None]) -> float | None:
 def _known(values: Iterable[float | None]) -> Sequence[float] | list[float]:
     every = list(values)
     return [] if None in every else [v for v in every if v is not None]
+
+
+def sign_test(here: int, there: int) -> float:
+    """The exact two-sided p of McNemar's test: `here` pairs changed one way, `there` the other.
+
+    Pairs that did not change say nothing.  1 where none changed.  Q. McNemar, Psychometrika 12 (1947).
+    """
+    n = here + there
+    tail = sum(math.comb(n, k) for k in range(min(here, there) + 1))
+    return min(1.0, 2 * tail / 2**n)
+
+
+def bootstrap(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float] | None:
+    """The 95 % percentile bootstrap interval of a mean, the same for the same seed; `None` for fewer than two values.
+
+    B. Efron, Annals of Statistics 7 (1979).
+    """
+    if len(values) < 2:
+        return None
+    draw = random.Random(seed)
+    means = [sum(draw.choices(values, k=len(values))) / len(values) for _ in range(resamples)]
+    low, high = percentile(means, 2.5), percentile(means, 97.5)
+    return None if low is None or high is None else (low, high)

@@ -1,0 +1,96 @@
+"""How much of a thought prompt, how often a nudge: doses on the lean loop; question and method are in README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, Suite
+from rlm_loop.agents import Agent
+from rlm_loop.dialects.function_calls import Presentation
+from rlm_loop.dialects.injectors import Injector, Nudge
+from rlm_loop.dialects.presets import every, preset, sized
+from rlm_loop.models import LocalModel
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+
+#: In what the arms may differ: anything else stops the study before it begins.
+DIFFERS = ("injectors",)
+#: Characters of the thought prompt; mellea's own has 208.
+SIZES = (52, 208, 832)
+#: After every how many turns the nudge is said.
+EVERY = (2, 1)
+
+
+def doses(sizes: Sequence[int] = SIZES, turns: Sequence[int] = EVERY) -> dict[str, tuple[Injector, ...]]:
+    """What each arm adds to the lean loop: the factor of the study, and the only one."""
+    (thought,) = preset("mellea-thought")
+    return {
+        "lean": (),
+        **{f"thought-{size}": (sized(thought, size),) for size in sizes},
+        **{f"nudge-every-{k}": (every(k, Nudge()),) for k in turns},
+    }
+
+
+def arms(
+    model: Any,
+    seed: int,
+    added: dict[str, tuple[Injector, ...]],
+    steps: int = 4,
+    max_tokens: int = 256,
+    presentation: Presentation = "text",
+) -> dict[str, Agent]:
+    """The arms: one lean loop, and the same with each dose."""
+    lean = LeanAgent(
+        model=model, seed=seed, budget=Budget(steps=steps), max_tokens=max_tokens, presentation=presentation
+    )
+    return {name: replace(lean, injectors=injectors) for name, injectors in added.items()}
+
+
+def suites(half: Half, tasks: int, files: Sequence[int]) -> list[Suite]:
+    """The first `tasks` of this half of `tables`, once for each seed of the files that they ask about."""
+    found = [get_suite(f"tables/{half}", seed=seed) for seed in files]
+    return [
+        replace(suite, name=f"tables-{seed}/{half}", tasks=suite.tasks[:tasks])
+        for seed, suite in zip(files, found, strict=True)
+    ]
+
+
+def study(
+    model: Any = "local",
+    half: Half = "held",
+    tasks: int = 14,
+    files: str | Sequence[int] = (0, 1),
+    sizes: str | Sequence[int] = SIZES,
+    turns: str | Sequence[int] = EVERY,
+    seed: int = 0,
+    steps: int = 4,
+    max_tokens: int = 256,
+    presentation: Presentation = "text",
+    slots: int = 1,
+) -> Study:
+    """The grid: six arms on 28 tasks are 168 episodes; several numbers are given as a list, or as text with commas.
+
+    `files` are seeds of the tables, `sizes` characters of the thought prompt, `turns` how often the nudge comes.
+    With `slots` the local model answers that many side by side (use as many `--jobs`), and batching may then change a
+    text.
+    """
+    added = doses(numbers(sizes), numbers(turns))
+    if slots > 1:
+        model = LocalModel(model, slots=slots, context_size=4096, seed=seed)
+    return Study(
+        name=f"token_overhead-{half}",
+        arms=lambda model, seed: arms(model, seed, added, steps, max_tokens, presentation),
+        tasks=suites(half, tasks, numbers(files)),
+        seeds=(seed,),
+        model=model,
+        differs=DIFFERS,
+    )
+
+
+def numbers(given: str | int | Sequence[int]) -> tuple[int, ...]:
+    """A list of numbers, also where it was written as text with commas."""
+    if isinstance(given, int):
+        return (given,)
+    return tuple(int(part) for part in given.split(",")) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,116 @@
+"""The figure of a dose-response study: what is resolved, and what is spent, by the dose of each injector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.doses import Dose, by_dose
+from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
+from rlm_loop.study import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_LINE = COLOURS[0]
+_SPENT = (("injected", COLOURS[1]), ("rest of the prompts", "#bdbdbd"), ("output", COLOURS[5]))
+
+
+def dose_response(results: Results | pd.DataFrame) -> Figure:
+    """A column an injector; above the rate of resolved tasks by its dose, below the tokens a task.
+
+    `results` are those of a study whose arms are named as `rlm_loop.report.doses` says, or its frame.  The figure's
+    alternative text is its label (`figure.get_label()`).  Raises `StudyError` where there are no doses, or matplotlib
+    is missing.
+    """
+    matplotlib = matplotlib_or_say()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    found = by_dose(results)
+    injectors = list(dict.fromkeys(d.injector for d in found))
+    groups = [[d for d in found if d.injector == injector] for injector in injectors]
+    with matplotlib.rc_context(dict(house_style())):
+        made = Figure(figsize=(1.2 + 3.9 * len(groups), 5.2), layout="constrained")
+        FigureCanvasAgg(made)
+        axes: Any = made.subplots(2, len(groups), sharey="row", squeeze=False)
+        for column, group in enumerate(groups):
+            _rates(axes[0][column], group)
+            _spending(axes[1][column], group)
+            for row in (0, 1):
+                letter = chr(97 + row * len(groups) + column)
+                _finish(
+                    axes[row][column], group, f"{letter}   {group[0].injector}: " + ("resolved", "tokens a task")[row]
+                )
+        axes[1][0].legend(frameon=False, fontsize=8, loc="upper left", reverse=True)
+        made.supxlabel(_caption(found), fontsize=7, x=0.01, ha="left")
+    made.set_label(_told(groups))
+    return made
+
+
+def save_dose_figure(results: Results | pd.DataFrame, folder: str | Path, name: str = "doses") -> list[Path]:
+    """Save the figure as PNG and SVG; the same results give the same files.  Returns their paths."""
+    return save(dose_response(results), folder, name)
+
+
+def _rates(axes: Any, group: Sequence[Dose]) -> None:
+    rates = [100 * (d.arm.rate or 0.0) for d in group]
+    bars = [[r - 100 * d.arm.low for r, d in zip(rates, group, strict=True)]]
+    bars.append([100 * d.arm.high - r for r, d in zip(rates, group, strict=True)])
+    axes.errorbar(range(len(group)), rates, yerr=bars, fmt="o-", color=_LINE, capsize=3, linewidth=1.2, markersize=6)
+    for at, dose in enumerate(group):
+        paired = f"\n+{dose.gained} −{dose.lost}" if dose.strength else ""
+        text = f"{dose.arm.resolved}/{dose.arm.judged}{paired}"
+        above = (at, 100 * dose.arm.high)
+        axes.annotate(text, above, (0, 3), textcoords="offset points", fontsize=8, ha="center", va="bottom")
+    axes.set_ylim(0, 125)  # room for the words above a bar that ends at 100
+    axes.set_yticks(range(0, 101, 25))
+    axes.yaxis.set_major_formatter("{x:.0f} %")
+
+
+def _spending(axes: Any, group: Sequence[Dose]) -> None:
+    parts = [_parts(d) for d in group]
+    bottom = [0.0] * len(group)
+    for (name, colour), heights in zip(_SPENT, zip(*parts, strict=True), strict=True):
+        axes.bar(range(len(group)), heights, 0.6, bottom=bottom, color=colour, label=name, zorder=2)
+        bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    axes.set_ylim(0, max(1.3 * max(bottom), axes.get_ylim()[1]))  # room for the legend
+
+
+def _parts(dose: Dose) -> tuple[float, float, float]:
+    """Injected text (the loop's own system text included), the rest of the prompts, and output; unknown is no bar."""
+    arm = dose.arm
+    injected, entered = arm.scaffold_tokens or 0.0, arm.input_tokens or 0.0
+    return injected, max(0.0, entered - injected), arm.output_tokens or 0.0
+
+
+def _finish(axes: Any, group: Sequence[Dose], title: str) -> None:
+    axes.set_xticks(range(len(group)), [d.label for d in group])
+    axes.set_xlim(-0.5, len(group) - 0.5)
+    axes.set_xlabel("how often it is said" if any("turn" in d.label for d in group) else "its characters, each time")
+    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+
+
+def _caption(found: Sequence[Dose]) -> str:
+    return (
+        f"{found[0].arm.model}, {found[0].arm.n} tasks an arm, every arm on the same. Bars: 95 % Wilson intervals. "
+        "+a −b: tasks that only this dose, and only none, resolved.\n"
+        "Injected: the loop's own system text and the injector's, each time it was sent."
+    )
+
+
+def _told(groups: Sequence[Sequence[Dose]]) -> str:
+    lines = [
+        f"{group[0].injector}: "
+        + "; ".join(
+            f"{d.label}: {d.arm.resolved} of {d.arm.judged} resolved, {d.arm.total_tokens or 0:,.0f} tokens a task"
+            for d in group
+        )
+        for group in groups
+    ]
+    return "Resolve rate and tokens a task by the dose of an injector. " + ". ".join(lines) + "."
