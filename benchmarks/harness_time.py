@@ -1,11 +1,17 @@
 """What the harness itself costs: milliseconds a turn, the model excluded.
 
     python benchmarks/harness_time.py [--turns 20] [--times 7] [--json FILE]
+    python benchmarks/harness_time.py --http [--turns 25] [--times 3] [--peers rlms,dspy_rlm] [--json FILE]
 
 A scripted model answers at once, so everything that is measured is ours: prompt, budget, ledger, trace, reading
 the reply, the action, and its way back.  The action is a trivial cell: as a code block (`ToolLoopAgent`) or through
 a tool call (`LeanAgent`, `ReActAgent`).  Starting the REPL is not in a turn and is reported on its own.  Each figure
 is the median of the runs.  Measure on a quiet machine: a busy neighbour doubles these figures.
+
+With `--http` our loops and other frameworks take turns at the same scripted endpoint on the loopback, ours through our
+OpenAI-compatible model; the others need their environments (`python experiments/peers/build.py`).  The figure is the
+time from a reply to the next request, so an HTTP client and the action are in it, and the endpoint is not
+(`experiments/peers/times.py`).
 """
 
 from __future__ import annotations
@@ -60,12 +66,29 @@ def measure(name: str, turns: int, trace: Path | None) -> dict[str, float]:
     return {"median": statistics.median(each), "mean": statistics.mean(each), "outside": whole - sum(each)}
 
 
+def over_http(options: argparse.Namespace) -> None:
+    """Our loops beside other frameworks, each in its own process."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments" / "peers"))
+    from times import main as run_beside  # type: ignore[import-not-found]
+
+    given = {"--turns": options.turns, "--rounds": options.times, "--peers": options.peers or None}
+    given |= {"--cache": options.cache, "--out": options.json}
+    run_beside([word for name, value in given.items() if value is not None for word in (name, str(value))])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--turns", type=int, default=20, help="turns of a run (default 20, the default limit of steps)")
-    parser.add_argument("--times", type=int, default=7, help="runs of each (default 7, plus one that is not counted)")
+    parser.add_argument("--turns", type=int, help="turns of a run (default 20, the default limit of steps; HTTP: 25)")
+    parser.add_argument("--times", type=int, help="runs of each (default 7, plus one that is not counted; HTTP: 3)")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--http", action="store_true", help="over HTTP, beside other frameworks")
+    parser.add_argument("--peers", default="", help="with --http: which, separated by commas (default: all, and ours)")
+    parser.add_argument("--cache", type=Path, help="with --http: the folder of the environments")
     options = parser.parse_args()
+    if options.http:
+        over_http(options)
+        return
+    options.turns, options.times = options.turns or 20, options.times or 7
     rows: dict[str, dict[str, float]] = {}
     print(f"{options.turns} turns a run, {options.times} runs; milliseconds")
     print(f"{'':<32}{'a turn (median)':>16}{'a turn (mean)':>16}{'start and end':>16}")

@@ -49,15 +49,20 @@ def command_for(name: str) -> list[str]:
 def environment(name: str) -> Path:
     """The project's environment, made where it is missing or older than what is pinned."""
     project = name.partition("_")[0]
-    folder = user_cache_path("rlm-loop") / "torture" / project
     pins = HERE / "constraints" / f"{project}.txt"
-    wanted = "\n".join(PEERS[name]) + "\n" + pins.read_text("utf-8")
+    return environment_in(user_cache_path("rlm-loop") / "torture" / project, PEERS[name], pins)
+
+
+def environment_in(folder: Path, packages: tuple[str, ...], pins: Path) -> Path:
+    """An environment in this folder with these packages, what they need pinned as the file says; made where it is
+    missing or older than that.  Raises `RuntimeError` where it cannot be made."""
+    wanted = "\n".join(packages) + "\n" + pins.read_text("utf-8")
     ready = folder / "installed.txt"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(folder.with_suffix(".lock")):  # dspy and dspy_local share one, and may run side by side
+    with _alone(folder.with_suffix(".lock")):  # several may share one, and run side by side
         if not ready.exists() or ready.read_text("utf-8") != wanted:
-            print(f"installing {' '.join(PEERS[name])} into {folder} ...", file=sys.stderr)
-            _install(folder, PEERS[name], pins)
+            print(f"installing {' '.join(packages)} into {folder} ...", file=sys.stderr)
+            _install(folder, packages, pins)
             ready.write_text(wanted, "utf-8")
     return folder
 
