@@ -19,7 +19,8 @@ def verify_traces(folder: str | Path) -> list[str]:
     """One line for each disagreement between the finished rows of a folder and their traces; empty if all fit.
 
     Checked are: the trace is there and came to its end; the ledger rows of each call sum to the prompt tokens that
-    the call reported; the number of calls, of turns, and the tokens in and out are those of the row.
+    the call reported, and an exact count is that number; the number of calls, of turns, and the tokens in and out
+    are those of the row.
     """
     problems: list[str] = []
     packed = read_packed(folder)
@@ -47,6 +48,8 @@ def _problems(row: Row, run: RunRecord) -> Iterator[str]:
         reported, charged = call.usage.input_tokens, sum(r.tokens for r in call.rows)
         if reported is not None and charged != reported:
             yield f"call {call.call}: the ledger rows sum to {charged}, the model reported {reported}"
+        if call.exact and call.counted not in (None, reported):
+            yield f"call {call.call}: {call.counted} tokens were counted, the model reported {reported}"
     yield from _differ("calls", row["calls"], len(calls))
     turns = len({call.turn for call in calls if not call.depth})
     if turns > row["steps"]:
