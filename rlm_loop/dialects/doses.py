@@ -14,8 +14,22 @@ from rlm_loop.outcome import Turn
 _SENTENCE = re.compile(r"\S.*?(?:[.!?:](?=\s)|\n|\Z)", re.DOTALL)
 
 
+class _Dose:
+    """What an injector at another dose has of the injector itself."""
+
+    injector: Injector
+
+    @property
+    def leads(self) -> bool:
+        return bool(getattr(self.injector, "leads", False))
+
+    @property
+    def wants_variables(self) -> bool:
+        return bool(getattr(self.injector, "wants_variables", False))
+
+
 @dataclass(frozen=True)
-class Every:
+class Every(_Dose):
     """What `every` makes."""
 
     k: int
@@ -25,14 +39,6 @@ class Every:
     def name(self) -> str:
         return f"{self.injector.name}/{self.k}"
 
-    @property
-    def leads(self) -> bool:
-        return bool(getattr(self.injector, "leads", False))
-
-    @property
-    def wants_variables(self) -> bool:
-        return bool(getattr(self.injector, "wants_variables", False))
-
     def opening(self, problem: Problem) -> str:
         return self.injector.opening(problem)
 
@@ -41,7 +47,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Sized:
+class Sized(_Dose):
     """What `sized` makes."""
 
     injector: Injector
@@ -50,14 +56,6 @@ class Sized:
     @property
     def name(self) -> str:
         return f"{self.injector.name}@{self.characters}"
-
-    @property
-    def leads(self) -> bool:
-        return bool(getattr(self.injector, "leads", False))
-
-    @property
-    def wants_variables(self) -> bool:
-        return bool(getattr(self.injector, "wants_variables", False))
 
     def opening(self, problem: Problem) -> str:
         return resized(self.injector.opening(problem), self.characters)

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rlm_loop.actions import Action, RunCode
-from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
+from rlm_loop.actions import RunCode
+from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
-from rlm_loop.messages import Message, Prompt, Reply, Span
+from rlm_loop.dialects.wrapped import Wrapped
+from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tools import Tool
 
 
@@ -147,10 +147,9 @@ class BudgetBanner:
 
 
 @dataclass(frozen=True)
-class Injected:
+class Injected(Wrapped):
     """A dialect with injectors around it; it reads replies exactly as the dialect does."""
 
-    dialect: Dialect
     injectors: tuple[Injector, ...]
 
     @property
@@ -158,22 +157,14 @@ class Injected:
         return "+".join([self.dialect.name, *(i.name for i in self.injectors)])
 
     @property
-    def hands(self) -> Hands:
-        return self.dialect.hands
-
-    @property
-    def observation_cap(self) -> int:
-        return getattr(self.dialect, "observation_cap", HARD_CAP)
-
-    @property
     def wants_variables(self) -> bool:
         """Whether an injector tells of the REPL's variables (see `Observation.variables`)."""
-        return any(getattr(part, "wants_variables", False) for part in (self.dialect, *self.injectors))
+        return super().wants_variables or any(getattr(i, "wants_variables", False) for i in self.injectors)
 
     @property
     def rewrites(self) -> tuple[Injector, ...]:
         """The injectors that change what was said before (see `rewriting`)."""
-        return (*getattr(self.dialect, "rewrites", ()), *(i for i in self.injectors if hasattr(i, "rewrite")))
+        return (*super().rewrites, *(i for i in self.injectors if hasattr(i, "rewrite")))
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.brief(problem, tools)
@@ -181,9 +172,6 @@ class Injected:
         added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
         messages = led(prompt.messages, [(i.name, i.opening(problem)) for i in leading])
         return replace(prompt, messages=appended(messages, added, 0))
-
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
-        return self.dialect.parse(reply, tools)
 
     def replay(self, turn: Turn) -> Sequence[Message]:
         added = [(i.name, i.after(turn)) for i in self.injectors]

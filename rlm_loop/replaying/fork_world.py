@@ -15,6 +15,7 @@ from rlm_loop.budget import Budget, Price
 from rlm_loop.cell_calls import CellCall
 from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
 from rlm_loop.dialects.injectors import Injector
+from rlm_loop.dialects.wrapped import Wrapped
 from rlm_loop.environment import Environment
 from rlm_loop.loop import Place
 from rlm_loop.messages import Message, Prompt, Reply
@@ -22,7 +23,6 @@ from rlm_loop.models.base import Model
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Turn
 from rlm_loop.recursion import Asking
-from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.replaying.answers_again import past_answers
 from rlm_loop.replaying.errors import ReplayError
 from rlm_loop.replaying.playback import Playback
@@ -93,25 +93,12 @@ class ForkWorld:
 
 
 @dataclass(frozen=True)
-class Continued:
+class Continued(Wrapped):
     """A dialect that shows the recorded turns as they were shown, and speaks as it does from then on."""
 
-    dialect: Dialect
     node: NodeRecord
     at: int
     model: Metered
-
-    @property
-    def name(self) -> str:
-        return self.dialect.name
-
-    @property
-    def hands(self) -> Hands:
-        return self.dialect.hands
-
-    @property
-    def observation_cap(self) -> int:
-        return getattr(self.dialect, "observation_cap", HARD_CAP)
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         today = self.dialect.brief(problem, tools)

@@ -1,0 +1,52 @@
+"""A dialect around another one: what is not said anew is as it is inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_loop.actions import Action
+from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.outcome import Turn
+from rlm_loop.repl.clip import HARD_CAP
+from rlm_loop.tools import Tool
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """Speaks exactly as `dialect` does.  Subclasses change one thing, and may be put around each other."""
+
+    dialect: Dialect
+
+    @property
+    def name(self) -> str:
+        return self.dialect.name
+
+    @property
+    def hands(self) -> Hands:
+        return self.dialect.hands
+
+    @property
+    def observation_cap(self) -> int:
+        return getattr(self.dialect, "observation_cap", HARD_CAP)
+
+    @property
+    def wants_variables(self) -> bool:
+        """Whether something inside tells of the REPL's variables (see `Observation.variables`)."""
+        return bool(getattr(self.dialect, "wants_variables", False))
+
+    @property
+    def rewrites(self) -> tuple[Any, ...]:
+        """The injectors inside that change what was said before (see `rewriting`)."""
+        return tuple(getattr(self.dialect, "rewrites", ()))
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        return self.dialect.brief(problem, tools)
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return self.dialect.parse(reply, tools)
+
+    def replay(self, turn: Turn) -> Sequence[Message]:
+        return self.dialect.replay(turn)
