@@ -77,7 +77,7 @@ def _spending(axes: Any, group: Sequence[Dose]) -> None:
         axes.bar(range(len(group)), heights, 0.6, bottom=bottom, color=colour, label=name, zorder=2)
         bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.set_ylim(0, max(1.3 * max(bottom), axes.get_ylim()[1]))  # room for the legend
+    axes.set_ylim(0, max(1.5 * max(bottom), axes.get_ylim()[1]))  # room for the legend
 
 
 def _parts(dose: Dose) -> tuple[float, float, float]:
