@@ -11,7 +11,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.localise import Localise
 from rlm_loop.models import LocalModel
-from rlm_loop.study import Study
+from rlm_loop.study import Study, StudyError
 from rlm_loop.tasks import Half, Task, get_suite
 
 SUITES = ("humaneval-repair", "package_bugs")
@@ -64,7 +64,7 @@ def with_file(task: Task) -> Task:
     """The task with the file in the question, numbered as `read_file` shows it: nothing is left to be found."""
     name, _, text = task.inline.partition(":\n")
     if not name or "\n" in name:
-        raise ValueError(f"{task.id} has no file to show: with shown=1 take names=humaneval-repair")
+        raise StudyError(f"{task.id} has no file to show: with shown=1 take names=humaneval-repair")
     lines = "\n".join(f"{number}: {line}" for number, line in enumerate(text.splitlines(), 1))
     return replace(task, question=f"{task.question}\n\n{name}:\n{lines}")
 
