@@ -11,7 +11,7 @@ import platform
 def versions() -> dict[str, str]:
     """The versions that a run depends on, for its trace."""
     found = {"python": platform.python_version()}
-    for package in ("rlm-loop", "xllamacpp", "litellm", "httpx", "pydantic"):
+    for package in ("rlm-loop", "xllamacpp", "litellm", "urllib3", "pydantic"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -165,7 +165,7 @@ def test_a_circle_is_found() -> None:
     assert circle([there, Import("rlm_loop.b", "rlm_loop.a", 1, True)]) is None
 
 
-HEAVY = "pandas matplotlib numpy litellm xllamacpp pydantic httpx typer rich tqdm"
+HEAVY = "pandas matplotlib numpy litellm xllamacpp pydantic httpx urllib3 certifi typer rich tqdm"
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import Any, cast
 
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
 from rlm_loop.models.gguf import fault
+from rlm_loop.models.http import Http, Lost, TooLate
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
 PROMPT_CACHE_MIB = 1024
@@ -67,8 +68,6 @@ class LlamaServer:
             xllamacpp: Any = import_module("xllamacpp")  # compiled: it has no types to check against
         except ImportError as error:
             raise ModelError('local models need xllamacpp: pip install "rlm-loop[local]"', path.name) from error
-        import httpx
-
         key = secrets.token_hex(16)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
@@ -93,14 +92,9 @@ class LlamaServer:
             ) from error
         self.path = path
         self.model = path.name
-        # trust_env=False: a proxy from the environment must not come between a process and itself.
-        self._http = httpx.Client(
-            base_url=self._server.listening_address,
-            headers={"Authorization": f"Bearer {key}"},
-            timeout=None,
-            trust_env=False,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
-        )
+        # no proxies: one from the environment must not come between a process and itself
+        address = self._server.listening_address.rstrip("/")
+        self._http = Http(address, headers={"Authorization": f"Bearer {key}"}, timeout=None, proxies=False)
         props = cast("dict[str, Any]", self._http.get("/props").json())
         self.window = int(props["default_generation_settings"]["n_ctx"])
         self.takes_tools = bool(props.get("chat_template_caps", {}).get("supports_tools", True))
@@ -134,19 +128,17 @@ class LlamaServer:
         self._server = None
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        import httpx
-
         try:
-            response = self._http.post(path, json=body)
+            response = self._http.post(path, body)
             answer = cast("dict[str, Any]", response.json())
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
                 self.model,
             ) from error
-        except httpx.HTTPError as error:
+        except (Lost, TooLate) as error:
             raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
-        if response.status_code >= 400 or "error" in answer:
+        if response.status >= 400 or "error" in answer:
             raise self._refusal(answer.get("error"))
         return answer
 

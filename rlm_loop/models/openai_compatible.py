@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
@@ -22,10 +22,8 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
+from rlm_loop.models.http import BadAddress, Http, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
-
-if TYPE_CHECKING:
-    import httpx
 
 #: Where a key is looked for when none is given.
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -71,7 +69,7 @@ class OpenAICompatibleModel:
         self._price = price
         self._options = dict(options or {})
         self._name = name or f"openai-compatible:{model}@{_without_password(self.base_url)}"
-        self._client: httpx.Client | None = None
+        self._client: Http | None = None
         self._lock = threading.Lock()
 
     @property
@@ -105,44 +103,38 @@ class OpenAICompatibleModel:
                 self._client.close()
                 self._client = None
 
-    def _http(self) -> httpx.Client:
+    def _http(self) -> Http:
         with self._lock:
             if self._client is None:
-                import httpx
-
                 key = self._key or os.environ.get(self._variable)
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
-                limits = httpx.Limits(max_connections=None, max_keepalive_connections=32)
-                timeout = httpx.Timeout(self.timeout, connect=min(self.timeout, 20.0))
-                self._client = httpx.Client(headers=headers, timeout=timeout, limits=limits)
+                self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
 
     def _attempt(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        import httpx
-
         try:
-            response = self._http().post(f"{self.base_url}/chat/completions", json=body)
+            response = self._http().post("/chat/completions", body)
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
                 self.name,
             ) from error
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        except BadAddress as error:
             raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
-        except httpx.TimeoutException as error:
+        except TooLate as error:
             raise ModelUnreachable(
                 f"{_without_password(self.base_url)} did not answer within {self.timeout:g} s: is it overloaded? "
                 "raise timeout",
                 self.name,
                 retryable=True,
             ) from error
-        except httpx.HTTPError as error:
+        except Lost as error:
             raise ModelUnreachable(
                 f"{_without_password(self.base_url)} cannot be reached ({error}): is the server running?",
                 self.name,
                 retryable=True,
             ) from error
-        if response.status_code != 200:
+        if response.status != 200:
             raise self._refusal(response)
         try:
             answer: Any = response.json()
@@ -152,8 +144,8 @@ class OpenAICompatibleModel:
             raise ModelError(f"{self.name} sent no completion but {response.text[:120]!r}", self.name, retryable=True)
         return cast("dict[str, Any]", answer)
 
-    def _refusal(self, response: httpx.Response) -> ModelError:
-        status, said = response.status_code, _said(response)
+    def _refusal(self, response: Response) -> ModelError:
+        status, said = response.status, _said(response)
         if status in (401, 403):
             where = "api_key" if self._key else f"the environment variable {self._variable}"
             missing = not (self._key or os.environ.get(self._variable))
@@ -174,12 +166,10 @@ class OpenAICompatibleModel:
 
     def _listed(self) -> str:
         """What the server has, if it says so."""
-        import httpx
-
         try:
-            entries = self._http().get(f"{self.base_url}/models", timeout=5.0).json()["data"]
+            entries = self._http().get("/models", timeout=5.0).json()["data"]
             names = sorted(str(entry["id"]) for entry in entries)
-        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        except (Lost, TooLate, ValueError, KeyError, TypeError):
             hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self.base_url}/v1?)"
             return f": check the model's name{hint}"
         return f": it has {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else ": it has no models"
@@ -188,7 +178,7 @@ class OpenAICompatibleModel:
         return f"OpenAICompatibleModel({self.model!r}, {_without_password(self.base_url)!r})"
 
 
-def _said(response: httpx.Response) -> str:
+def _said(response: Response) -> str:
     """The server's reason in one short line."""
     try:
         body: Any = response.json()
@@ -196,7 +186,7 @@ def _said(response: httpx.Response) -> str:
         text = str(error.get("message", error) if isinstance(error, dict) else error)
     except (ValueError, AttributeError):
         text = response.text
-    return " ".join(text.split())[:200] or response.reason_phrase
+    return " ".join(text.split())[:200] or response.reason
 
 
 def _without_password(address: str) -> str:

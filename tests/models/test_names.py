@@ -85,7 +85,7 @@ def test_importing_models_loads_no_client_and_no_engine() -> None:
     code = (
         "import sys; from rlm_loop.models import get_model, ScriptedModel, LocalModel, LiteLLMModel;"
         "get_model('local'); get_model('openai/x'); get_model('ollama/x');"
-        "print([m for m in ('httpx', 'xllamacpp', 'litellm', 'platformdirs', 'pandas') if m in sys.modules])"
+        "print([m for m in ('httpx', 'urllib3', 'xllamacpp', 'litellm', 'platformdirs', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
