@@ -43,7 +43,8 @@ class Environment:
     """The world of one run.
 
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
-    the tool `python` and the answer is given by the tool `final_answer`; with `none` nothing is offered.
+    the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
+    nothing); with `none` nothing is offered.
     `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
     is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
     was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
@@ -75,6 +76,7 @@ class Environment:
         keep_tree: Callable[[str, str], None] | None = None,
         keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
         variables: bool = False,
+        answer_tool: bool = True,
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -103,7 +105,8 @@ class Environment:
         if hands == "calls":
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
-            gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
+            if answer_tool:
+                gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
         told: dict[str, Any] = {"hooks": hooks, "node": node}
         own_names = {t.name for t in own}
         allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}

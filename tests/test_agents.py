@@ -327,6 +327,22 @@ def test_lean_adds_no_injector_and_react_over_calls_adds_two(agent: Agent, own: 
     assert len(injectors) == own
 
 
+def test_a_lean_loop_can_do_without_its_answer_tool() -> None:
+    model = ScriptedModel([Reply("", (ToolCall("1", "final_answer", '{"answer": 1}'),)), "42"])
+    agent = LeanAgent(model=model, answer_tool=False, presentation="native")
+    outcome = agent.run("What is 6 times 7?")
+    assert (outcome.answer, outcome.stop, outcome.steps) == ("42", "answered", 2)
+    assert "final_answer" not in str(model.prompts[0].tools)
+    assert outcome.turns[0].observations[0].failure is not None  # it called what is not there
+    listed = LeanAgent(model=(said := ScriptedModel(["42"], name="local:scripted")), answer_tool=False)
+    assert listed.run("?").answer == "42"
+    assert "final_answer" not in said.prompts[0].messages[0].text
+    assert "answer_tool" not in LeanAgent(model=model).settings()  # as in studies of before it was there
+    assert listed.settings()["answer_tool"] is False
+    with pytest.raises(ValueError, match="answer_tool"):
+        LeanAgent(model=model, answer_tool=False, presentation="constrained")
+
+
 def test_react_over_calls_goes_on_after_thinking_aloud() -> None:
     call = '{"name": "final_answer", "arguments": {"answer": 42}}'
     model = ScriptedModel(["First I think. It is 42.", call], name="local:scripted")

@@ -60,6 +60,7 @@ CONTENDERS = (
     Contender("pydantic_ai_agent", "pydantic-ai `Agent`", "calls", *_PYDANTIC),
     Contender("openai_agents", "OpenAI Agents SDK", "calls", *_AGENTS),
     Contender("ours_lean", "ours, `LeanAgent`", "calls", ours=True),
+    Contender("ours_lean_plain", "ours, `LeanAgent(answer_tool=False)`", "calls", ours=True),
 )
 
 

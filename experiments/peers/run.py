@@ -1,10 +1,12 @@
 """Every framework on the same tasks with our local model, through the meter: what it resolves and what it spends.
 
-    python experiments/peers/run.py --model local --tasks 6 [--suites computation,humaneval-repair] [--peers rlms]
+    python experiments/peers/run.py --model local --tasks 6 [--jobs 4] [--peers rlms]
 
 One row a framework and task is added to `results/tasks.jsonl`; a second run goes on where the first stopped.  Each has
 its own prompts and loop, `--steps` model calls, replies of `--max-tokens` tokens at temperature 0.  Those that
-call functions get one tool, `python` for computations; for bugs all get a shell in the checkout.
+call functions get one tool, `python` for computations; for bugs all get a shell in the checkout.  All frameworks meet a
+task before the next one starts; with `--jobs` several of them share the machine (tokens stay what they are, but for
+what batching may change in a text; seconds then are those of a shared machine).
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import argparse
 import ast
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from build import CACHE
+from build import CACHE, python_of
 from contenders import HERE, Contender, chosen
 from driving import drive
 from records import append, rows_of
@@ -102,22 +107,41 @@ def main() -> None:
     parser.add_argument("--peers", default="", help="names, separated by commas (default: all)")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--max-tokens", type=int, default=400)
-    parser.add_argument("--window", type=int, default=16384, help="of a local model, in tokens")
+    parser.add_argument("--jobs", type=int, default=1, help="frameworks at a time, each with a slot of a local model")
+    parser.add_argument("--window", type=int, default=16384, help="of a local model and each job, in tokens")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the environments")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     local = options.model.split(":")[0] == "local"
     name = options.model.removeprefix("local:") or "local"
-    model = LocalModel(name, context_size=options.window) if local else get_model(options.model)
+    model = LocalModel(name, context_size=options.window, slots=options.jobs) if local else get_model(options.model)
     done = {(row["suite"], row["task"], row["peer"]) for row in rows_of(options.out)}
-    for suite in options.suites.split(","):
-        for task in get_suite(f"{suite}/held").tasks[: options.tasks]:
-            for one in chosen(options.peers):
-                if (suite, task.id, one.name) in done:
-                    continue
-                row = attempt(one, task, model, options)
-                append(options.out, {"peer": one.name, "suite": suite, "task": task.id, "model": model.name, **row})
-                print(f"{task.id} {one.name}: {row['reason']} ({row['seconds']} s)", file=sys.stderr)
+    waiting = [
+        (suite, task, one)
+        for suite in options.suites.split(",")
+        for task in get_suite(f"{suite}/held").tasks[: options.tasks]
+        for one in chosen(options.peers)
+        if (suite, task.id, one.name) not in done
+    ]
+    for one in chosen(options.peers):
+        if not one.ours:
+            with suppress(RuntimeError):  # said in each of its rows
+                python_of(one, options.cache)  # made here, so that no two make the same one
+
+    def finish(suite: str, task: Task, one: Contender) -> None:
+        row = attempt(one, task, model, options)
+        with writing:
+            append(options.out, {"peer": one.name, "suite": suite, "task": task.id, "model": model.name, **row})
+            print(f"{task.id} {one.name}: {row['reason']} ({row['seconds']} s)", file=sys.stderr)
+
+    writing = threading.Lock()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        running = [pool.submit(finish, *each) for each in waiting]
+        try:
+            for ended in as_completed(running):
+                ended.result()
+        finally:  # Ctrl-C, or a fault of ours: what runs is kept, the rest is left to the next run
+            pool.shutdown(cancel_futures=True)
     table = tasks_table(rows_of(options.out))
     if options.out == RESULTS:
         put(HERE / "README.md", "tasks", table)

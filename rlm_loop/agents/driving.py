@@ -127,6 +127,7 @@ def _place(
         allow=agent.allow,
         observation_cap=getattr(agent.dialect(), "observation_cap", HARD_CAP),
         variables=getattr(agent.dialect(), "wants_variables", False),
+        answer_tool=getattr(agent, "answer_tool", True),
         keep_tree=lambda tree, patch: model.trace.patch(
             tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
         ),

@@ -15,6 +15,7 @@ from rlm_loop.dialects.direct import Direct
 from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
+from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
@@ -40,14 +41,27 @@ class LeanAgent(Agent):
 
     `presentation` says how tools are shown: `native` schemas, a `text` list, or a text list with replies
     `constrained` by a JSON schema.  `None` takes what works with the model: text for a local one, else native.
+
+    Without `answer_tool` there is no tool `final_answer`: only a reply that calls nothing is the answer.  That saves
+    its schema in every call; a model that ends with prose then has no way to give a value.
     """
 
     presentation: Presentation | None = None
+    answer_tool: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.presentation == "constrained" and not self.answer_tool:
+            raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies the strategy; `answer_tool` only where it is off."""
+        return {k: v for k, v in super().settings().items() if k != "answer_tool" or not v}
 
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
         if self.system is None:
-            return FunctionCalls(shown)
+            return FunctionCalls(shown) if self.answer_tool else FunctionCalls(shown, rule=CALLS_RULE_WITHOUT_FINAL)
         return FunctionCalls(shown, rule=self.system, native_rule=self.system)
 
 

@@ -23,6 +23,10 @@ CALLS_RULE = (
     'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
     "the result; do not guess. When the printed result answers the task, call final_answer with it."
 )
+CALLS_RULE_WITHOUT_FINAL = (
+    'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
+    "the result; do not guess. When the printed result answers the task, reply with the answer alone."
+)
 REACT_INITIATOR = (
     "You are an agent that reaches a goal by reasoning and acting in turns. In every turn first think about the state "
     "of the task: what is known, what is missing, and which single step brings you closer. Then act: call one of the "

@@ -11,7 +11,7 @@ from rlm_loop.agents.driving import unscored
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 
 
-def play(job: jobs.Job) -> dict[str, Any]:
+def play(job: jobs.Job, answer_tool: bool = True) -> dict[str, Any]:
     given = {"temperature": None, "seed": None, **jobs.sampling(job)}
     model = OpenAICompatibleModel(job["model"], job["url"], api_key=job["key"], **given)
     repl = job["tool"] == "python"  # its own tool of that name
@@ -20,6 +20,7 @@ def play(job: jobs.Job) -> dict[str, Any]:
         budget=Budget(steps=job["steps"]),
         tools=() if repl else (jobs.tool_of(job),),
         presentation="text" if job.get("small") else "native",
+        answer_tool=answer_tool,
     )
     done = agent.attempt(Task("job", job["task"], unscored, needs_repl=repl))
     why = {} if done.stop == "answered" else {"error": f"stopped: {done.stop} ({done.reason})"}
