@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.ledger import Part
-from rlm_loop.messages import Prompt, Reply
+from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
 from rlm_loop.models.base import RequestRejected
 from rlm_loop.models.llama_server import LlamaServer, Settings, shared
@@ -97,9 +97,12 @@ class LocalModel:
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """One reply.  `extra["timings"]` holds llama.cpp's own times (milliseconds, tokens a second).
 
+        It goes on with a last message that is the assistant's; several of them at the end are joined to one.
+
         Raises `RequestRejected` where llama.cpp or the chat template refuses the messages or they do not fit.
         """
         server = self.load()
+        prompt = _ends_in_one(prompt)
         body = self._body(server, prompt)
         body |= {
             "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
@@ -126,7 +129,8 @@ class LocalModel:
                 if seen == prompt:
                     return list(parts)
         server = self.load()
-        parts = measure(prompt, self._body(server, prompt), server.render, server.tokenize, server.trailer)
+        sent = _ends_in_one(prompt)
+        parts = measure(sent, self._body(server, sent), server.render, server.tokenize, server.trailer)
         with self._lock:
             self._measured = [(prompt, parts), *self._measured[: _KEEP - 1]]
         return list(parts)
@@ -155,3 +159,13 @@ class LocalModel:
 
     def __repr__(self) -> str:
         return f"LocalModel({self._where!r}, context_size={self.context_size}, slots={self.slots})"
+
+
+def _ends_in_one(prompt: Prompt) -> Prompt:
+    """The prompt with the assistant's messages at its end as one, since llama.cpp refuses several (rlms ends so)."""
+    messages = list(prompt.messages)
+    while len(messages) > 1 and all(m.role == "assistant" and not m.tool_calls for m in messages[-2:]):
+        last, before = messages.pop(), messages.pop()
+        between = Span("\n\n", last.spans[0].cause if last.spans else "assistant")
+        messages.append(replace(before, spans=(*before.spans, between, *last.spans)))
+    return prompt if len(messages) == len(prompt.messages) else replace(prompt, messages=tuple(messages))

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -143,10 +144,21 @@ def test_a_reply_goes_on_with_a_last_assistant_message_and_does_not_repeat_it(sm
     assert not small.complete(Prompt((ASK, begun)), max_tokens=4).text.startswith("The three")
 
 
+def test_several_assistant_messages_at_the_end_are_one(small: LocalModel) -> None:
+    prompt = Prompt((ASK, say("assistant", "The three primary", "assistant"), say("assistant", "colours are", "user")))
+    reply = small.complete(prompt, max_tokens=4)
+    assert reply.text
+    assert not reply.text.startswith("The three")
+    parts = small.measure(prompt)
+    assert reply.usage is not None
+    assert sum(p.tokens for p in parts) == reply.usage.input_tokens
+    assert {p.cause for p in parts if p.message == 1 and p.cause != "template"} == {"assistant", "user"}
+
+
 @pytest.mark.parametrize(
     ("prompt", "says"),
     [
-        (Prompt((ASK, SAID, SAID)), "two assistant messages in a row"),
+        (Prompt((ASK, replace(SAID, tool_calls=(ToolCall("1", "f", "{}"),)), SAID)), "two assistant messages in a row"),
         (Prompt.ask("word " * 4000), r"the prompt has \d{4} tokens but the window is 2048: raise context_size"),
         (Prompt((ASK,), tools=(TOOL,)), "no place for native tools: present them as text"),
         (Prompt((ASK,), reply_schema={"type": "nothing"}), "refused the request: .*nothing"),
