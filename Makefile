@@ -6,13 +6,15 @@ RUN = $(VENV)/bin/python
 PIP = $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 DEMO_READY = $(VENV)/.ready-demo
 TEST_READY = $(VENV)/.ready-test
+DOCS_READY = $(VENV)/.ready-docs
 
-.PHONY: help demo test notebooks lint format clean
+.PHONY: help demo test notebooks docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
 	@echo "make test       run all tests, with the network forbidden"
 	@echo "make notebooks  execute the notebooks on recorded results"
+	@echo "make docs       build the documentation as a site, into site/; open site/index.html"
 	@echo "make lint       format check, linter, types"
 	@echo "make format     apply the format"
 	@echo "make clean      remove .venv and what tools left (not the models, not runs/)"
@@ -28,6 +30,10 @@ test: $(TEST_READY)
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
 
+docs: $(DOCS_READY)
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@echo "the site is in site/: open site/index.html"
+
 lint: $(TEST_READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
@@ -38,7 +44,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -53,5 +59,10 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,tokenizers,studies,suites,notebooks,kernel,restricted,localise,dev]"
+	@$(PIP) -e ".[local,litellm,tokenizers,studies,stats,dask,suites,notebooks,kernel,restricted,localise,docs,dev]"
 	@touch $@ $(DEMO_READY)
+
+$(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing what the documentation needs into $(VENV) ..."
+	@$(PIP) -e ".[docs]"
+	@touch $@

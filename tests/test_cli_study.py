@@ -190,3 +190,18 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     capsys.readouterr()
     assert main(["study", "contract", "runs/small", "--json"]) == 0  # as it was recorded
     assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())
+
+
+def test_what_a_study_says_while_it_runs_is_a_note(
+    experiment: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["study", "run", "small", "--limit", "1"]) == 0
+    monkeypatch.setattr("rlm_loop.study.identity.__version__", "9.9.9")
+    assert main(["study", "resume", "small", "--retry-failed", "--rate", "1000000"]) == 0
+    err = capsys.readouterr().err
+    assert "note: small: earlier results are of rlm-loop" in err
+    assert "StudyWarning" not in err
+    assert main(["study", "run", "small", "--max-cost", "1", "--out", "runs/other"]) == 2
+    assert "the price of local:scripted (" in capsys.readouterr().err
+    assert main(["study", "run", "small", "--rate", "0"]) == 2
+    assert "is no rate" in capsys.readouterr().err

@@ -20,14 +20,15 @@ PACKAGE = Path(rlm_loop.__file__).parent
 LAYERS = {
     0: "messages actions",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
-    " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead",
+    " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead"
+    " show_text show_record show_markdown",
     2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
-    " answers context_on_disk preview testing cell_calls",
+    " answers context_on_disk preview testing cell_calls live",
     3: "dialects environment localise context compaction history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",
     6: "study torture patching replaying",
-    7: "report",
+    7: "report jupyter",
     8: "cli commands",
 }
 LAYER_OF = {name: layer for layer, names in LAYERS.items() for name in names.split()}

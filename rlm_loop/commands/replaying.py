@@ -26,10 +26,10 @@ def replay(
     """
     from pathlib import Path
 
-    from rlm_loop.commands.steps import visible
     from rlm_loop.replaying import Replayed, ReplayError
     from rlm_loop.replaying import replay as again
     from rlm_loop.replaying.packed import recorded_runs
+    from rlm_loop.show_text import visible
     from rlm_loop.trace import TraceError
 
     bad = total = 0
@@ -97,10 +97,11 @@ def fork(
     from pathlib import Path
 
     from rlm_loop.commands.run import summary
-    from rlm_loop.commands.steps import closing_line, step_panel, visible
+    from rlm_loop.commands.steps import step_panel
     from rlm_loop.replaying import ReplayError
     from rlm_loop.replaying import fork as go_on
     from rlm_loop.replaying.fork import recorded_budget
+    from rlm_loop.show_text import closing_line, visible
     from rlm_loop.trace_reader import read
     from rlm_loop.workspace import Workspace
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +29,7 @@ ChosenRun = Annotated[
 Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
 
 
-@app.command("resume", help="The same as run: finished cells are skipped, crashed ones tried again.")
+@app.command("resume", help="The same as run: episodes that have a row are skipped; --retry-failed for failed ones.")
 @app.command("run")
 def run(
     context: typer.Context,
@@ -37,10 +39,25 @@ def run(
     half: Annotated[str | None, typer.Option("--half", help="development or held; passed to the experiment.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Cells at a time.")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Cells at a time; default 1, or what the executor takes.")
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor",
+            metavar="WHERE",
+            help="threads:N, processes:N, dask[:N], dask:ADDRESS or ray[:ADDRESS]; see docs/where_it_runs.md.",
+        ),
+    ] = None,
     chosen: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
     ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed episodes again.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0, help="US dollars for the whole study, earlier runs included.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Model calls a minute at most.")] = None,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     options = _chosen(chosen or [], half)
@@ -48,7 +65,17 @@ def run(
         setup_of(context).models(model)  # a wrong name is said now, before anything is made
         options["model"] = model
     study = load(experiment, **options)
-    return run_study(study, out or f"runs/{study.name}", limit=limit, seconds=seconds, jobs=jobs)
+    return run_study(
+        study,
+        out or f"runs/{study.name}",
+        limit=limit,
+        seconds=seconds,
+        jobs=jobs,
+        executor=executor,
+        retry_failed=retry_failed,
+        max_cost=max_cost,
+        rate=rate,
+    )
 
 
 def _chosen(pairs: list[str], half: str | None) -> dict[str, Any]:
@@ -68,24 +95,40 @@ def _chosen(pairs: list[str], half: str | None) -> dict[str, Any]:
 
 
 @app.command()
-def status(folder: Folder) -> None:
-    """How much of a study is finished, arm by arm."""
-    from rlm_loop.report.table import Table
-    from rlm_loop.study import load_study
+def status(
+    folder: Folder,
+    json_: Annotated[bool, typer.Option("--json", help="Everything, as one line of JSON.")] = False,
+) -> None:
+    """How far a study is, arm by arm; it may be running in another terminal."""
+    from dataclasses import asdict
 
-    found = load_study(folder)
-    tasks = sum(len(marks) for marks in found.lock["tasks"].values())
-    units = tasks * len(found.lock["seeds"])
+    from rlm_loop.report.table import Table
+    from rlm_loop.study import status as status_of
+
+    found = status_of(folder)
+    if json_:
+        typer.echo(as_json(asdict(found)))
+        return
     rows: list[list[str]] = []
-    for arm, by_model in found.lock["arms"].items():
-        for model in by_model:
-            mine = [r for r in found.rows if r["arm"] == arm and r["model"] == model]
-            crashed = sum(r.get("error") is not None for r in mine)
-            resolved = sum(bool(r["resolved"]) for r in mine)
-            unknown = sum(r["resolved"] is None for r in mine)
-            shown = f"{resolved} ({unknown} not judged)" if unknown else str(resolved)
-            rows.append([arm, model, str(units), str(len(mine) - crashed), str(crashed), shown])
-    show_table(Table(found.name, ["arm", "model", "planned", "finished", "crashed", "resolved"], rows, labels=2))
+    for arm in found.arms:
+        shown = f"{arm.resolved} ({arm.unknown} not judged)" if arm.unknown else str(arm.resolved)
+        rows.append([arm.arm, arm.model, str(arm.planned), str(arm.done), str(arm.failed), shown])
+    show_table(Table(found.name, ["arm", "model", "planned", "finished", "failed", "resolved"], rows, labels=2))
+    for line in found.lines():
+        typer.echo(line)
+
+
+@app.command("compact")
+def compact_(
+    folder: Folder,
+    drop: Annotated[
+        bool, typer.Option("--drop-lines", help="Remove results.jsonl once the Parquet file is read back as equal.")
+    ] = False,
+) -> None:
+    """Write the rows of a study to results.parquet (needs the extra `parquet`)."""
+    from rlm_loop.study import compact
+
+    typer.echo(str(compact(folder, keep=not drop)))
 
 
 @app.command()
@@ -121,17 +164,43 @@ def report(
     ] = None,
     out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")] = False,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it."),
+    ] = None,
+    no_traces: Annotated[bool, typer.Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
-    """The tables of a study and its figure."""
+    """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
     from rlm_loop.report import arm_table, save_figure, suite_table, target_table
     from rlm_loop.study import load_study
 
+    if html is not None:
+        _write_page(folder, html, baseline, traces=not no_traces)
+        return
     found = load_study(folder)
     for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
         show_table(table, markdown=markdown)
         typer.echo()
     for path in save_figure(found, out or folder):
         notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+
+
+def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -> None:
+    from tqdm import tqdm
+
+    from rlm_loop.report.study_page import trace_folder, write_study_page
+
+    typer.echo(
+        write_study_page(
+            folder,
+            html,
+            baseline=baseline,
+            traces=traces,
+            progress=lambda found: tqdm(found, desc="traces", unit="", disable=None, leave=False),
+        )
+    )
+    if traces:
+        notes().print(f"traces: {trace_folder(html)}", markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -210,14 +279,15 @@ def load(experiment: str, **options: Any) -> Study:
     return load_study_file(where, **options)
 
 
-def run_study(
-    study: Study, folder: str, *, limit: int | None = None, seconds: float | None = None, jobs: int = 1
-) -> int:
-    """Run what is left of a study with progress on standard error, then show its table."""
-    from rlm_loop.study import StudyInterrupted, Unfair
+def run_study(study: Study, folder: str, **options: Any) -> int:
+    """Run what is left of a study with progress on standard error, then show its table; `options` as `Study.run`."""
+    from rlm_loop.study import StudyInterrupted, StudyWarning, Unfair
 
     try:
-        found = study.run(folder, progress=True, limit=limit, seconds=seconds, jobs=jobs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", StudyWarning)
+            warnings.showwarning = _showing(StudyWarning)
+            found = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
         typer.echo(stopped.message, err=True)
         return INTERRUPTED
@@ -226,6 +296,19 @@ def run_study(
         raise
     show_results(found)
     return 0
+
+
+def _showing(kind: type[Warning]) -> Callable[..., None]:
+    """Warnings of a kind as a line each; all others as before."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+        if issubclass(category, kind):
+            typer.echo(f"note: {message}", err=True)
+        else:
+            usual(message, category, filename, lineno, *rest)
+
+    return show
 
 
 def show_results(found: Results) -> None:

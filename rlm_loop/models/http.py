@@ -71,6 +71,7 @@ class Http:
         own = {"Accept-Encoding": "gzip, deflate", "Content-Type": "application/json", "User-Agent": "rlm-loop"}
         if place.auth:
             own |= {"Authorization": urllib3.make_headers(basic_auth=unquote(place.auth))["authorization"]}
+        self.base_url = base_url
         self._headers = {**own, **headers}
         limits: dict[str, Any] = {
             "maxsize": KEPT,

@@ -7,6 +7,10 @@ class StudyError(Exception):
     """A study cannot be run or read; the message is one line that says what to do."""
 
 
+class StudyWarning(UserWarning):
+    """Something that a reader of the results has to know; the message is one line that says what to do."""
+
+
 class StudyInterrupted(KeyboardInterrupt):
     """The user stopped a study.  Everything finished is on disk; the message says how to go on.
 

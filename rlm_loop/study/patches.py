@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rlm_loop.past_run import outcome_of
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.load import load_study
 from rlm_loop.study.results import Results
 from rlm_loop.study.rows import Row, finished
-from rlm_loop.study.study import load_study
 from rlm_loop.tasks.swebench.predictions import Crashed, Prediction, Predictions, model_name, patch_of
 from rlm_loop.tasks.swebench.report import Report
 from rlm_loop.trace import TraceError

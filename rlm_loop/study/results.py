@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.rows import Row, finished
+from rlm_loop.study.rows import Row, class_of, finished
 from rlm_loop.study.summary import ArmSummary, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rlm_loop.study.comparison import Comparison
     from rlm_loop.study.contract import Contract
     from rlm_loop.trace_reader import RunRecord
 
@@ -53,7 +54,7 @@ class Results:
 
     @property
     def crashed(self) -> list[Row]:
-        """The cells that crashed; the next run tries them again."""
+        """The cells that crashed; `run(..., retry_failed=True)` tries them again."""
         return [r for r in self.rows if not finished(r)]
 
     @property
@@ -94,15 +95,24 @@ class Results:
         }
 
     def frame(self) -> pd.DataFrame:
-        """A tidy frame, one row a cell; the fields are those of `results.jsonl`."""
-        pandas = _pandas()
-        return pandas.DataFrame(list(self.rows))
+        """A tidy frame, one row a cell; the fields are those of `results.jsonl`.
+
+        `arm_base` is the arm without its factors, and each factor of the study is a column of its own.  `error_class`
+        is there for results of before it was recorded as well.
+        """
+        return _pandas().DataFrame([_tidy(row) for row in self.rows])
 
     def summary(self, baseline: str | None = None) -> list[ArmSummary]:
         """Each arm on the tasks that all arms finished; `baseline` (the first arm by default) is compared with."""
         if baseline is not None and baseline not in self.arms:
             raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(self.arms)}")
         return [s for model in self.models for s in self._summary(model, None, baseline)]
+
+    def compare(self, baseline: str | None = None, **options: Any) -> Comparison:
+        """Every arm against `baseline`, with intervals, tests and sentences: see `rlm_loop.study.compare`."""
+        from importlib import import_module  # comparison is built on this module
+
+        return import_module("rlm_loop.study.comparison").compare(self, baseline, **options)
 
     def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
         """`summary` as a frame with one row an arm (and model, where there are several)."""
@@ -145,6 +155,11 @@ class Results:
         rest = f", {unknown} not judged" if unknown else ""
         return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
+    def _repr_markdown_(self) -> str:
+        from rlm_loop.study.shown import results_markdown  # only when a notebook asks
+
+        return results_markdown(self)
+
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]
         shown = self.by_arm()
@@ -155,6 +170,14 @@ class Results:
 def unit(row: Mapping[str, Any]) -> Unit:
     """What arms are paired on."""
     return (row["model"], row["suite"], row["task"], row["seed"])
+
+
+def _tidy(row: Row) -> Row:
+    base = {
+        "arm_base": row.get("arm_base", row["arm"]),
+        "error_class": row.get("error_class") or class_of(row["error"]),
+    }
+    return {**row, **base, **{name: value for name, value in row.get("factors", {}).items() if name not in row}}
 
 
 def _ordered(values: Iterable[str]) -> list[str]:

@@ -18,6 +18,10 @@ Row = dict[str, Any]
 _NOT_PERFORMED = ("malformed", "cut_off", "skipped", "rejected", "budget", "denied")
 _CLIP = 500
 
+#: Classes of errors after which an episode has not begun: nothing can succeed until a key or a model is put right.
+NEVER_BEGUN = ("AuthenticationFailed", "ModelNotFound")
+_SCORING = "scoring failed: "
+
 
 def make_row(
     study: str,
@@ -28,19 +32,22 @@ def make_row(
     outcome: Outcome | None = None,
     score: Score | None = None,
     error: str | None = None,
+    error_class: str | None = None,
 ) -> Row:
     """The row of a cell.
 
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
-    then cover what was done until it.  `isolation` is what kept the cells apart from the machine (empty where none
-    ran); it may differ from row to row, since it is no part of what a study is.  `facts` are those of the task,
-    where it has any.  `resolved` and `value` are `None` for an attempt that nothing judged.
+    then cover what was done until it; `error_class` is its type (where scoring failed: of what the scorer raised).
+    `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
+    since it is no part of what a study is.  `facts` are those of the task, where it has any.  `resolved` and `value`
+    are `None` for an attempt that nothing judged.  `arm_base` and `factors` are there where the study has factors.
     """
     return {
         "study": study,
         "arm": cell.arm,
+        **({"arm_base": cell.base, "factors": dict(cell.factors)} if cell.factors else {}),
         "model": cell.model,
         "model_name": without_folder(outcome.model if outcome is not None else "") or cell.model,
         "suite": cell.suite,
@@ -53,6 +60,7 @@ def make_row(
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
         "trace": cell.trace,
         "error": error,
+        "error_class": error_class or class_of(error),
         "started": started,
     }
 
@@ -156,9 +164,28 @@ def crash_line(error: BaseException) -> str:
     return clipped(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, 300)
 
 
+def class_of(error: str | None) -> str | None:
+    """The class in a line of `crash_line`: what rows of before there was `error_class` say as well."""
+    if error is None:
+        return None
+    return error.removeprefix(_SCORING).partition(":")[0].strip() or "Exception"
+
+
 def finished(row: Mapping[str, Any]) -> bool:
-    """The cell ran to its end; a crash is not finished and is tried again by the next run."""
+    """The cell ran to its end; a crash is not finished."""
     return row.get("error") is None
+
+
+def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
+    """Whether a cell is still to be run, by its row (`None`: it has none).
+
+    A failed episode is run again only on request; one that never began, for want of a key or a model, always is.
+    """
+    if row is None:
+        return True
+    if finished(row):
+        return False
+    return retry_failed or (row.get("error_class") or class_of(row["error"])) in NEVER_BEGUN
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:

@@ -2,77 +2,32 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.models.base import AuthenticationFailed, ModelNotFound
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.study.errors import StudyInterrupted
+from rlm_loop.study.course import SET_UP, Clock, Course, portable, utc_now
 from rlm_loop.study.grid import Agent, Cell
-from rlm_loop.study.progress import Progress
 from rlm_loop.study.rows import Row, crash_line, make_row
-from rlm_loop.study.store import Store
 from rlm_loop.tasks.base import Attempt, Score
 
-#: No cell can succeed while one of these is not put right.
-_SET_UP = (AuthenticationFailed, ModelNotFound)
+__all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
 
 
-def utc_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def run_cells(study: str, course: Course, agents: Callable[[Cell], Agent], folder: Path) -> int:
+    """Run the cells of a course in order, a row for each; returns how many were run.
 
-
-@dataclass(frozen=True)
-class Clock:
-    """Where times come from; an argument, so that tests need not wait."""
-
-    seconds: Callable[[], float] = time.monotonic
-    now: Callable[[], str] = utc_now
-
-
-def run_cells(
-    study: str,
-    cells: Sequence[Cell],
-    agents: Callable[[Cell], Agent],
-    store: Store,
-    progress: Progress,
-    *,
-    seconds: float | None = None,
-    clock: Clock = Clock(),
-) -> int:
-    """Run the cells in order, appending a row for each; returns how many were run.
-
-    `seconds` ends the run before the first task that would start later than that; a task begun is done by all
-    arms.  A crash is a row.  Ctrl-C raises `StudyInterrupted`; the cell that was running leaves no row.  A model
-    that is not there or a key that is wrong is raised once every arm of the first task has met it.
+    A crash is a row.  Ctrl-C raises `StudyInterrupted`; the cell that was running leaves no row.  Raises also what
+    `Course.end` raises.
     """
-    begun = clock.seconds()
-    first = sum(_task(c) == _task(cells[0]) for c in cells)
-    set_up_faults = 0
-    for number, cell in enumerate(cells):
-        new_task = number == 0 or _task(cell) != _task(cells[number - 1])
-        if seconds is not None and new_task and clock.seconds() - begun >= seconds:
-            return number
-        progress.begin(cell)
+    while (cell := course.next()) is not None:
         try:
-            row, fault = run_cell(study, cell, agents, store.folder, clock)
+            row, fault = run_cell(study, cell, agents, folder, course.clock)
         except KeyboardInterrupt:
-            left = len(cells) - number
-            raise StudyInterrupted(
-                f"stopped with {left} cells to go; finished cells are kept, run the same command again to go on",
-                number,
-                len(cells),
-            ) from None
-        store.append(row)
-        progress.end(row)
-        set_up_faults += isinstance(fault, _SET_UP)
-        if fault is not None and set_up_faults == first == number + 1:
-            raise fault
-    return len(cells)
+            raise course.interrupted() from None
+        course.end(cell, row, fault)
+    return course.done
 
 
 def run_cell(
@@ -99,7 +54,16 @@ def run_cell(
         except (Exception, SystemExit) as error:
             fault = error
             error.add_note("while scoring")
-    row = make_row(study, cell, started=started, seconds=spent, outcome=outcome, score=score, error=_line(fault))
+    row = make_row(
+        study,
+        cell,
+        started=started,
+        seconds=spent,
+        outcome=outcome,
+        score=score,
+        error=_line(fault),
+        error_class=None if fault is None else type(fault).__name__,
+    )
     return row, fault
 
 
@@ -114,10 +78,6 @@ def _partial(error: BaseException) -> Outcome | None:
     """What was done until a crash, where the loop attached it."""
     outcome: Any = getattr(error, "outcome", None)
     return outcome if isinstance(outcome, Outcome) else None
-
-
-def _task(cell: Cell) -> tuple[str, str]:
-    return (cell.suite, cell.task.id)
 
 
 def agent_of(arms: Mapping[tuple[str, int], Mapping[str, Agent]]) -> Callable[[Cell], Agent]:

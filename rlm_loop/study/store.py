@@ -1,29 +1,39 @@
 """A study's folder: `study.json` (what it is), `contract.json` (in what its arms differ), `results.jsonl` (one row a
 cell) and `traces/`.
 
-Rows are appended and flushed one by one, so whatever ends the process, all finished cells are kept.
+Rows are appended one by one, each in one write that is never buffered, so whatever ends the process, all finished
+cells are kept.
 """
 
 from __future__ import annotations
 
-import gzip
+import contextlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from rlm_loop.redact import redactor
-from rlm_loop.study.contract_value import SCHEMA as CONTRACT_SCHEMA
 from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.rows import Row, finished, key
+from rlm_loop.study.reading import (
+    CONTINUED,
+    CONTRACT,
+    LOCK,
+    PARQUET,
+    RESULTS,
+    SCHEMA,
+    parse,
+    read_contract,
+    read_lock,
+    read_rows,
+)
+from rlm_loop.study.rows import Row
 
-SCHEMA = 1
-RESULTS = "results.jsonl"
-LOCK = "study.json"
-CONTRACT = "contract.json"
+__all__ = ["CONTRACT", "LOCK", "RESULTS", "SCHEMA", "Store", "read_contract", "read_lock", "read_rows"]
 
 
 class Store:
@@ -34,30 +44,42 @@ class Store:
         self._redact = redactor(os.environ)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = _open(self.folder / RESULTS)
+            self._file = (self.folder / RESULTS).open("a+b", buffering=0)
         except OSError as error:
             raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
         try:
-            _claim(self._file, self.folder)
+            claim(self._file, self.folder)
             _mend(self._file, self.folder / RESULTS)
-            if not self._file.tell():
-                self._write({"schema": SCHEMA, "study": study})
+            self._size = self._file.seek(0, os.SEEK_END)
+            if not self._size:
+                self._write(_head(self.folder, study))
         except BaseException:
             self._file.close()
             raise
 
     def append(self, row: Row) -> None:
-        """Write one row and flush it."""
+        """Write one row.
+
+        Raises `StudyError` where it cannot be written whole; what was written of it is taken back, so that the rows
+        before it can be read as they are.
+        """
         self._write(row)
 
     def _write(self, value: Mapping[str, Any]) -> None:
-        line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        data = (self._redact(_line(value)) + "\n").encode()
         try:
-            self._file.write(self._redact(line) + "\n")
-            self._file.flush()
+            done = 0
+            while done < len(data):
+                done += self._file.write(data[done:]) or 0
         except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
             path = self.folder / RESULTS
-            raise StudyError(f"cannot write to {path}: {error.strerror}; make room and resume") from error
+            raise StudyError(
+                f"cannot write to {path}: {error.strerror}; all finished cells are kept: make room and run the same "
+                "command again"
+            ) from error
+        self._size += len(data)
 
     def write_lock(self, lock: Mapping[str, Any]) -> None:
         """Replace `study.json` in one step."""
@@ -69,116 +91,89 @@ class Store:
 
     def _replace(self, name: str, text: str) -> None:
         path = self.folder / name
-        part = path.with_suffix(".json.part")
         try:
-            part.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
-            os.replace(part, path)
+            replace_file(path, (text + "\n").encode("utf-8", "surrogatepass"))
         except OSError as error:
-            raise StudyError(f"cannot write {path}: {error.strerror}; choose another folder") from error
+            raise StudyError(f"cannot write {path}: {error.strerror}; make room, or choose another folder") from error
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):  # a file system that cannot: the rows are with the system all the same
+            os.fsync(self._file.fileno())
         self._file.close()
 
 
-def _open(path: Path) -> IO[str]:
-    return path.open("a+", encoding="utf-8", newline="\n")
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step: who reads it sees the old one or the new one, never a part."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
 
 
-def _claim(file: IO[str], folder: Path) -> None:
-    """Refuse a second writer; the claim ends with the file, so a killed run leaves none behind."""
+def _line(value: Mapping[str, Any]) -> str:
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: as an escape it comes back as it was
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
+    return line
+
+
+def _head(folder: Path, study: str) -> dict[str, Any]:
+    """The first line; it names the file whose rows go before these, where there is one."""
+    before = next((name for name in (f"{RESULTS}.gz", PARQUET) if (folder / name).exists()), None)
+    if before is None:
+        return {"schema": SCHEMA, "study": study}
+    return {"schema": CONTINUED, "study": study, "continues": before}
+
+
+def claim(file: BinaryIO, folder: Path) -> None:
+    """Refuse a second writer; the claim ends with the file, so a killed run leaves none behind.
+
+    Who only looks (`claimed`) holds it for an instant, so it is tried for a moment.
+    """
+    for left in range(10, -1, -1):
+        if _lock(file):
+            return
+        if left:
+            time.sleep(0.02)
+    raise StudyError(f"another run is writing to {folder}; wait for it, or choose another folder")
+
+
+def claimed(path: Path) -> bool:
+    """Whether a process is writing to this file of results."""
+    try:
+        with path.open("rb") as file:
+            return not _lock(file)
+    except OSError:
+        return False
+
+
+def _lock(file: BinaryIO) -> bool:
     try:
         import fcntl
     except ImportError:  # not a POSIX system: two writers are not noticed there
-        return
+        return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise StudyError(f"another run is writing to {folder}; wait for it, or choose another folder") from None
+        return False
+    return True
 
 
-def _mend(file: IO[str], path: Path) -> None:
+def _mend(file: BinaryIO, path: Path) -> None:
     """Drop a torn last line (its cell runs again), or end a whole one that lost its newline."""
-    raw = path.read_bytes()
-    body, newline, tail = raw.rpartition(b"\n")
+    body, newline, tail = path.read_bytes().rpartition(b"\n")
     if not tail:
         return
-    if _parse(tail.decode("utf-8", "replace")) is not None:
-        file.write("\n")
-        file.flush()
+    if parse(tail.decode("utf-8", "replace")) is not None:
+        file.write(b"\n")
     else:
         file.truncate(len(body) + len(newline))
-    file.seek(0, os.SEEK_END)
-
-
-def _parse(line: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def read_lock(folder: str | Path) -> dict[str, Any] | None:
-    """The `study.json` of a folder; `None` if there is none."""
-    path = Path(folder) / LOCK
-    try:
-        lock = _parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"cannot read {path}: {error}") from error
-    if lock is None:
-        raise StudyError(f"{path} is damaged; restore it from a copy, or start in another folder")
-    if lock.get("schema", 0) > SCHEMA:
-        raise StudyError(f"{path} has schema {lock['schema']}; this version reads up to {SCHEMA}: upgrade rlm-loop")
-    return lock
-
-
-def read_contract(folder: str | Path) -> Contract | None:
-    """The `contract.json` of a folder; `None` if there is none, as in studies of before there were contracts."""
-    path = Path(folder) / CONTRACT
-    try:
-        data = _parse(path.read_text(encoding="utf-8", errors="surrogatepass"))
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"cannot read {path}: {error}") from error
-    if data is None or data.get("schema", 0) > CONTRACT_SCHEMA:
-        raise StudyError(f"{path} is damaged or of a later version; remove it, the next run makes it anew")
-    return Contract.from_dict(data)
-
-
-def read_rows(folder: str | Path) -> list[Row]:
-    """The last row of each cell, in the order in which the cells were first tried.
-
-    Reads `results.jsonl` or `results.jsonl.gz`; no such file means no rows.  A torn last line is ignored; a
-    damaged line before it is a `StudyError` that names it.  A crash after a finished row does not replace it.
-    """
-    path = next((p for p in (Path(folder) / RESULTS, Path(folder) / f"{RESULTS}.gz") if p.exists()), None)
-    if path is None:
-        return []
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", "replace")
-    except (OSError, EOFError) as error:
-        raise StudyError(f"cannot read {path}: {error}") from error
-    lines = text.split("\n")
-    rows: dict[tuple[str, str, str, str, int], Row] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        value = _parse(line)
-        if value is None:
-            if number == len(lines):
-                break
-            raise StudyError(f"{path}:{number} is damaged; delete that line and resume: its cell runs again")
-        if "schema" in value:
-            if value["schema"] > SCHEMA:
-                raise StudyError(f"{path} has schema {value['schema']}; this version reads up to {SCHEMA}: upgrade")
-            continue
-        if key(value) not in rows or finished(value) or not finished(rows[key(value)]):
-            rows[key(value)] = value
-    return list(rows.values())

@@ -2,56 +2,94 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from rlm_loop.budget import Budget
 from rlm_loop.study.contract import check, contract, declared
-from rlm_loop.study.errors import StudyError, StudyInterrupted
+from rlm_loop.study.course import Course, utc_now
+from rlm_loop.study.crossing import Crossed, Values, changed, checked, crossings
+from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
+from rlm_loop.study.executors import hosted
 from rlm_loop.study.grid import (
     Agent,
     ArmFactory,
+    Arms,
     Cell,
     arm_settings,
     arms_for,
+    by_name,
     cells,
     in_turn,
     model_name,
     task_digest,
 )
-from rlm_loop.study.identity import extended, identity, session
-from rlm_loop.study.parallel import run_parallel
+from rlm_loop.study.identity import extended, identity, mark_of, session
+from rlm_loop.study.load import results_of
+from rlm_loop.study.pace import Pace, pacing
+from rlm_loop.study.places import capacity
 from rlm_loop.study.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
+from rlm_loop.study.reading import every_row, latest, read_contract, read_lock, versions_of
 from rlm_loop.study.results import Results
-from rlm_loop.study.rows import Row, finished, key
-from rlm_loop.study.runner import agent_of, run_cells, utc_now
-from rlm_loop.study.store import Store, read_contract, read_lock, read_rows
+from rlm_loop.study.rows import key, to_run
+from rlm_loop.study.run_on import run_on
+from rlm_loop.study.runner import agent_of, run_cells
+from rlm_loop.study.spending import Spending
+from rlm_loop.study.status import watched
+from rlm_loop.study.store import Store
 from rlm_loop.tasks.base import Suite
 
 
 @dataclass(frozen=True)
 class Study:
-    """A grid of arms x models x tasks x seeds.
+    """A grid of arms x factors x models x tasks x seeds.
 
-    `arms` maps names to agents, or is a function of (model, seed) that returns such a mapping.  `tasks` is a suite
-    or several, which are gone through in turn.  `model` is a name, a model object, or a list of them; `None` lets
-    the agents of a mapping keep their own, and means "local" for a function.
+    `arms` maps names to agents (or is a list of such pairs), or is a function of (model, seed) that returns such a
+    mapping.  `tasks` is a suite or several, which are gone through in turn.  `model` is a name, a model object, or a
+    list of them; `None` lets the agents of a mapping keep their own, and means "local" for a function.
+
+    `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
+    every arm is run with each of them, under names such as `lean[max_depth=0]`.  `budget` limits each episode, in place
+    of the agents' own.  `question` is what the study is to answer, for reports.
 
     `differs` declares in what the arms may differ (names of `FACTORS`): before anything is run the first requests of
     all arms are compared, and any other difference is an `Unfair` error.  Where it is `None` the differences are only
-    recorded.  It is no part of what identifies a study: it can be declared later.
+    recorded.  The arms of a block (a task, model and seed) are run in an order of chance that `order_seed` gives
+    (`None`: as declared).  Question, `differs` and order are no part of what identifies a study: they can change later.
+
+    Raises `StudyError` for an argument that there is none of, and for factors that cannot be.
     """
 
     name: str
-    arms: Mapping[str, Agent] | ArmFactory
+    arms: Arms | ArmFactory
     tasks: Suite | Sequence[Suite]
     seeds: Sequence[int] = (0,)
     model: Any = None
     differs: Sequence[str] | None = None
+    question: str = ""
+    factors: Mapping[str, Values] = field(default_factory=dict[str, Values])
+    budget: Budget | None = None
+    order_seed: int | None = 0
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        known = [f.name for f in fields(cls)]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            near = get_close_matches(unknown[0], known, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise StudyError(f"a Study has no {unknown[0]!r}; it has {', '.join(known)}{meant}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "differs", declared(self.differs, self.name))
+        checked(self.factors, self.name)
 
     @property
     def suites(self) -> tuple[Suite, ...]:
@@ -59,33 +97,79 @@ class Study:
 
     @property
     def models(self) -> list[Any]:
-        if self.model is None and not isinstance(self.arms, Mapping):
+        if self.model is None and callable(self.arms):
             return ["local"]
         return list(self.model) if isinstance(self.model, (list, tuple)) else [self.model]
 
+    @property
+    def identity(self) -> str:
+        """A hash of what the study is: name, arms, models, tasks and seeds.
+
+        How models are reached, how and where cells are run, their order, the question and what is declared to differ
+        are no part of it.
+        """
+        agents, arms = self._made()
+        return mark_of(self._identity(agents, self._cells(agents, arms, None)))
+
     def agents(self) -> dict[tuple[str, int], dict[str, Agent]]:
-        """The agents of each model (by name) and seed."""
-        made = {(self._name(m), s): arms_for(self.arms, m, s) for m in self.models for s in self.seeds}
-        if not made or not all(made.values()):
+        """The agents of each model (by name) and seed; arms that are crossed with factors once for each value."""
+        return self._made()[0]
+
+    def _made(self) -> tuple[dict[tuple[str, int], dict[str, Agent]], list[Crossed]]:
+        made: dict[tuple[str, int], dict[str, Agent]] = {}
+        names: list[str] = []
+        for model, seed in product(self.models, self.seeds):
+            arms = arms_for(self.arms, model, seed)
+            if (self._name(model), seed) in made:
+                raise StudyError(f"study {self.name!r} names a model or a seed twice")
+            if made and list(arms) != names:
+                raise StudyError(
+                    f"study {self.name!r} has other arms for {self._name(model)}, seed {seed}; make them alike"
+                )
+            names = list(arms)
+            made[self._name(model), seed] = self._crossed(arms)
+        if not names:
             raise StudyError(f"study {self.name!r} has no arms, models or seeds; give at least one of each")
-        if len(made) != len(self.models) * len(self.seeds):
-            raise StudyError(f"study {self.name!r} names a model or a seed twice")
-        return made
+        return made, self._crossings(names)
+
+    def _crossed(self, arms: Mapping[str, Agent]) -> dict[str, Agent]:
+        limit = {} if self.budget is None else {"budget": self.budget}
+        every = self._crossings(list(arms))
+        return by_name([(c.name, changed(arms[c.base], {**c.change, **limit}, c.base)) for c in every])
+
+    def _crossings(self, arms: Sequence[str]) -> list[Crossed]:
+        return crossings(arms, checked(self.factors, self.name))
 
     def _name(self, model: Any) -> str:
-        if model is not None or not isinstance(self.arms, Mapping):
+        if model is not None or callable(self.arms):
             return model_name("local" if model is None else model)
-        own = {model_name(m) for a in self.arms.values() if (m := getattr(a, "model", None)) is not None}
+        own = {model_name(m) for a in by_name(self.arms).values() if (m := getattr(a, "model", None)) is not None}
         return ", ".join(sorted(own)) or "local"
 
-    def cells(self, limit: int | None = None) -> list[Cell]:
-        """The grid in the order of running; `limit` is a number of tasks."""
-        return self._cells(self.agents(), limit)
+    def _repr_html_(self) -> str:
+        from rlm_loop.study.shown import study_html  # only when a notebook asks
 
-    def _cells(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], limit: int | None) -> list[Cell]:
-        names = list(next(iter(agents.values())))
+        return study_html(self)
+
+    def _repr_markdown_(self) -> str:
+        from rlm_loop.study.shown import study_markdown
+
+        return study_markdown(self)
+
+    def cells(self, limit: int | None = None) -> list[Cell]:
+        """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""
+        agents, arms = self._made()
+        return self._cells(agents, arms, limit)
+
+    def _cells(
+        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], arms: Sequence[Crossed], limit: int | None
+    ) -> list[Cell]:
+        empty = [repr(suite.name) for suite in self.suites if not len(suite)]
+        if empty or not self.suites:
+            which = f"suite {', '.join(empty)} is empty" if empty else "it has no suite"
+            raise StudyError(f"study {self.name!r} has nothing to run: {which}; give tasks")
         models = list(dict.fromkeys(model for model, _ in agents))
-        return cells(names, models, in_turn(self.suites, limit), list(self.seeds))
+        return cells(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
 
     def run(
         self,
@@ -93,43 +177,82 @@ class Study:
         progress: bool | Progress = True,
         limit: int | None = None,
         seconds: float | None = None,
-        jobs: int = 1,
+        jobs: int | None = None,
+        executor: str | Executor | None = None,
+        retry_failed: bool = False,
+        max_cost: float | None = None,
+        rate: float | None = None,
     ) -> Results:
         """Run what is not finished yet and return all results of the folder.
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
-        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time.  Finished cells
-        are skipped, crashed ones tried again.  Raises `StudyError` where the folder cannot be written or holds another
-        configuration, `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and
-        `ModelError` where no arm could reach its model at all.
+        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time (one, or
+        as many as the executor takes); `executor` says where (see `executor_of`: a name, or any
+        `concurrent.futures.Executor`; threads where it is not given) and is no part of what a study is.  Episodes that
+        have a row are skipped; `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole
+        study, what is in the folder included: no cell is started that could exceed it (see `Spending`).  `rate` is
+        how many model calls may begin in a minute.  A `StudyWarning` says where a study ended before its grid did, and
+        where earlier rows are of another version of this package.
+
+        Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
+        `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
+        could reach its model at all.
         """
-        agents = self.agents()
-        grid = self._cells(agents, limit)
-        with Store(folder, self.name) as store:
-            lock = extended(read_lock(folder), self._identity(agents, grid), folder)
-            known = {key(r): r for r in read_rows(folder)}
-            todo = [c for c in grid if c.key not in known or not finished(known[c.key])]
-            # the lock's own mappings are sorted, and the rows of several jobs come in any order
-            now = {**session(utc_now()), "arms": list(dict.fromkeys(c.arm for c in grid))}
-            if todo and now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
-                lock["sessions"].append(now)
+        agents, arms = self._made()
+        grid = self._cells(agents, arms, limit)
+        find = agent_of(agents)
+        paced = find if rate is None else pacing(find, Pace(rate))
+        with Store(folder, self.name) as store, ExitStack() as opened:
+            lock = extended(old := read_lock(folder), self._identity(agents, grid), folder)
+            every = list(every_row(folder))
+            known = {key(r): r for r in latest(every)}
+            todo = [c for c in grid if to_run(known.get(c.key), retry_failed=retry_failed)]
             if todo:
                 agreed = check(contract(self, limit=limit, agents=agents))
                 store.write_contract(agreed.since(read_contract(folder)))
-            store.write_lock(lock)
-            done = [known[c.key] for c in grid if c.key in known and finished(known[c.key])]
+                self._begin(lock, old, list(dict.fromkeys(c.name for c in arms)))
+            store.write_lock({**lock, "question": self.question, "identity": mark_of(lock)})
+            planned = {c.key for c in grid} - {c.key for c in todo}
+            done = [row for cell, row in known.items() if cell in planned]
+            spending = None if max_cost is None else Spending(max_cost, find, every)
+            if spending is not None:
+                spending.check(todo)
+            where = opened.enter_context(hosted(executor, jobs)) if todo else None
+            asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
             shown = _progress(progress, Forecast(todo, done, jobs), len(grid), self.name)
-            try:
-                if jobs > 1:
-                    run_parallel(self.name, todo, agent_of(agents), store, shown, jobs=jobs, seconds=seconds)
-                else:
-                    run_cells(self.name, todo, agent_of(agents), store, shown, seconds=seconds)
-            except StudyInterrupted as stopped:
-                message = f"{stopped.message} (results: {folder})"
-                raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
-            finally:
-                shown.close()
+            with watched(store.folder, shown, planned=len(grid), todo=len(todo), jobs=jobs) as told:
+                course = Course(todo, store, told, seconds=seconds, spending=spending)
+                try:
+                    if where is not None:
+                        run_on(where, self.name, course, find, store.folder, jobs=asked, rate=rate)
+                    else:
+                        run_cells(self.name, course, paced, store.folder)
+                except StudyInterrupted as stopped:
+                    message = f"{stopped.message} (results: {folder})"
+                    raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
+        if spending is not None and spending.stopped and course.left:
+            warnings.warn(
+                f"{self.name}: ended with {course.left} cells to go, since ${spending.total:.4g} of at most "
+                f"${spending.limit:.4g} are spent; give more (max_cost) and run again to go on",
+                StudyWarning,
+                stacklevel=2,
+            )
         return results_of(folder, recorded=False)
+
+    def _begin(self, lock: dict[str, Any], old: Mapping[str, Any] | None, arms: list[str]) -> None:
+        """Note in the lock that a session begins, unless one like it is there."""
+        # the lock's own mappings are sorted, and the rows of several jobs come in any order
+        now = {**session(utc_now()), "arms": arms, "order_seed": self.order_seed}
+        before, this = versions_of(old or {}), versions_of({"sessions": [now]})
+        if before and this and before[-1] != this[0]:
+            warnings.warn(
+                f"{self.name}: earlier results are of rlm-loop {', '.join(before)}, this is {this[0]}; "
+                "run in another folder where they are not to be mixed",
+                StudyWarning,
+                stacklevel=3,
+            )
+        if now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
+            lock["sessions"].append(now)
 
     def _identity(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
@@ -150,27 +273,3 @@ def _progress(wanted: bool | Progress, forecast: Forecast, planned: int, name: s
     if not wanted:
         return Silent()
     return Bar(forecast, planned, name) if watching() else Lines(forecast, planned, to_stderr)
-
-
-def results_of(folder: str | Path, *, recorded: bool) -> Results:
-    """The results in a folder, its rows in the order of running."""
-    lock, rows = read_lock(folder), read_rows(folder)
-    if lock is None:
-        raise StudyError(f"{folder} holds no study (no study.json); run one there, or give another folder")
-    return Results(_in_order(rows), lock, str(folder), recorded)
-
-
-def _in_order(rows: Sequence[Row]) -> list[Row]:
-    """Rows with the tasks in the order of their first start; a cell tried again goes to where its task is."""
-    tasks: dict[tuple[str, str], int] = {}
-    for row in rows:
-        tasks.setdefault((row["suite"], row["task"]), len(tasks))
-    return sorted(rows, key=lambda r: tasks[r["suite"], r["task"]])
-
-
-def load_study(folder: str | Path) -> Results:
-    """The results of a study as recorded in a folder, loose or packed (`export`).
-
-    Raises `StudyError` where the folder holds no study, or something in it cannot be read.
-    """
-    return results_of(folder, recorded=True)

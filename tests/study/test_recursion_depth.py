@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def test_it_runs(tmp_path: Path) -> None:
     (suite,) = load_study_file(HERE, families="records", sizes="8k", tasks=1).suites
     truth = suite.tasks[0].expected
     model = ScriptedModel([f"There are {truth}.", f"```python\nfinal_answer = {truth} * (len(context) == 8000)\n```"])
-    results = load_study_file(HERE, model=model, families="records", sizes="8k", tasks=1).run(tmp_path, False)
+    study = load_study_file(HERE, model=model, families="records", sizes="8k", tasks=1)
+    results = replace(study, order_seed=None).run(tmp_path, False)  # the script is in the order of the arms
     assert results.crashed == []
     assert [r["resolved"] for r in results.rows] == [True, True]
     assert all("documentation strings of Python" in r["facts"]["context"] for r in results.rows)
@@ -49,9 +51,10 @@ def test_it_runs(tmp_path: Path) -> None:
 
 def test_the_oracle_is_called_one_and_runs(tmp_path: Path) -> None:
     study = load_study_file(HERE / "oracle_study.py", families="classify", sizes="32k", tasks=1)
+    study = replace(study, order_seed=None)  # the scripts are in the order of the arms
     assert [c.arm for c in study.cells()] == ["direct", "depth-0", "depth-1", "depth-2"]
     arms = {name: agent for name, agent in study.agents()[study.models[0].name, 0].items() if name != "depth-2"}
-    few = type(study)(study.name, arms, study.suites, study.seeds)
+    few = type(study)(study.name, arms, study.suites, study.seeds, order_seed=None)
     results = few.run(tmp_path, False)
     assert results.crashed == []
     assert {r["arm"]: r["resolved"] for r in results.rows} == {"direct": False, "depth-0": False, "depth-1": True}

@@ -78,10 +78,12 @@ def test_tasks_are_outermost_and_suites_take_turns(tmp_path: Path) -> None:
     arms = {name: replace(arm, log=log) for name, arm in two_arms().items()}
     Study("mine", arms, [suite("a", 2), suite("b", 1)]).run(tmp_path, False)
     assert [t for _, t in log] == ["a-1", "a-1", "b-1", "b-1", "a-2", "a-2"]
+    log.clear()
+    Study("mine", arms, [suite("a", 2), suite("b", 1)], order_seed=None).run(tmp_path / "declared", False)
     assert [a for a, _ in log] == ["short", "long"] * 3
 
 
-def test_finished_cells_are_skipped_and_crashed_ones_tried_again(tmp_path: Path) -> None:
+def test_finished_and_failed_episodes_are_skipped_and_failed_ones_tried_again_on_request(tmp_path: Path) -> None:
     def gone(_: Task) -> None:
         raise unreachable()
 
@@ -91,7 +93,9 @@ def test_finished_cells_are_skipped_and_crashed_ones_tried_again(tmp_path: Path)
     assert [r["input_tokens"] for r in first.crashed] == [None, None]
     log: list[tuple[str, str]] = []
     mended = {"good": Arm("good", log=log), "bad": Arm("bad", log=log)}
-    second = Study("mine", mended, tasks).run(tmp_path, False)
+    assert len(Study("mine", mended, tasks).run(tmp_path, False).crashed) == 2
+    assert log == []
+    second = Study("mine", mended, tasks).run(tmp_path, False, retry_failed=True)
     assert log == [("bad", "a-1"), ("bad", "a-2")]
     assert len(second) == 4
     assert not second.crashed

@@ -54,7 +54,7 @@ def test_the_grid() -> None:
     study = load_study_file(HERE)
     cells = study.cells()
     assert len(cells) == 6 * 28
-    assert [c.arm for c in cells[:6]] == ARMS
+    assert sorted(c.arm for c in cells[:6]) == sorted(ARMS)
     assert len({(c.suite, c.task.id) for c in cells}) == 28
     assert len({c.task.id for c in cells[:6]}) == 1  # every arm meets a task before the next begins
     assert {c.suite for c in cells} == {"tables-0/held", "tables-1/held"}

@@ -1,0 +1,40 @@
+"""Rows of two arms with chosen outcomes, for comparisons whose figures are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlm_loop.study import Results
+
+#: What a pair came to: resolved by the arm and by the baseline ("?": crashed, "-": not run, "u": not judged).
+Pair = tuple[str, str]
+
+
+def paired(
+    pairs: Sequence[Pair],
+    *,
+    tokens: Sequence[tuple[float | None, float | None]] | None = None,
+    seeds: int = 1,
+    facts: Sequence[Mapping[str, Any]] | None = None,
+    model: str = "local:m",
+) -> Results:
+    """The arms `base` (declared first) and `lean`; `pairs` are (lean, base), one task each unless there are seeds."""
+    rows: list[dict[str, Any]] = []
+    for i, outcome in enumerate(pairs):
+        of = tokens[i] if tokens else (50 + i, 100 + i)
+        for arm, word, used in zip(("base", "lean"), outcome[::-1], of[::-1], strict=True):
+            if word == "-":
+                continue
+            crashed = word == "?"
+            resolved = {"y": True, "n": False, "?": False, "u": None}[word]
+            rows.append(
+                {
+                    "arm": arm, "model": model, "suite": "s", "task": f"t{i // seeds}", "seed": i % seeds, "level": 1,
+                    "resolved": resolved, "input_tokens": None if crashed else used, "output_tokens": 10, "steps": 2,
+                    "seconds": 3.0 + i % 3, "cost": 0.0, "error": "Boom" if crashed else None,
+                    "started": f"2030-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}", "trace": "",
+                    **({"facts": dict(facts[i])} if facts else {}),
+                }
+            )  # fmt: skip
+    return Results(rows, {"name": "made", "seeds": list(range(seeds)), "sessions": [{"arms": ["base", "lean"]}]})

@@ -1,0 +1,282 @@
+"""What a study may cost, how fast it may call, and what happens when a provider or a disk has enough."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import killed_study
+import pytest
+from study_arms import Arm, Echo, suite
+
+from rlm_loop import Budget, DirectAgent, Task
+from rlm_loop.messages import Prompt, say
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, RateLimited
+from rlm_loop.study import Study, StudyError, StudyWarning, load_study
+from rlm_loop.study.course import Clock, Course, no_room, portable
+from rlm_loop.study.pace import Pace, at_pace, paced, pacing
+from rlm_loop.study.progress import Silent
+from rlm_loop.study.runner import agent_of, run_cells
+from rlm_loop.study.store import Store
+
+
+@dataclass
+class Time:
+    """A clock that only sleeping moves."""
+
+    now: float = 0.0
+    slept: list[float] = field(default_factory=list[float])
+
+    def seconds(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+# -- cost: an `Arm` costs 0.001 a call
+
+
+@pytest.mark.parametrize(("limit", "episodes"), [(0.0, 0), (0.0035, 1), (0.004, 2), (0.0099, 4), (0.02, 10), (1, 10)])
+def test_no_episode_is_started_that_could_cost_too_much(tmp_path: Path, limit: float, episodes: int) -> None:
+    study = Study("mine", {"a": Arm("a", 2), "b": Arm("b", 2)}, suite("s", 5))
+    if episodes == 10:
+        assert len(study.run(tmp_path, False, max_cost=limit)) == 10
+        return
+    with pytest.warns(StudyWarning, match=rf"ended with {10 - episodes} cells to go.*give more \(max_cost\)"):
+        found = study.run(tmp_path, False, max_cost=limit)
+    assert sum(r["cost"] for r in found.rows) <= limit + 1e-9
+    assert len(study.run(tmp_path, False, max_cost=1)) == 10
+
+
+def test_what_is_in_the_folder_counts_failed_attempts_too(tmp_path: Path) -> None:
+    failing = {"a": Arm("a", 3, after_one_call=ModelError("gone"))}
+    for _ in range(3):
+        Study("mine", failing, suite("s", 1)).run(tmp_path, False, retry_failed=True)
+    assert [r["cost"] for r in load_study(tmp_path).rows] == [pytest.approx(0.001)]
+    with pytest.warns(StudyWarning, match=r"\$0\.003 of at most \$0\.003 are spent"):
+        Study("mine", failing, suite("s", 2)).run(tmp_path, False, max_cost=0.003)
+
+
+def scripted(price: tuple[float, float] | None, **more: Any) -> DirectAgent:
+    return DirectAgent(model=ScriptedModel(["answer-s-1"] * 9, price=price), **more)
+
+
+def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> None:
+    agent = scripted((1e-9, 1e-9), budget=Budget(cost=0.4))
+    with pytest.warns(StudyWarning, match="ended with 3 cells to go"):
+        Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.3)
+    assert len(Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.5)) == 3
+
+
+def test_a_cost_limit_on_a_model_without_a_price_is_an_error_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"the price of scripted \(a\) is not known, so max_cost=1 cannot be kept"):
+        Study("mine", {"a": scripted(None)}, suite("s", 1)).run(tmp_path, False, max_cost=1)
+    with pytest.raises(StudyError, match="give US dollars"):
+        Study("mine", {"a": Arm()}, suite("s", 1)).run(tmp_path, False, max_cost=-1)
+
+
+# -- rate
+
+
+def test_calls_keep_a_pace() -> None:
+    time = Time()
+    pace = Pace(120, clock=time.seconds, sleep=time.sleep)
+    waited = [pace.wait() for _ in range(4)]
+    assert waited == [0, 0.5, 0.5, 0.5]
+    time.now += 100  # what was not used is not saved up: a burst would be refused
+    assert [pace.wait(), pace.wait()] == [0, 0.5]
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), True, "fast"])
+def test_rates_that_are_none(rate: Any) -> None:
+    with pytest.raises(StudyError, match="is no rate: give model calls a minute"):
+        Pace(rate)
+
+
+def test_a_paced_model_is_the_model_and_waiting_is_no_work() -> None:
+    time = Time()
+    pace = Pace(60, clock=time.seconds, sleep=time.sleep)
+    agent = paced(scripted((1e-6, 1e-6), budget=Budget(cost=1.0)), pace)
+    assert isinstance(agent.model, Measuring)
+    assert (agent.model.name, agent.model.price) == ("scripted", (1e-6, 1e-6))
+    prompt = Prompt((say("user", "Hello", "task"),))
+    assert [agent.model.complete(prompt).waited for _ in range(3)] == [0, 1, 1]
+    assert not isinstance(at_pace(Echo(), pace), Measuring)
+    outcome = replace(agent, model=at_pace(ScriptedModel(["yes"], price=(0.0, 0.0)), pace)).run("Is it?")
+    assert outcome.answer == "yes"
+
+
+def test_a_study_with_a_rate(tmp_path: Path) -> None:
+    results = Study("mine", {"a": scripted(None)}, suite("s", 2)).run(tmp_path, False, rate=1e6)
+    assert [r["resolved"] for r in results.rows] == [True, False]
+    cell = Study("mine", {"a": Arm(model=None)}, suite("s", 1)).cells()[0]
+    with pytest.raises(StudyError, match="rate cannot be kept for arm 'a'"):
+        pacing(lambda _: Arm(model=None), Pace(60))(cell)
+
+
+def course(study: Study, folder: Path, time: Time, **more: Any) -> tuple[int, Course]:
+    with Store(folder, study.name) as store:
+        made = Course(study.cells(), store, Silent(), clock=Clock(time.seconds, lambda: "", time.sleep), **more)
+        return run_cells(study.name, made, agent_of(study.agents()), folder), made
+
+
+def limited(times: int, after: float | None) -> Arm:
+    left = [times]
+
+    def before(task: Task) -> None:
+        if task.id == "s-2" and left[0]:
+            left[0] -= 1
+            error = RateLimited("slow down")
+            error.retry_after = after
+            raise error
+
+    return Arm(before=before)
+
+
+def test_a_provider_that_limits_the_rate_holds_the_study_and_costs_no_episode(tmp_path: Path) -> None:
+    time = Time()
+    study = Study("mine", {"a": limited(2, 7200.0)}, suite("s", 3))
+    assert course(study, tmp_path, time)[0] == 3
+    assert time.slept == [7200, 7200]
+    assert all(r["error"] is None for r in map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines()[1:]))
+
+
+def test_a_provider_that_never_has_enough_is_a_failed_row(tmp_path: Path) -> None:
+    time = Time()
+    study = Study("mine", {"a": limited(99, None)}, suite("s", 3))
+    assert course(study, tmp_path, time)[0] == 3
+    assert time.slept == [30, 60, 120]
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()[1:]]
+    assert [r["error_class"] for r in rows] == [None, "RateLimited", None]
+
+
+def test_a_wait_is_no_reason_to_begin_after_the_time(tmp_path: Path) -> None:
+    time = Time()
+    assert course(Study("mine", {"a": limited(1, 100.0)}, suite("s", 3)), tmp_path, time, seconds=50)[0] == 2
+
+
+# -- failed episodes
+
+
+def test_a_missing_key_is_no_failed_episode(tmp_path: Path) -> None:
+    def refuse(task: Task) -> None:
+        raise AuthenticationFailed("set the key")
+
+    with pytest.raises(AuthenticationFailed):
+        Study("mine", {"a": Arm(before=refuse)}, suite("s", 3)).run(tmp_path, False)
+    assert [r["error_class"] for r in load_study(tmp_path).rows] == ["AuthenticationFailed"]
+    found = Study("mine", {"a": Arm()}, suite("s", 3)).run(tmp_path, False)  # without retry_failed
+    assert not found.crashed
+
+
+def test_failed_episodes_are_counted_by_class(tmp_path: Path) -> None:
+    def crash(task: Task) -> None:
+        raise {"s-1": ZeroDivisionError, "s-2": ModelError}[task.id]("x")  # type: ignore[abstract]
+
+    found = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).run(tmp_path, False)
+    assert list(found.frame()["error_class"]) == ["ZeroDivisionError", "ModelError"]
+
+
+def test_what_leaves_a_worker_of_a_fault() -> None:
+    limit = RateLimited("slow", "m", True)
+    limit.retry_after, limit.usage = 3.0, object()
+    kept = portable(limit)
+    assert isinstance(kept, RateLimited)
+    assert (kept.message, kept.retry_after, kept.usage) == ("slow", 3.0, None)
+    assert isinstance(portable(AuthenticationFailed("key")), AuthenticationFailed)
+    full = RuntimeError("trace")
+    full.__cause__ = OSError(errno.ENOSPC, "No space left on device", "x")
+    assert no_room(portable(full)) is not None
+    assert portable(ValueError("its row says all")) is portable(None) is None
+    looped = ValueError("a")
+    looped.__context__ = looped2 = ValueError("b")
+    looped2.__context__ = looped
+    assert no_room(looped) is None
+
+
+# -- a full disk
+
+
+@pytest.fixture
+def small_files() -> Any:
+    """No file may grow beyond a limit: what a full disk is for one file."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(most: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before if most is None else (most, before[1]))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_full_disk_in_mid_run_loses_nothing(tmp_path: Path, small_files: Any, jobs: int) -> None:
+    study = killed_study.study()
+    study.run(tmp_path, False, limit=2)
+    small_files(4_000 + max(f.stat().st_size for f in tmp_path.iterdir() if f.is_file()))
+    with pytest.raises(StudyError, match=r"File too large; .*make room and run the same command again") as full:
+        study.run(tmp_path, False, limit=10, jobs=jobs)
+    small_files(None)
+    assert "\n" not in str(full.value)
+    raw = (tmp_path / "results.jsonl").read_bytes()
+    kept = load_study(tmp_path).rows
+    assert 12 <= len(kept) < 60
+    assert raw.endswith(b"\n")  # the row that did not fit was taken back
+    assert len(study.run(tmp_path, False, limit=10)) == 60
+    lines = (tmp_path / "results.jsonl").read_bytes()
+    assert lines.startswith(raw)
+    assert lines.count(b"\n") == 61
+
+
+TMPFS = """
+import json, subprocess, sys
+import killed_study
+from rlm_loop.study import StudyError, load_study
+study, there = killed_study.study(), sys.argv[1]
+try:
+    study.run(there + "/out", False, limit=10)
+except StudyError as error:
+    said = str(error)
+kept = len(load_study(there + "/out"))
+subprocess.run(["mount", "-o", "remount,size=64m", there], check=True)
+rows = study.run(there + "/out", False, limit=10).rows
+print(json.dumps([said, kept, len(rows), len({(r["arm"], r["task"], r["seed"]) for r in rows})]))
+"""
+
+
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    """A file system of 200 kB, in a mount name space of its own; skipped where that is not allowed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    inside = f'mount -t tmpfs -o size=200k tmpfs "$0" && exec "{sys.executable}" -c "$1" "$0"'
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    try:
+        allowed = subprocess.run([*words, 'mount -t tmpfs tmpfs "$0"', str(disk)], capture_output=True, check=False)
+    except OSError:
+        pytest.skip("there is no unshare here")
+    if allowed.returncode:
+        pytest.skip("mounts are not allowed here")
+    done = subprocess.run(
+        [*words, inside, str(disk), TMPFS], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said, kept, rows, distinct = json.loads(done.stdout)
+    assert "No space left on device" in said
+    assert "make room and run the same command again" in said
+    assert 5 < kept < 60
+    assert rows == distinct == 60
+
+
+def test_echo_is_what_the_arms_cost() -> None:
+    assert Echo().complete(Prompt((say("user", "Hi", "task"),))).usage.cost == 0.001  # type: ignore[union-attr]

@@ -1,0 +1,96 @@
+"""What can be seen of a study while it runs, and after it was stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_arms import Arm, suite, unreachable
+
+from rlm_loop.cli import main
+from rlm_loop.study import Status, Study, StudyError, StudyInterrupted, status
+from rlm_loop.study.status import RUNNING
+from rlm_loop.tasks.base import Task
+
+
+def seen(folder: Path, jobs: int = 1) -> tuple[list[Status], Study]:
+    """A study of six episodes of which one fails, and its status at the start of each."""
+    found: list[Status] = []
+
+    def look(task: Task) -> None:
+        found.append(status(folder))
+        if task.id == "s-2":
+            raise unreachable()
+
+    arms = {"a": Arm("a", 1, before=look), "b": Arm("b", 2)}
+    study = Study("mine", arms, suite("s", 3), order_seed=None)
+    study.run(folder, False, jobs=jobs)
+    return found, study
+
+
+def test_a_running_study_is_seen_from_outside(tmp_path: Path) -> None:
+    found, _ = seen(tmp_path)
+    assert [(s.running, s.planned, s.done, s.failed, s.left) for s in found] == [
+        (True, 6, 0, 0, 6),
+        (True, 6, 2, 0, 4),
+        (True, 6, 3, 1, 2),
+    ]
+    assert [[(c["arm"], c["task"]) for c in s.now] for s in found] == [[("a", f"s-{n}")] for n in (1, 2, 3)]
+    assert found[0].per_minute is found[0].seconds_left is None
+    assert (found[1].per_minute or 0) > 0
+    assert (found[1].seconds_left or 0) > 0
+    assert [round(s.cost, 6) for s in found] == [0, 0.003, 0.005]
+    assert found[2].errors == {"ModelError": 1}
+    after = status(tmp_path)
+    assert (after.running, after.done, after.failed, after.left, after.now) == (False, 5, 1, 0, ())
+    assert [(a.arm, a.planned, a.done, a.failed, a.resolved) for a in after.arms] == [
+        ("a", 3, 2, 1, 2),
+        ("b", 3, 3, 0, 3),
+    ]
+    assert not (tmp_path / RUNNING).exists()
+
+
+def test_a_study_that_was_killed_says_so(tmp_path: Path) -> None:
+    def stop(task: Task) -> None:
+        if task.id == "s-2":
+            raise KeyboardInterrupt
+
+    with pytest.raises(StudyInterrupted):
+        Study("mine", {"a": Arm(before=stop)}, suite("s", 3)).run(tmp_path, False)
+    (tmp_path / RUNNING).write_text('{"schema": 1, "planned": 3, "todo": 3, "running": [{"arm": "a"}]}')  # SIGKILL
+    found = status(tmp_path)
+    assert (found.running, found.done, found.left, found.now) == (False, 1, 2, ())
+    assert found.lines()[-1] == "nothing is running; run the same command again to go on"
+
+
+def test_unknown_costs_are_not_zero(tmp_path: Path) -> None:
+    Study("mine", {"a": Arm()}, suite("s", 2)).run(tmp_path, False)
+    path = tmp_path / "results.jsonl"
+    lines = path.read_text().splitlines()
+    without: dict[str, Any] = {**json.loads(lines[1]), "cost": None}
+    path.write_text("\n".join([lines[0], json.dumps(without), lines[2]]) + "\n")
+    assert "cost so far $0.002 and 1 episodes of unknown cost" in status(tmp_path).lines()[0]
+    path.write_text("\n".join([lines[0], json.dumps(without)]) + "\n")
+    assert "cost so far not known" in status(tmp_path).lines()[0]
+
+
+def test_status_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found, _ = seen(tmp_path)
+    said = "\n".join(found[2].lines())
+    assert "3 of 6 episodes done, 1 failed, 2 left; cost so far $0.005" in said
+    assert "failed: 1 x ModelError (--retry-failed)" in said
+    assert "running since" in said
+    assert "now: a on s/s-3, seed 0, for " in said
+    assert main(["study", "status", str(tmp_path)]) == 0
+    assert "5 of 6 episodes done, 1 failed, 0 left" in capsys.readouterr().out
+    assert main(["study", "status", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == 1
+    assert main(["study", "status", str(tmp_path / "nothing")]) == 2
+    assert "holds no study" in capsys.readouterr().err
+
+
+def test_no_study_no_status(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="run one there"):
+        status(tmp_path)
