@@ -1,0 +1,170 @@
+"""Arms compared with a baseline on the same tasks: what is shown, how surely, and what it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.study.contrast import MEASURES, Contrast, at_the_floor
+from rlm_loop.study.effects import Effect, rate_effect, ratio_effect
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.pairs import POLICIES, Pairs, Policy, pairs_of
+from rlm_loop.study.results import Results, Unit, unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All arms against one baseline (`compare`).  `contrasts` has one entry for each model, arm and measure."""
+
+    contrasts: Sequence[Contrast]
+    baseline: str
+    margin: float
+    missing: Policy
+    family: Sequence[str]
+    alpha: float
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
+        return _frame([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
+
+    def power(self, power: float = 0.8) -> pd.DataFrame:
+        """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
+        from rlm_loop.study.planning import Plan, plans
+
+        return _frame([asdict(p) for p in plans(self, power)], [f.name for f in fields(Plan)])
+
+    def sentences(self) -> list[str]:
+        """What this comparison supports, in full sentences with numbers, intervals and what is missing."""
+        from rlm_loop.study.sentences import sentences
+
+        return sentences(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return "".join(f"<p>{html.escape(s)}</p>" for s in self.sentences())
+
+
+def compare(
+    results: Results,
+    baseline: str | None = None,
+    *,
+    margin: float = 0.03,
+    missing: Policy = "worst",
+    family: Sequence[str] = ("resolved", "input_tokens"),
+    alpha: float = 0.05,
+    cluster: str | None = None,
+) -> Comparison:
+    """Compare every arm with `baseline` (the study's first arm by default) on the same tasks and seeds.
+
+    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
+    makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
+    names the measures whose claims were decided upon before looking: their p values, over all arms and models, are
+    adjusted after Holm, and only these are called shown.  `missing` is the policy for pairs of which a value is
+    missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
+    case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
+    policy, where there is only one arm, and where scipy is not installed (extra `stats`).
+    """
+    against = _checked(results, baseline, margin, missing, family, alpha)
+    made: list[Contrast] = []
+    for model in results.models:
+        units = list(dict.fromkeys(unit(r) for r in results.rows if r["model"] == model))
+        for arm in results.arms:
+            if arm != against:
+                made += [
+                    _contrast(results, model, arm, against, m, units, margin, missing, alpha, cluster) for m in MEASURES
+                ]
+    return Comparison(_adjusted(made, family, margin, alpha), against, margin, missing, tuple(family), alpha)
+
+
+def _checked(
+    results: Results, baseline: str | None, margin: float, missing: str, family: Sequence[str], alpha: float
+) -> str:
+    arms = results.arms
+    if len(arms) < 2:
+        raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms) or 'none'}")
+    if baseline is not None and baseline not in arms:
+        raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(arms)}")
+    if missing not in POLICIES:
+        raise StudyError(f"there is no policy {missing!r} for missing pairs; use {', '.join(POLICIES)}")
+    if unknown := [m for m in family if m not in MEASURES]:
+        raise StudyError(f"there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
+    if not (0 <= margin < 1 and 0 < alpha < 1):
+        raise StudyError("margin and alpha are shares: give 0.03 for 3 points, 0.05 for 95 % intervals")
+    return baseline or arms[0]
+
+
+def _contrast(
+    results: Results,
+    model: str,
+    arm: str,
+    baseline: str,
+    measure: str,
+    units: Sequence[Unit],
+    margin: float,
+    policy: Policy,
+    alpha: float,
+    cluster: str | None,
+) -> Contrast:
+    pairs = pairs_of(results.rows, arm, baseline, measure, units, cluster)
+    rate = measure == "resolved"
+    found = rate_effect(pairs, policy, margin, alpha) if rate else ratio_effect(pairs, policy, alpha)
+    plain = Contrast(
+        model=model,
+        arm=arm,
+        baseline=baseline,
+        measure=measure,
+        tasks=len({u[1:3] for u in units}),
+        pairs=len(pairs),
+        missing=pairs.missing,
+        missing_here=pairs.missing_here,
+        missing_baseline=pairs.missing_there,
+        policy=policy,
+        effect="difference" if rate else "ratio",
+        claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
+        clusters=len(set(_used(pairs, policy).clusters)),
+        clustered_by=pairs.grouped_by,
+        too_few_clusters=pairs.too_few,
+    )
+    return plain if found is None else replace(plain, **_figures(found))
+
+
+def _used(pairs: Pairs, policy: Policy) -> Pairs:
+    return pairs.known() if policy == "drop" else pairs
+
+
+def _figures(found: Effect) -> dict[str, Any]:
+    """The fields of an effect, with `None` for a figure that is not a number (an interval of one cluster)."""
+    return {k: None if v != v else v for k, v in asdict(found).items()}
+
+
+def _adjusted(made: Sequence[Contrast], family: Sequence[str], margin: float, alpha: float) -> list[Contrast]:
+    from rlm_loop.study.statistics import holm
+
+    adjusted = holm([c.p if c.measure in family else None for c in made])
+    return [replace(c, p_holm=p, holds=_holds(c, p, margin, alpha)) for c, p in zip(made, adjusted, strict=True)]
+
+
+def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
+    """A claim holds where the adjusted p and the interval say so, and where the baseline could be missed at all."""
+    if p is None or p > alpha or contrast.low is None or contrast.high is None:
+        return False
+    if contrast.effect == "ratio" or not margin:
+        null = 1.0 if contrast.effect == "ratio" else 0.0
+        return contrast.low > null or contrast.high < null
+    return contrast.low > -margin and not at_the_floor(contrast, margin)
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+    return pandas.DataFrame(rows, columns=columns)

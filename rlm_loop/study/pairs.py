@@ -1,0 +1,112 @@
+"""Two arms on the same units, what is missing of them, and what is put in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Unit, unit
+from rlm_loop.study.rows import Row, finished
+
+Policy = Literal["worst", "drop", "bounds"]
+POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
+#: Below this many repositories (or families) no variance by cluster can be relied on.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One measure of two arms, a value of each for every unit; `None` where an arm has none.
+
+    A value is missing where the cell crashed, was not run, was not judged, or did not report the measure.
+    `clusters` names what the units are grouped by, in `grouped_by` ("repository", "family", "task", or a column).
+    """
+
+    here: Sequence[float | None]
+    there: Sequence[float | None]
+    clusters: Sequence[str]
+    grouped_by: str
+    too_few: int = 0
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+    @property
+    def missing(self) -> int:
+        return sum(h is None or t is None for h, t in zip(self.here, self.there, strict=True))
+
+    @property
+    def missing_here(self) -> int:
+        return sum(h is None for h in self.here)
+
+    @property
+    def missing_there(self) -> int:
+        return sum(t is None for t in self.there)
+
+    def known(self) -> Pairs:
+        """Only the pairs of which both values are known."""
+        kept = [
+            (h, t, c)
+            for h, t, c in zip(self.here, self.there, self.clusters, strict=True)
+            if h is not None and t is not None
+        ]
+        return Pairs([h for h, _, _ in kept], [t for _, t, _ in kept], [c for _, _, c in kept], self.grouped_by)
+
+
+def pairs_of(
+    rows: Sequence[Row], arm: str, baseline: str, measure: str, units: Sequence[Unit], cluster: str | None = None
+) -> Pairs:
+    """The pairs of two arms, in the order of `units`.
+
+    `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or "task"; where it is not given, the
+    row's own `cluster`, the task's repository or package, or its family decides, as long as there are at least ten;
+    else the task, so that the seeds of one task (and its variants) always count as one cluster.
+    """
+    by_cell: dict[tuple[str, Unit], Row] = {(r["arm"], unit(r)): r for r in rows}
+    cells = [(by_cell.get((arm, u)), by_cell.get((baseline, u))) for u in units]
+    by_unit = {unit(r): r for r in rows}  # of any arm: the task is the same
+    labels, grouped_by, too_few = cluster_labels([by_unit[u] for u in units], units, cluster)
+    return Pairs(
+        [_value(here, measure) for here, _ in cells],
+        [_value(there, measure) for _, there in cells],
+        labels,
+        grouped_by,
+        too_few,
+    )
+
+
+def _value(row: Row | None, measure: str) -> float | None:
+    if row is None or not finished(row):
+        return None
+    value = row.get(measure)
+    if value is None or measure == "resolved":
+        return None if value is None else float(bool(value))
+    return float(value) if value > 0 else None  # a share of nothing is not known
+
+
+def cluster_labels(
+    rows: Sequence[Mapping[str, Any]], units: Sequence[Unit], wanted: str | None
+) -> tuple[list[str], str, int]:
+    """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
+    tasks = [u[2] for u in units]
+    if wanted == "task":
+        return tasks, "task", 0
+    if wanted is not None:
+        found = [_named(row, (wanted,)) for row in rows]
+        if None in found:
+            raise StudyError(f"not every task has a {wanted!r}; cluster by a column that all rows have, or by 'task'")
+        return [str(f) for f in found], wanted, 0
+    for kind, names in (("cluster", ("cluster",)), ("repository", ("repo", "package")), ("family", ("family",))):
+        found = [_named(row, names) for row in rows]
+        labels = [str(f) if f is not None else t for f, t in zip(found, tasks, strict=True)]
+        count = len(set(labels))
+        if any(f is not None for f in found) and count < len(set(tasks)):
+            return (labels, kind, 0) if count >= FEWEST else (tasks, "task", count)
+    return tasks, "task", 0
+
+
+def _named(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    places = (row, row.get("facts") or {})
+    return next((place[n] for place in places for n in names if place.get(n) is not None), None)

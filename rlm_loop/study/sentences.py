@@ -1,0 +1,210 @@
+"""A comparison in full sentences: what is shown, what is not shown and what that would take, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rlm_loop.study.contrast import Contrast, at_the_floor
+from rlm_loop.study.planning import Plan, plans
+
+if TYPE_CHECKING:
+    from rlm_loop.study.comparison import Comparison
+
+_NOUNS = {
+    "input_tokens": "prompt tokens",
+    "output_tokens": "output tokens",
+    "cost": "cost",
+    "seconds": "time",
+    "steps": "steps",
+}
+_COUNTED = {"input_tokens", "output_tokens", "steps"}
+_POLICY = {
+    "worst": "each counts against {arm} (policy worst)",
+    "drop": "these pairs are left out (policy drop), which is fair only if they failed by chance",
+    "bounds": "the intervals cover the worst and the best case (policy bounds)",
+}
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """For each model and arm what holds, what is not shown, other measures and missing pairs; then the methods."""
+    said: list[str] = []
+    planned = plans(comparison)
+    for group in _groups(comparison.contrasts):
+        wanted = [c for c in group if c.measure in comparison.family and c.estimate is not None]
+        shown = [c for c in wanted if c.holds]
+        if shown:
+            parts = [_shown(c, comparison) for c in shown]
+            said.append(f"{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
+        said += [s for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
+        said += [_not_shown(c, comparison, planned) for c in wanted if not c.holds and not _refuted(c, comparison)]
+        said += [f"{_unknown(c)}." for c in group if c.measure in comparison.family and c.estimate is None]
+        said += _described([c for c in group if c.measure not in comparison.family and c.estimate is not None])
+        said.append(_missing(group))
+    return [*said, _methods(comparison)]
+
+
+def _groups(contrasts: Sequence[Contrast]) -> list[list[Contrast]]:
+    made: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in contrasts:
+        made.setdefault((contrast.model, contrast.arm), []).append(contrast)
+    return list(made.values())
+
+
+def _where(contrast: Contrast) -> str:
+    seeds = f" ({contrast.pairs} pairs of task and seed)" if contrast.pairs != contrast.tasks else ""
+    return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds} with {contrast.model}"
+
+
+def _shown(contrast: Contrast, comparison: Comparison) -> str:
+    if contrast.effect == "ratio":
+        return f"{_uses(contrast)} {contrast.baseline} ({_range(contrast)}, {_p(contrast.p_holm)})"
+    if comparison.margin:
+        word = f"resolves {contrast.claim} tasks than"
+        return f"{word} {contrast.baseline} ({_difference(contrast, comparison)}; non-inferior, {_p(contrast.p_holm)})"
+    word = "more" if (contrast.estimate or 0) > 0 else "fewer"
+    return (
+        f"resolves {word} tasks than {contrast.baseline} ({_difference(contrast, comparison)}; {_p(contrast.p_holm)})"
+    )
+
+
+def _not_shown(contrast: Contrast, comparison: Comparison, planned: Sequence[Plan]) -> str:
+    arm, baseline, on = contrast.arm, contrast.baseline, _where(contrast)
+    if contrast.effect == "ratio":
+        found = f"ratio {contrast.estimate:.2f}, {_percent(comparison)} interval {_plain_range(contrast)}"
+        what = f"that {arm} and {baseline} differ in {_NOUNS[contrast.measure]}"
+        return f"It is not shown {what} ({found}, {_p(contrast.p_holm)}), on {on}{_needs(contrast, planned)}."
+    what = f"that {arm} resolves {contrast.claim} tasks than {baseline}" if comparison.margin else _alike(contrast)
+    found = f"{_difference(contrast, comparison)}, {_p(contrast.p_holm)}"
+    if comparison.margin and at_the_floor(contrast, comparison.margin):
+        rate = f"{100 * (contrast.baseline_value or 0):.1f} %"
+        why = f"; {baseline} itself resolves {rate}, so that a loop which resolves nothing would be as close"
+        return f"It is not shown {what} ({found}), on {on}{why}: harder or easier tasks, not more of them, are needed."
+    return f"It is not shown {what} ({found}), on {on}{_needs(contrast, planned)}."
+
+
+def _alike(contrast: Contrast) -> str:
+    return f"that {contrast.arm} and {contrast.baseline} differ in how many tasks they resolve"
+
+
+def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
+    """What it would take: with truly equal loops for non-inferiority, with the ratio or difference seen otherwise."""
+    of = [p for p in planned if (p.model, p.arm, p.measure) == (contrast.model, contrast.arm, contrast.measure)]
+    plan = next((p for p in of if p.assuming == "no difference"), of[0] if of else None)
+    if plan is None:
+        return ""
+    truth = "if the two are truly alike" if plan.assuming == "no difference" else "if the truth is as observed"
+    if plan.more_tasks is None:
+        return f"; no number of tasks would show it {truth}"
+    if plan.more_tasks == 0:
+        return f"; {truth}, a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
+    return f"; {truth}, about {_count(plan.more_tasks)} more tasks would be needed to show it (power 80 %)"
+
+
+def _worse(contrast: Contrast, comparison: Comparison) -> str:
+    """An arm that is worse is said to be worse, also where the claim was another one."""
+    p, estimate = contrast.p_difference, contrast.estimate
+    if not comparison.margin or p is None or p > comparison.alpha or estimate is None or estimate >= 0:
+        return ""
+    return (
+        f"{contrast.arm} resolves fewer tasks than {contrast.baseline} "
+        f"({_difference(contrast, comparison)}; exact McNemar test, {_p(p)}), on {_where(contrast)}."
+    )
+
+
+def _refuted(contrast: Contrast, comparison: Comparison) -> bool:
+    """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
+    beyond = contrast.high is not None and contrast.high < -comparison.margin
+    return contrast.measure == "resolved" and beyond and bool(_worse(contrast, comparison))
+
+
+def _unknown(contrast: Contrast) -> str:
+    what = "whether tasks were resolved" if contrast.measure == "resolved" else _NOUNS[contrast.measure]
+    return f"Of {contrast.arm} and {contrast.baseline} {what} is not known for enough pairs to compare them"
+
+
+def _described(others: Sequence[Contrast]) -> list[str]:
+    if not others:
+        return []
+    parts = [f"{_NOUNS[c.measure]} {_times(c)}" if c.effect == "ratio" else _rates(c) for c in others]
+    arm, baseline = others[0].arm, others[0].baseline
+    return [f"Only described, as no claim was declared: {arm} against {baseline}, {'; '.join(parts)}."]
+
+
+def _rates(contrast: Contrast) -> str:
+    return f"resolve rate {100 * (contrast.estimate or 0):+.1f} points"
+
+
+def _missing(group: Sequence[Contrast]) -> str:
+    one = group[0]
+    worst = max(group, key=lambda c: c.missing if c.estimate is not None else -1)
+    if worst.missing == 0 or worst.estimate is None:
+        return f"All {one.pairs} pairs of {one.arm} and {one.baseline} are complete."
+    count = f"{worst.missing} of {worst.pairs} pairs of {one.arm} and {one.baseline} are missing"
+    by = f"{worst.missing_here} in {one.arm}, {worst.missing_baseline} in {one.baseline}"
+    return f"{count} ({by}); {_POLICY[worst.policy].format(arm=one.arm)}."
+
+
+def _methods(comparison: Comparison) -> str:
+    one = comparison.contrasts[0]
+    claims = sum(c.p_holm is not None for c in comparison.contrasts)
+    holm = f"p values are Holm's over {claims} claims" if claims > 1 else "there is one claim"
+    if one.clusters == one.pairs:
+        by = "tasks count as independent"
+    else:
+        by = f"pairs are clustered by {one.clustered_by} ({one.clusters} clusters)"
+    few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
+    return f"Intervals are {_percent(comparison)} ones, {holm}, and {by}{few}."
+
+
+def _difference(contrast: Contrast, comparison: Comparison) -> str:
+    low, high = 100 * (contrast.low or 0.0), 100 * (contrast.high or 0.0)
+    seen = f"difference {100 * (contrast.estimate or 0):+.1f} points"
+    return f"{seen}, {_percent(comparison)} interval {low:.1f} to {high:.1f}"
+
+
+def _uses(contrast: Contrast) -> str:
+    ratio, noun = contrast.estimate or 1.0, _NOUNS[contrast.measure]
+    if ratio >= 2:
+        return f"uses {ratio:.1f} times as {'many' if contrast.measure in _COUNTED else 'much'} {noun} as"
+    less = "fewer" if contrast.measure in _COUNTED else "less"
+    return f"uses {_share(ratio)} % {less if ratio < 1 else 'more'} {noun} than"
+
+
+def _range(contrast: Contrast) -> str:
+    ratio, low, high = contrast.estimate or 1.0, contrast.low or 1.0, contrast.high or 1.0
+    if ratio >= 2:
+        return f"{low:.1f} to {high:.1f} times"
+    first, last = (high, low) if ratio < 1 else (low, high)
+    return f"{_share(first)} to {_share(last)} %"
+
+
+def _times(contrast: Contrast) -> str:
+    return f"{contrast.estimate:.2f} times ({_plain_range(contrast)})"
+
+
+def _plain_range(contrast: Contrast) -> str:
+    return (
+        "not known" if contrast.low is None or contrast.high is None else f"{contrast.low:.2f} to {contrast.high:.2f}"
+    )
+
+
+def _share(ratio: float) -> str:
+    share = abs(100 * (ratio - 1))
+    return f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
+
+
+def _percent(comparison: Comparison) -> str:
+    return f"{100 * (1 - comparison.alpha):g} %"
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "p not known"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.095 else f"p = {p:.2f}"
+
+
+def _count(n: int) -> str:
+    """A planned number, to two digits: it is no more exact than that."""
+    digits = max(0, len(str(n)) - 2)
+    return f"{round(n, -digits):,}".replace(",", " ")

@@ -1,0 +1,88 @@
+"""The statistics of paired arms.  What a table needs is plain Python; the rest is built on scipy (extra `stats`).
+
+Importing this package loads neither numpy nor scipy: a function is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.statistics.plain import bootstrap, mean, percentile, ratio, sign_test, total, wilson
+
+if TYPE_CHECKING:
+    from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
+    from rlm_loop.study.statistics.families import holm
+    from rlm_loop.study.statistics.margins import noninferiority, score_statistic
+    from rlm_loop.study.statistics.passes import pass_at_k
+    from rlm_loop.study.statistics.power import pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
+    from rlm_loop.study.statistics.rates import (
+        mcnemar,
+        newcombe_interval,
+        paired_difference,
+        paired_table,
+        rate_interval,
+        wilson_interval,
+    )
+    from rlm_loop.study.statistics.ratios import mean_interval, sign_flip
+    from rlm_loop.study.statistics.sequences import bounded_sequence, mean_sequence
+
+__all__ = [
+    "bootstrap",
+    "bounded_sequence",
+    "codes_of",
+    "effective_size",
+    "holm",
+    "mcnemar",
+    "mean",
+    "mean_interval",
+    "mean_sequence",
+    "newcombe_interval",
+    "noninferiority",
+    "paired_difference",
+    "paired_table",
+    "pairs_for_mean",
+    "pairs_for_rate",
+    "pass_at_k",
+    "percentile",
+    "power_of_mean",
+    "power_of_rate",
+    "rate_interval",
+    "ratio",
+    "score_statistic",
+    "sign_flip",
+    "sign_test",
+    "sizes",
+    "sums",
+    "total",
+    "variance_of_mean",
+    "wilson",
+    "wilson_interval",
+]
+
+_HOME = {
+    **dict.fromkeys(("codes_of", "effective_size", "sizes", "sums", "variance_of_mean"), "clusters"),
+    **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
+    **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
+    **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
+    **dict.fromkeys(("mean_interval", "sign_flip"), "ratios"),
+    **dict.fromkeys(("bounded_sequence", "mean_sequence"), "sequences"),
+    **dict.fromkeys(("pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
+    "holm": "families",
+    "pass_at_k": "passes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"{__name__}.{home}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("numpy", "scipy"):
+            raise
+        raise StudyError(f'{name} needs {error.name}: pip install "rlm-loop[stats]"') from None
+    globals()[name] = value  # after `import_module`, which puts a module of the same name there
+    return value

@@ -1,0 +1,111 @@
+"""Resolve rates: the interval of one, the interval of the difference of two arms on the same tasks, the exact test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rlm_loop.study.statistics.clusters import Floats, effective_size, sizes, sums, variance_of_mean
+
+
+def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+    """Wilson's score interval of a rate seen on `n` units, which may be an effective size.
+
+    E. B. Wilson, JASA 22 (1927).
+    """
+    p, n = np.asarray(rate, dtype=float), np.asarray(n, dtype=float)
+    z = stats.norm.ppf(1 - alpha / 2)
+    scale = 1 + z**2 / n
+    middle = (p + z**2 / (2 * n)) / scale
+    half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
+    return np.where(p <= 0, 0.0, middle - half), np.where(p >= 1, 1.0, middle + half)
+
+
+def rate_interval(
+    values: Any, codes: NDArray[np.intp], alpha: float = 0.05, most: float | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """The mean of values in 0 to 1 and its interval: Wilson's, on the effective number of units.
+
+    `codes` are the clusters of the units; where each unit is its own, this is Wilson's interval itself.  `most` is
+    the largest number of independent units that the values can be worth (their number where not given).
+    """
+    every = np.asarray(values, dtype=float)
+    n, rate = codes.size, every.mean(axis=-1)
+    size = effective_size(
+        variance_of_mean(every, codes), rate * (1 - rate) / max(n - 1, 1), n, sizes(codes).size, alpha, most
+    )
+    return rate, *wilson_interval(rate, size, alpha)
+
+
+def newcombe_interval(both: Any, here: Any, there: Any, neither: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+    """The interval of a difference of two paired rates: (both + here) / n - (both + there) / n.
+
+    R. G. Newcombe, Statistics in Medicine 17 (1998) 2635, method 10: Wilson intervals of the two rates, squared and
+    added, with their correlation corrected for continuity.  Counts may be scaled to an effective size.
+    """
+    a, b, c, d = (np.asarray(x, dtype=float) for x in (both, here, there, neither))
+    n = a + b + c + d
+    p1, p2 = (a + b) / n, (a + c) / n
+    (l1, u1), (l2, u2) = wilson_interval(p1, n, alpha), wilson_interval(p2, n, alpha)
+    cross = a * d - b * c
+    cross = np.where(cross > 0, np.maximum(cross - n / 2, 0), cross)
+    margins = (a + b) * (c + d) * (a + c) * (b + d)
+    phi = np.where(margins > 0, cross / np.sqrt(np.where(margins > 0, margins, 1)), 0.0)
+    down1, up1, down2, up2 = p1 - l1, u1 - p1, p2 - l2, u2 - p2
+    low = p1 - p2 - np.sqrt(np.maximum(down1**2 - 2 * phi * down1 * up2 + up2**2, 0))
+    high = p1 - p2 + np.sqrt(np.maximum(down2**2 - 2 * phi * down2 * up1 + up1**2, 0))
+    return np.maximum(low, -1), np.minimum(high, 1)
+
+
+def paired_table(here: Any, there: Any) -> tuple[Floats, Floats, Floats, Floats]:
+    """How many units both arms resolved, only `here`, only `there`, and neither."""
+    h, t = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
+    n = h.shape[-1]
+    both = (h * t).sum(axis=-1)
+    only_here, only_there = (h * (1 - t)).sum(axis=-1), (t * (1 - h)).sum(axis=-1)
+    return both, only_here, only_there, n - both - only_here - only_there
+
+
+def effective_table(
+    here: Any, there: Any, codes: NDArray[np.intp], alpha: float = 0.05
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """`paired_table` scaled to the effective number of pairs, given which pairs share a cluster."""
+    difference = np.asarray(here, dtype=float) - np.asarray(there, dtype=float)
+    n = codes.size
+    simple = difference.var(axis=-1) / max(n - 1, 1)
+    size = effective_size(variance_of_mean(difference, codes), simple, n, sizes(codes).size, alpha)
+    both, only_here, only_there, neither = (x * size / n for x in paired_table(here, there))
+    return both, only_here, only_there, neither
+
+
+def paired_difference(
+    here: Any, there: Any, codes: NDArray[np.intp], alpha: float = 0.05
+) -> tuple[Floats, Floats, Floats]:
+    """The difference of two arms' resolve rates on the same units, with Newcombe's interval, by cluster."""
+    estimate = (np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).mean(axis=-1)
+    return estimate, *newcombe_interval(*effective_table(here, there, codes, alpha), alpha=alpha)
+
+
+def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
+    """The exact two-sided p of "both arms resolve equally often".
+
+    The pairs of one cluster change sign together, and all sign changes are equally likely; for pairs that are their
+    own clusters this is the exact test of Q. McNemar, Psychometrika 12 (1947).  All sign changes are counted (by
+    convolution), none is drawn.
+    """
+    moved = np.abs(np.rint(sums(np.asarray(here, dtype=float) - np.asarray(there, dtype=float), codes))).astype(int)
+    seen = abs(int(np.rint((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).sum())))
+    moved = moved[moved > 0]
+    if moved.size and moved.max() == 1:
+        return float(stats.binomtest((moved.size + seen) // 2, moved.size).pvalue)
+    chance = np.ones(1)  # of the sums -total, ..., total
+    for step in moved:
+        wider = np.zeros(chance.size + 2 * step)
+        wider[: chance.size] += chance / 2
+        wider[2 * step :] += chance / 2
+        chance = wider
+    total = (chance.size - 1) // 2
+    return float(min(1.0, chance[np.abs(np.arange(-total, total + 1)) >= seen].sum()))

@@ -1,0 +1,194 @@
+"""Agreement with published worked examples, other packages, and counting by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pkgutil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from rlm_loop.study import statistics
+from rlm_loop.study.statistics import (
+    effective_size,
+    holm,
+    mcnemar,
+    mean_interval,
+    newcombe_interval,
+    noninferiority,
+    paired_difference,
+    paired_table,
+    pairs_for_mean,
+    pairs_for_rate,
+    pass_at_k,
+    rate_interval,
+    score_statistic,
+    sign_flip,
+    sign_test,
+    variance_of_mean,
+    wilson,
+    wilson_interval,
+)
+
+
+@pytest.mark.parametrize(
+    ("resolved", "n", "low", "high"),
+    # R. G. Newcombe, Statistics in Medicine 17 (1998) 857, table I, method 3
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_as_published_and_as_in_scipy(resolved: int, n: int, low: float, high: float) -> None:
+    found = [float(x) for x in wilson_interval(resolved / n, n)]
+    assert found == pytest.approx([low, high], abs=5e-5)
+    assert found == pytest.approx(list(stats.binomtest(resolved, n).proportion_ci(method="wilson")), abs=1e-12)
+    assert found == pytest.approx(list(wilson(resolved, n)), abs=1e-6)
+    values = np.arange(n) < resolved
+    assert [float(x) for x in rate_interval(values, np.arange(n))[1:]] == pytest.approx(found, abs=1e-9)
+
+
+def test_newcombe_as_published() -> None:
+    """Complete response before and after consolidation (Cavo 2012), in Fagerland, Lydersen & Laake, Statistical
+    Analysis of Contingency Tables (2017), chapter 8, and the tests of their R package contingencytables."""
+    low, high = newcombe_interval(59, 6, 16, 80)
+    assert [float(low), float(high)] == pytest.approx([-0.1186, -0.0046], abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "n", "limits", "z", "digits"),
+    [
+        (6, 16, 161, (-0.1240, -0.0054), 1.959964, 5e-5),  # Cavo 2012, as above: Tango's interval
+        (1, 7, 21, (-0.517, -0.026), 1.959964, 5e-4),  # Bentur 2009, in the tests of the R package ratesci
+        (28, 25, 618, (-0.0148, 0.0247), 1.644854, 5e-5),  # R package PropCIs, scoreci.mp(25, 28, 618), 90 %
+    ],
+)
+def test_the_score_statistic_as_published(
+    here: int, there: int, n: int, limits: tuple[float, float], z: float, digits: float
+) -> None:
+    """The ends of Tango's interval are the margins at which the statistic is z and -z."""
+    for limit, wanted in zip(limits, (z, -z), strict=True):
+        beyond = [float(score_statistic(here, there, n, -(limit + d))) for d in (-digits, digits)]
+        assert min(beyond) <= wanted <= max(beyond)
+
+
+def test_mcnemar_as_published() -> None:
+    """Cavo 2012: the exact conditional test gives p = 0.0525 (Fagerland and others, table 8.5)."""
+    here = np.repeat([1, 1, 0, 0], [59, 6, 16, 80])
+    there = np.repeat([1, 0, 1, 0], [59, 6, 16, 80])
+    assert mcnemar(here, there, np.arange(161)) == pytest.approx(0.0525, abs=5e-5)
+    assert mcnemar(here, there, np.arange(161)) == pytest.approx(sign_test(6, 16))
+
+
+DARWIN = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+
+
+def test_sign_flips_as_published() -> None:
+    """Darwin's maize in R. A. Fisher, The Design of Experiments (1935), 21: 1,726 of 32,768 changes of sign."""
+    assert float(sign_flip(DARWIN, np.arange(15))) == pytest.approx(1726 / 32768)
+    drawn = float(sign_flip([*DARWIN, 0.0], np.arange(16), resamples=20000))
+    assert drawn == pytest.approx(1726 / 32768, abs=0.006)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)), min_size=1, max_size=14))
+def test_exact_tests_are_a_count_of_all_changes_of_sign(units: list[tuple[bool, bool, int]]) -> None:
+    here, there, names = ([u[i] for u in units] for i in range(3))
+    order = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    codes = np.array([order[name] for name in names])
+    by = [sum(h - t for h, t, c in zip(here, there, codes, strict=True) if c == k) for k in order.values()]
+    seen = abs(sum(by))
+    every = [
+        abs(sum(s * x for s, x in zip(signs, by, strict=True))) for signs in itertools.product((1, -1), repeat=len(by))
+    ]
+    counted = sum(e >= seen for e in every) / len(every)
+    assert mcnemar(here, there, codes) == pytest.approx(counted)
+    difference = np.array(here, dtype=float) - np.array(there, dtype=float)
+    assert float(sign_flip(difference, codes)) == pytest.approx(counted)
+
+
+def test_holm_as_published() -> None:
+    """The example of the Wikipedia article on Holm's method, and R's p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.02, None, 0.9]) == [0.04, None, 0.9]
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("attempts", "resolved", "k"), [(5, 0, 2), (5, 2, 1), (6, 2, 3), (7, 7, 7), (6, 5, 3)])
+def test_pass_at_k_is_a_count_of_all_choices(attempts: int, resolved: int, k: int) -> None:
+    outcomes = [i < resolved for i in range(attempts)]
+    choices = list(itertools.combinations(outcomes, k))
+    assert pass_at_k(attempts, resolved, k) == pytest.approx(sum(any(c) for c in choices) / len(choices))
+
+
+def test_pass_at_k_needs_k_attempts() -> None:
+    with pytest.raises(ValueError, match="at least 3 attempts"):
+        pass_at_k(2, 1, 3)
+
+
+def test_the_variance_by_cluster_is_the_sandwich_of_cluster_sums() -> None:
+    """By hand: the squared sums of the residuals of each cluster, over n squared, times K / (K - 1)."""
+    y = np.array([1, 0, 1, 1, 0, 0, 1, 0, 1, 1.0])
+    groups = np.array([0, 0, 0, 1, 1, 2, 2, 2, 3, 3])
+    residual = y - y.mean()
+    meat = sum(residual[groups == g].sum() ** 2 for g in range(4))
+    assert float(variance_of_mean(y, groups)) == pytest.approx(meat / 100 * 4 / 3)
+    assert float(variance_of_mean(y, np.arange(10))) == pytest.approx(y.var(ddof=1) / 10)
+    assert math.isnan(float(variance_of_mean(y, np.zeros(10, dtype=int))))
+
+
+def test_an_effective_size_is_n_over_the_design_effect() -> None:
+    few = (stats.t.ppf(0.975, 99) / stats.t.ppf(0.975, 24)) ** 2
+    assert float(effective_size(0.02, 0.01, 100, 25)) == pytest.approx(50 * few)
+    assert float(effective_size(0.005, 0.01, 100, 25)) == pytest.approx(100 * few), "a gain is taken for chance"
+    assert float(effective_size(0.01, 0.01, 100, 100)) == pytest.approx(100)
+
+
+def test_bca_without_skewness_is_near_the_t_interval() -> None:
+    values = stats.norm.ppf((np.arange(60) + 0.5) / 60)
+    mean, low, high = mean_interval(values, np.arange(60), resamples=20000)
+    half = stats.t.ppf(0.975, 59) * values.std(ddof=1) / math.sqrt(60)
+    assert [float(low - mean), float(high - mean)] == pytest.approx([-half, half], rel=0.04)
+
+
+def test_bca_of_pairs_that_never_vary_is_a_point() -> None:
+    assert [float(x) for x in mean_interval(np.full(9, 0.5), np.arange(9))] == [0.5, 0.5, 0.5]
+    assert np.isnan([float(x) for x in mean_interval(np.full(9, 0.5), np.zeros(9, dtype=int))[1:]]).all()
+
+
+def test_pairs_needed_as_published() -> None:
+    """A paired t test of half a standard deviation needs 34 pairs (J. Cohen, Statistical Power Analysis, table 2.4.1;
+    G*Power); Connor's formula for McNemar's test by hand."""
+    assert pairs_for_mean(effect=0.5, spread=1.0) == 34
+    z, power = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
+    by_hand = (z * math.sqrt(0.3) + power * math.sqrt(0.3 - 0.1**2)) ** 2 / 0.1**2
+    assert pairs_for_rate(discordant=0.3, difference=0.1, margin=0.0) == math.ceil(by_hand)
+    assert pairs_for_rate(discordant=0.3, difference=-0.05, margin=0.03) is None
+    assert pairs_for_mean(effect=1e-9, spread=1.0) is None
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 60), st.sampled_from([0.02, 0.05, 0.2]))
+def test_noninferiority_is_nearer_the_more_the_arm_resolves(here: int, there: int, rest: int, margin: float) -> None:
+    n = here + there + rest
+    less, more = noninferiority(here, there, n, margin), noninferiority(here + 1, there - 1, n, margin)
+    assert 0 <= more <= less <= 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_a_difference_lies_in_its_interval_and_turns_with_the_arms(units: list[tuple[bool, bool]]) -> None:
+    here, there = [u[0] for u in units], [u[1] for u in units]
+    codes = np.arange(len(units))
+    estimate, low, high = (float(x) for x in paired_difference(here, there, codes))
+    assert -1 <= low <= estimate <= high <= 1
+    assert [float(x) for x in paired_difference(there, here, codes)] == pytest.approx([-estimate, -high, -low])
+    assert sum(float(x) for x in paired_table(here, there)) == len(units)
+
+
+def test_no_function_hides_behind_a_module_of_its_name() -> None:
+    """A function is loaded when it is first asked for; a module of that name, imported before, would be found."""
+    modules = {m.name for m in pkgutil.iter_modules(statistics.__path__)}
+    assert not modules & set(statistics.__all__)
+    assert all(callable(getattr(statistics, name)) for name in statistics.__all__)

@@ -1,0 +1,256 @@
+"""Thousands of simulated studies: do the intervals cover, do the tests err as seldom as they say, is the power right?
+
+Each table entry is at least 2,000 studies.  Coverage has to be within 1.5 points of 95 %; an error rate at most
+nominal, apart from what chance adds to so many studies (2.6 standard errors).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rlm_loop.study.statistics import (
+    bounded_sequence,
+    codes_of,
+    holm,
+    mcnemar,
+    mean_interval,
+    mean_sequence,
+    paired_difference,
+    pairs_for_mean,
+    pairs_for_rate,
+    pass_at_k,
+    power_of_mean,
+    power_of_rate,
+    rate_interval,
+    score_statistic,
+    sign_flip,
+)
+from rlm_loop.study.statistics.margins import exact_tail
+
+ALPHA = 0.05
+NEAR = 0.015
+
+
+def covered(low: np.ndarray, high: np.ndarray, truth: float) -> float:
+    return float(((low <= truth) & (truth <= high)).mean())
+
+
+def at_most(rate: float, nominal: float, studies: int) -> bool:
+    return rate <= nominal + 2.6 * math.sqrt(nominal * (1 - nominal) / studies)
+
+
+def own(n: int) -> np.ndarray:
+    return np.arange(n)
+
+
+def paired(rng: np.random.Generator, studies: int, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs drawn with the chances (both, here, there, neither) in the last axis of `cells` (units x 4)."""
+    at = (rng.random((studies, cells.shape[0], 1)) > np.cumsum(cells, axis=-1)[None, :, :3]).sum(-1)
+    return (at <= 1).astype(float), ((at == 0) | (at == 2)).astype(float)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(40, 0.3), (100, 0.1), (100, 0.5), (300, 0.8)])
+def test_wilson_covers(n: int, rate: float) -> None:
+    rng = np.random.default_rng(n)
+    seen = (rng.random((8000, n)) < rate).astype(float)
+    _, low, high = rate_interval(seen, own(n))
+    assert abs(covered(low, high, rate) - 0.95) <= NEAR
+
+
+@pytest.mark.parametrize(("clusters", "size", "spread"), [(25, 4, 0.3), (40, 6, 0.5), (60, 3, 0.2)])
+def test_wilson_covers_with_tasks_that_share_a_repository(clusters: int, size: int, spread: float) -> None:
+    rng = np.random.default_rng(clusters)
+    of = rng.beta(0.4 / spread, 0.6 / spread, (4000, clusters))
+    seen = (rng.random((4000, clusters * size)) < np.repeat(of, size, axis=1)).astype(float)
+    codes = np.repeat(np.arange(clusters), size)
+    _, low, high = rate_interval(seen, codes)
+    assert abs(covered(low, high, 0.4) - 0.95) <= NEAR
+    _, low, high = rate_interval(seen, own(codes.size))
+    assert covered(low, high, 0.4) < 0.95 - NEAR, "the same tasks taken for independent are shown too narrow"
+
+
+@pytest.mark.parametrize(
+    ("n", "cells"),
+    [
+        (100, (0.3, 0.1, 0.1, 0.5)),
+        (108, (0.35, 0.15, 0.08, 0.42)),
+        (60, (0.2, 0.2, 0.2, 0.4)),
+        (200, (0.5, 0.05, 0.1, 0.35)),
+        (400, (0.1, 0.06, 0.04, 0.8)),
+    ],
+)
+def test_newcombe_covers(n: int, cells: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(n)
+    here, there = paired(rng, 6000, np.tile(cells, (n, 1)))
+    _, low, high = paired_difference(here, there, own(n))
+    assert abs(covered(low, high, cells[1] - cells[2]) - 0.95) <= NEAR
+
+
+@pytest.mark.parametrize(("clusters", "size"), [(30, 4), (50, 3)])
+def test_newcombe_covers_by_repository(clusters: int, size: int) -> None:
+    rng = np.random.default_rng(clusters)
+    studies = 4000
+    # In half of the repositories only this arm gets anywhere, in the others only the baseline does (rarely).
+    kind = np.repeat(rng.random((studies, clusters)) < 0.5, size, axis=1)
+    at = rng.random((studies, clusters * size))
+    here = (at < 0.3) | (kind & (at < 0.6))
+    there = (at < 0.3) | (~kind & (at > 0.8))
+    truth = 0.5 * 0.3 - 0.5 * 0.2
+    codes = np.repeat(np.arange(clusters), size)
+    _, low, high = paired_difference(here, there, codes)
+    assert abs(covered(low, high, truth) - 0.95) <= NEAR
+    _, low, high = paired_difference(here, there, own(codes.size))
+    assert covered(low, high, truth) < 0.95 - NEAR
+
+
+def log_ratios(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Log-ratios of mean 0 and standard deviation 1."""
+    if kind == "normal":
+        return rng.standard_normal(shape)
+    if kind == "heavy":
+        return rng.standard_t(6, shape) / math.sqrt(1.5)
+    return (rng.gamma(4, 1, shape) - 4) / 2
+
+
+@pytest.mark.parametrize(("kind", "n"), [("normal", 20), ("skewed", 40)])
+def test_bca_covers(kind: str, n: int) -> None:
+    values = 0.3 + log_ratios(np.random.default_rng(n), kind, (3000, n))
+    _, low, high = mean_interval(values, own(n), resamples=1000)
+    assert abs(covered(low, high, 0.3) - 0.95) <= NEAR
+
+
+def test_bca_covers_somewhat_less_with_heavy_tails() -> None:
+    """Measured 93.1 to 93.7 %, at 40 pairs as at 60: a known weakness of BCa, and so said in docs/statistics.md."""
+    values = log_ratios(np.random.default_rng(40), "heavy", (3000, 40))
+    _, low, high = mean_interval(values, own(40), resamples=1000)
+    assert 0.92 <= covered(low, high, 0.0) <= 0.95
+
+
+def test_bca_covers_by_repository_of_unequal_sizes() -> None:
+    rng = np.random.default_rng(3)
+    sizes = np.tile([1, 2, 3, 4], 10)
+    codes = np.repeat(np.arange(40), sizes)
+    shared = np.repeat(rng.standard_normal((2000, 40)), sizes, axis=1)
+    values = shared + rng.standard_normal((2000, codes.size))
+    _, low, high = mean_interval(values, codes, resamples=800)
+    assert abs(covered(low, high, 0.0) - 0.95) <= NEAR
+
+
+@pytest.mark.parametrize(("kind", "n"), [("normal", 10), ("heavy", 25)])
+def test_sign_flips_err_at_most_as_often_as_they_say(kind: str, n: int) -> None:
+    values = log_ratios(np.random.default_rng(n), kind, (4000, n))
+    assert at_most(float((sign_flip(values, own(n), resamples=999) <= ALPHA).mean()), ALPHA, 4000)
+
+
+def test_sign_flips_of_whole_repositories() -> None:
+    rng = np.random.default_rng(5)
+    codes = np.repeat(np.arange(20), 4)
+    values = np.repeat(rng.standard_normal((4000, 20)), 4, axis=1) + rng.standard_normal((4000, 80))
+    assert at_most(float((sign_flip(values, codes, resamples=999) <= ALPHA).mean()), ALPHA, 4000)
+    assert float((sign_flip(values, own(80), resamples=999) <= ALPHA).mean()) > 2 * ALPHA
+
+
+@pytest.mark.parametrize("repositories", [60, 20])
+def test_mcnemar_errs_at_most_as_often_as_it_says(repositories: int) -> None:
+    rng = np.random.default_rng(repositories)
+    codes = np.repeat(np.arange(repositories), 60 // repositories)
+    sign = np.repeat(rng.random((2000, repositories)) < 0.5, 60 // repositories, axis=1)
+    discordant = rng.random((2000, 60)) < 0.4
+    here, there = discordant & sign, discordant & ~sign
+    wrong = [mcnemar(h, t, codes) <= ALPHA for h, t in zip(here, there, strict=True)]
+    assert at_most(float(np.mean(wrong)), ALPHA, 2000)
+
+
+def exact_critical(statistics: np.ndarray, n: int, margin: float) -> float:
+    """The smallest of these statistics that shows non-inferiority; the p value falls as the statistic grows."""
+    known = np.unique(statistics[statistics > 1])
+    low, high = 0, known.size
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if exact_tail(known[middle], n, margin) <= ALPHA / 2 else (middle + 1, high)
+    return float(known[low]) if low < known.size else math.inf
+
+
+@pytest.mark.parametrize(("n", "discordant"), [(40, 0.2), (108, 0.06), (108, 0.3)])
+def test_noninferiority_errs_at_most_as_often_as_it_says(n: int, discordant: float) -> None:
+    """At the very margin an arm is called non-inferior in at most 2.5 % of the studies (one-sided)."""
+    rng = np.random.default_rng(n)
+    counts = rng.multinomial(n, [(discordant - 0.03) / 2, (discordant + 0.03) / 2, 1 - discordant], size=10000)
+    statistics = score_statistic(counts[:, 0], counts[:, 1], n, 0.03)
+    wrong = float((statistics >= exact_critical(statistics, n, 0.03)).mean())
+    assert at_most(wrong, ALPHA / 2, 10000)
+
+
+@pytest.mark.parametrize(("margin", "discordant", "difference"), [(0.1, 0.3, 0.05), (0.1, 0.2, 0.0)])
+def test_noninferiority_has_the_power_that_was_computed(margin: float, discordant: float, difference: float) -> None:
+    n = pairs_for_rate(discordant=discordant, difference=difference, margin=margin)
+    assert n is not None
+    chances = [(discordant + difference) / 2, (discordant - difference) / 2, 1 - discordant]
+    counts = np.random.default_rng(n).multinomial(n, chances, size=10000)
+    statistics = score_statistic(counts[:, 0], counts[:, 1], n, margin)
+    shown = float((statistics >= exact_critical(statistics, n, margin)).mean())
+    assert abs(shown - power_of_rate(n, discordant=discordant, difference=difference, margin=margin)) <= NEAR
+    assert shown >= 0.8 - NEAR
+
+
+def test_sign_flips_have_the_power_that_was_computed() -> None:
+    n = pairs_for_mean(effect=0.4, spread=1.0)
+    assert n is not None
+    values = 0.4 + np.random.default_rng(n).standard_normal((6000, n))
+    shown = float((sign_flip(values, own(n), resamples=999) <= ALPHA).mean())
+    assert abs(shown - power_of_mean(n, effect=0.4, spread=1.0)) <= NEAR
+
+
+def test_holm_keeps_the_error_rate_of_the_family() -> None:
+    """Four true hypotheses whose statistics hang together: any false claim at all in at most 5 % of the studies."""
+    rng = np.random.default_rng(11)
+    z = 0.5 * rng.standard_normal((5000, 1)) + math.sqrt(0.75) * rng.standard_normal((5000, 4))
+    families = 2 * stats.norm.sf(np.abs(z))
+    wrong = np.mean([min(p for p in holm(list(family)) if p is not None) <= ALPHA for family in families])
+    assert at_most(float(wrong), ALPHA, 5000)
+    assert float((families.min(axis=1) <= ALPHA).mean()) > 2 * ALPHA
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_pass_at_k_is_unbiased_and_its_interval_covers(k: int) -> None:
+    rng = np.random.default_rng(k)
+    chance = rng.beta(0.8, 1.6, (4000, 60))
+    solved = rng.binomial(6, chance)
+    table = np.array([pass_at_k(6, c, k) for c in range(7)])
+    rate, low, high = rate_interval(table[solved], own(60), most=360)
+    grid = stats.beta(0.8, 1.6)
+    truth = 1 - float(grid.expect(lambda p: (1 - p) ** k))
+    assert abs(float(rate.mean()) - truth) < 0.003
+    assert abs(covered(low, high, truth) - 0.95) <= NEAR
+
+
+def test_the_bounded_sequence_holds_at_every_look() -> None:
+    rng = np.random.default_rng(17)
+    truth = 0.05
+    values = rng.choice([1.0, 0.0, -1.0], p=[0.15, 0.75, 0.10], size=(2000, 120))
+    low, high = bounded_sequence(values, grid=101)
+    ever_wrong = float(((low > truth) | (high < truth)).any(axis=1).mean())
+    assert at_most(ever_wrong, ALPHA, 2000)
+    assert float((high - low)[:, -1].mean()) < 0.6 < float((high - low)[:, 0].mean())
+
+
+def test_the_sequence_of_means_holds_at_every_look() -> None:
+    rng = np.random.default_rng(19)
+    values = log_ratios(rng, "heavy", (4000, 300))
+    low, high = mean_sequence(values)
+    wrong = ((low > 0) | (high < 0))[:, 9:]
+    assert at_most(float(wrong.any(axis=1).mean()), ALPHA, 4000)
+    t = stats.t.ppf(0.975, np.arange(1, 300)) * 1.0
+    steps = np.arange(2, 301)
+    means = np.cumsum(values, axis=1)[:, 1:] / steps
+    spread = np.sqrt(((np.cumsum(values**2, axis=1)[:, 1:] - steps * means**2) / (steps - 1)) / steps)
+    peeking = (np.abs(means) > t * spread)[:, 8:].any(axis=1).mean()
+    assert float(peeking) > 3 * ALPHA, "an ordinary interval, looked at after every task, is wrong much more often"
+
+
+def test_codes_are_given_in_order() -> None:
+    assert codes_of(["b", "a", "b"]).tolist() == [0, 1, 0]

@@ -1,0 +1,242 @@
+"""Comparing arms: figures, missing pairs, clusters, families, power, and the sentences."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from paired_rows import Pair, paired
+
+from rlm_loop.study import Comparison, Results, StudyError, compare, resolve_rates, sequential
+from rlm_loop.study.statistics import newcombe_interval
+
+#: 200 tasks: both 90, only lean 12, only base 6, neither 92.
+LARGE: list[Pair] = [("y", "y")] * 90 + [("y", "n")] * 12 + [("n", "y")] * 6 + [("n", "n")] * 92
+SMALL: list[Pair] = [("y", "y")] * 12 + [("y", "n")] * 3 + [("n", "y")] * 4 + [("n", "n")] * 17
+
+
+def row(comparison: Comparison, measure: str) -> dict[str, Any]:
+    frame = comparison.frame()
+    return frame[frame["measure"] == measure].iloc[0].to_dict()
+
+
+def test_a_comparison_with_everything_there() -> None:
+    compared = compare(paired(LARGE))
+    found = row(compared, "resolved")
+    low, high = newcombe_interval(90, 12, 6, 92)
+    assert (found["arm"], found["baseline"], found["pairs"], found["missing"]) == ("lean", "base", 200, 0)
+    assert (found["estimate"], found["low"], found["high"]) == pytest.approx((0.03, float(low), float(high)))
+    assert found["value"] - found["baseline_value"] == pytest.approx(0.03)
+    assert found["holds"]
+    tokens = row(compared, "input_tokens")
+    assert tokens["effect"] == "ratio"
+    assert 0.5 < tokens["low"] < tokens["estimate"] < tokens["high"] < 1
+    assert tokens["p_holm"] == pytest.approx(max(tokens["p"], min(2 * tokens["p"], 1.0)), abs=0.02)
+    assert row(compared, "output_tokens")["p_holm"] != row(compared, "output_tokens")["p_holm"], "outside the family"
+    assert row(compared, "cost")["estimate"] != row(compared, "cost")["estimate"], "a ratio of nothing is not known"
+    first, *_ = said = compared.sentences()
+    assert first.startswith(
+        "lean resolves no more than 3 points fewer tasks than base (difference +3.0 points, 95 % inter"
+    )
+    assert "non-inferior, p = " in first
+    assert " % fewer prompt tokens than base (" in first
+    assert first.endswith("on 200 tasks with local:m.")
+    assert "All 200 pairs of lean and base are complete." in said
+    assert str(compared) == "\n".join(said)
+    assert paired(LARGE).compare("base").sentences() == said
+
+
+def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
+    compared = compare(paired(SMALL, tokens=[(100 + (-1) ** i * i, 100) for i in range(36)]))
+    said = " ".join(compared.sentences())
+    assert "It is not shown that lean resolves no more than 3 points fewer tasks than base (difference -2.8" in said
+    assert "if the two are truly alike, about " in said
+    assert "more tasks would be needed to show it (power 80 %)" in said
+    assert "It is not shown that lean and base differ in prompt tokens" in said
+    plan = compared.power().query("measure == 'resolved' and assuming == 'no difference'").iloc[0]
+    assert plan["needed"] - 36 == plan["more"] == plan["more_tasks"] > 1000
+    assert plan["power_now"] < 0.1
+    observed = compared.power().query("measure == 'resolved' and assuming == 'as observed'").iloc[0]
+    assert observed["more"] > plan["more"]
+
+
+def test_an_arm_that_is_worse_is_called_worse() -> None:
+    said = " ".join(compare(paired([("n", "y")] * 20 + [("y", "y")] * 20 + [("y", "n")] * 2)).sentences())
+    assert "lean resolves fewer tasks than base (difference -42.9 points" in said
+    assert "exact McNemar test, p < 0.001" in said
+
+
+def test_a_loop_that_resolves_nothing_is_not_called_as_good_as_one_that_resolves_nothing() -> None:
+    compared = compare(paired([("n", "n")] * 300))
+    assert not row(compared, "resolved")["holds"]
+    assert "a loop which resolves nothing would be as close" in compared.sentences()[1]
+
+
+MISSING: list[Pair] = [*LARGE[:-12], *[("?", "n")] * 4, *[("n", "-")] * 2, *[("?", "?")], *[("u", "y")] * 5]
+
+
+@pytest.mark.parametrize(
+    ("policy", "estimate", "bounds"),
+    [
+        # lean's 4 + 1 + 5 missing are not resolved, base's 2 + 1 are: -2 - 1 - 5 of 200
+        ("worst", (12 - 6 - 2 - 1 - 5) / 200, None),
+        ("drop", 6 / 188, None),
+        ("bounds", 6 / 188, ((12 - 6 - 2 - 1 - 5) / 200, (12 - 6 + 4 + 1) / 200)),
+    ],
+)
+def test_missing_pairs_follow_the_policy_and_are_counted(
+    policy: Any, estimate: float, bounds: tuple[float, float] | None
+) -> None:
+    compared = compare(paired(MISSING), missing=policy)
+    found = row(compared, "resolved")
+    assert (found["pairs"], found["missing"], found["missing_here"], found["missing_baseline"]) == (200, 12, 10, 3)
+    assert found["policy"] == policy
+    assert found["estimate"] == pytest.approx(estimate)
+    if bounds:
+        assert found["low"] < bounds[0] < bounds[1] < found["high"]
+    said = next(s for s in compared.sentences() if "are missing" in s)
+    assert said.startswith("12 of 200 pairs of lean and base are missing (10 in lean, 3 in base); ")
+    assert f"(policy {policy})" in said
+
+
+def test_missing_pairs_cannot_make_an_arm_look_better_or_a_difference_surer() -> None:
+    whole = compare(paired(LARGE))
+    lost = compare(paired([("?", "n") if i % 20 == 0 else p for i, p in enumerate(LARGE)]))
+    for measure in ("resolved", "input_tokens"):
+        assert row(lost, measure)["estimate"] >= row(whole, measure)["estimate"] or measure == "resolved"
+        assert row(lost, measure)["p"] >= row(whole, measure)["p"]
+    assert row(lost, "resolved")["estimate"] < row(whole, "resolved")["estimate"]
+
+
+def test_pairs_that_are_missing_decide_nothing_about_a_difference() -> None:
+    """Ten crashes of an arm that is otherwise the same: worse at worst, but not shown to be worse."""
+    found = row(compare(paired([("y", "y")] * 30 + [("?", "y")] * 10)), "resolved")
+    assert found["estimate"] == pytest.approx(-0.25)
+    assert found["p_difference"] == 1.0
+
+
+def test_seeds_of_a_task_and_tasks_of_a_repository_count_as_clusters() -> None:
+    seeds = row(compare(paired(LARGE, seeds=2)), "resolved")
+    assert (seeds["pairs"], seeds["tasks"], seeds["clusters"], seeds["clustered_by"]) == (200, 100, 100, "task")
+    alone = row(compare(paired(LARGE)), "resolved")
+    assert seeds["high"] - seeds["low"] > alone["high"] - alone["low"]
+    assert seeds["p"] > alone["p"]
+    repositories = [{"repo": f"r{i // 10}"} for i in range(200)]
+    found = compare(paired(LARGE, facts=repositories))
+    assert row(found, "resolved")["clustered_by"] == "repository"
+    assert row(found, "resolved")["clusters"] == 20
+    assert "clustered by repository (20 clusters)" in found.sentences()[-1]
+    few = compare(paired(LARGE, facts=[{"repo": f"r{i // 50}"} for i in range(200)]))
+    assert row(few, "resolved")["clustered_by"] == "task"
+    assert "too few repositories or families to cluster by" in few.sentences()[-1]
+    forced = compare(paired(LARGE, facts=[{"repo": f"r{i // 50}"} for i in range(200)]), cluster="repo")
+    assert row(forced, "resolved")["clusters"] == 4
+
+
+def test_without_a_margin_the_claim_is_a_difference() -> None:
+    compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), margin=0)
+    assert row(compared, "resolved")["claim"] == "differs"
+    assert row(compared, "resolved")["p"] == row(compared, "resolved")["p_difference"] == pytest.approx(2 / 2**12)
+    assert compared.sentences()[0].startswith("lean resolves more tasks than base (difference +28.6 points")
+
+
+def test_a_larger_family_makes_every_claim_harder() -> None:
+    one, more = compare(paired(LARGE), family=("resolved",)), compare(paired(LARGE), family=("resolved", "seconds"))
+    assert row(one, "resolved")["p_holm"] == row(one, "resolved")["p"] < row(more, "resolved")["p_holm"]
+    assert "there is one claim" in one.sentences()[-1]
+    assert "Only described, as no claim was declared: lean against base, prompt tokens 0." in " ".join(one.sentences())
+
+
+def test_each_model_is_compared_by_itself() -> None:
+    both = Results([*paired(LARGE).rows, *paired(SMALL, model="local:n").rows], paired(LARGE).lock)
+    frame = compare(both).frame().query("measure == 'resolved'")
+    assert dict(zip(frame["model"], frame["pairs"], strict=True)) == {"local:m": 200, "local:n": 36}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"baseline": "react"}, "there is no arm 'react'; there are base, lean"),
+        ({"missing": "ignore"}, "there is no policy 'ignore' for missing pairs; use worst, drop, bounds"),
+        ({"family": ("tokens",)}, "there is no measure 'tokens'; there are resolved, input_tokens"),
+        ({"margin": 3}, "margin and alpha are shares: give 0.03 for 3 points"),
+        ({"cluster": "repo"}, "not every task has a 'repo'; cluster by a column that all rows have, or by 'task'"),
+    ],
+)
+def test_wrong_options_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        compare(paired(SMALL), **wrong)
+
+
+def test_one_arm_has_nothing_to_be_compared_with() -> None:
+    alone = [r for r in paired(SMALL).rows if r["arm"] == "lean"]
+    with pytest.raises(StudyError, match="a comparison needs two arms; there is only lean"):
+        compare(Results(alone))
+
+
+def test_a_study_in_which_nothing_is_known_says_so() -> None:
+    said = " ".join(compare(paired([("?", "?")] * 5)).sentences())
+    assert "whether tasks were resolved is not known for enough pairs to compare them" in said
+    unjudged = compare(paired([("u", "u")] * 30)).sentences()
+    assert "fewer prompt tokens than base" in unjudged[0]
+
+
+def test_without_scipy_a_comparison_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from rlm_loop.study import StudyError, statistics\n"
+        "assert statistics.wilson(1, 2) and 'numpy' not in sys.modules\n"
+        "try: statistics.mcnemar\nexcept StudyError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == 'mcnemar needs scipy: pip install "rlm-loop[stats]"'
+
+
+def test_rates_of_each_arm_by_attempts() -> None:
+    pairs: list[Pair] = [("y", "n"), ("n", "n"), ("y", "y"), ("y", "?")] * 25
+    frame = resolve_rates(paired(pairs, seeds=4), ks=(1, 2, 5)).set_index(["arm", "k"])
+    assert frame.loc[("lean", 1), "rate"] == pytest.approx(0.75)
+    assert frame.loc[("base", 1), "rate"] == pytest.approx(0.25), "a crash is not resolved"
+    assert frame.loc[("lean", 2), "rate"] == pytest.approx(1.0)
+    assert frame.loc[("base", 2), "rate"] == pytest.approx(0.5)
+    assert (frame.loc[("lean", 5), "tasks"], frame.loc[("lean", 5), "left_out"]) == (0, 25)
+    assert 0 < frame.loc[("base", 2), "low"] < 0.5 < frame.loc[("base", 2), "high"] < 1
+    with pytest.raises(StudyError, match="k counts attempts"):
+        resolve_rates(paired(pairs), ks=(0,))
+
+
+def test_a_study_can_be_read_while_it_runs() -> None:
+    frame = sequential(paired([("y", "n"), ("y", "y"), ("n", "n")] * 60), "lean")
+    assert frame["tasks"].tolist() == list(range(1, 181))
+    assert (frame["low"] <= frame["estimate"]).iloc[5:].all()
+    assert frame["low"].is_monotonic_increasing
+    decided = frame[frame["decision"] != "go on"]
+    assert len(decided)
+    assert set(decided["decision"]) == {"no more than 3 points fewer"}
+    assert decided["tasks"].iloc[0] > 5
+    tokens = sequential(paired(LARGE[:60]), "lean", measure="input_tokens")
+    assert tokens["low"].isna().tolist()[:2] == [True, False]
+    assert tokens["decision"].iloc[-1] == "less"
+
+
+def test_an_unfinished_task_waits_for_its_seeds() -> None:
+    frame = sequential(paired([("y", "n")] * 5, seeds=2), "lean")
+    assert frame["task"].tolist() == ["t0", "t1"]
+    worst = sequential(paired([("?", "n")] * 3), "lean")
+    assert worst["estimate"].tolist() == [0.0, 0.0, 0.0]
+    assert sequential(paired([("?", "n")] * 3), "lean", missing="drop").empty
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"arm": "react"}, "there is no arm 'react'"),
+        ({"arm": "lean", "measure": "tokens"}, "there is no measure 'tokens'"),
+        ({"arm": "lean", "missing": "bounds"}, "policies 'worst' and 'drop'"),
+    ],
+)
+def test_wrong_options_of_a_sequence_are_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(StudyError, match=message):
+        sequential(paired(SMALL), **wrong)
