@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from rlm_loop.report.anytime import anytime_figure, anytime_table, save_anytime_figure
 from rlm_loop.report.doses import by_dose, dose_table
-from rlm_loop.report.doses_figure import dose_response, save_dose_figure
 from rlm_loop.report.failures import failure_table, patch_failure_table
+from rlm_loop.report.figures import (
+    ablation_heatmap,
+    alt_text,
+    anytime_curves,
+    cost_tree,
+    dose_response,
+    overhead_by_turn,
+    paired_differences,
+    paired_slopes,
+    resolve_against_tokens,
+    resolve_rates,
+    stacked_causes,
+    style,
+)
 from rlm_loop.report.overhead import cause_table, growths, overhead_table
-from rlm_loop.report.overhead_figure import overhead_by_turn, save_overhead_figure
-from rlm_loop.report.plots import figure, save_figure
+from rlm_loop.report.plots import figure, save_dose_figure, save_figure, save_overhead_figure
 from rlm_loop.report.preset_table import preset_table
+from rlm_loop.report.sessions import mean_session
 from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
 from rlm_loop.report.strips import coverage_figure, save_coverage_figure
 from rlm_loop.report.table import Table
@@ -18,23 +31,32 @@ from rlm_loop.report.turns import save_tokens_by_turn, tokens_by_turn, turns_tex
 
 __all__ = [
     "Table",
+    "ablation_heatmap",
+    "alt_text",
+    "anytime_curves",
     "anytime_figure",
     "anytime_table",
     "arm_table",
     "by_dose",
     "by_size",
     "cause_table",
+    "cost_tree",
     "coverage_figure",
     "dose_response",
     "dose_table",
     "failure_table",
     "figure",
     "growths",
+    "mean_session",
     "overhead_by_turn",
     "overhead_table",
+    "paired_differences",
+    "paired_slopes",
     "patch_failure_table",
     "preset_table",
     "provenance_line",
+    "resolve_against_tokens",
+    "resolve_rates",
     "save_anytime_figure",
     "save_coverage_figure",
     "save_dose_figure",
@@ -44,6 +66,8 @@ __all__ = [
     "save_tokens_by_turn",
     "size_figure",
     "size_table",
+    "stacked_causes",
+    "style",
     "suite_table",
     "target_table",
     "tokens_by_turn",

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.patching.anytime import Anytime, By
 from rlm_loop.patching.curves import AnytimeCurve, curve
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
+from rlm_loop.report.figures.style import Mark, caption, finish, marks, percent_axis, sheet, style
+from rlm_loop.report.plots import save
 from rlm_loop.report.table import Table
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics import wilson
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_GREY = "#555555"
 
 
 def anytime_figure(runs: Mapping[str, Sequence[Anytime]], *, note: str = "") -> Figure:
@@ -25,22 +24,19 @@ def anytime_figure(runs: Mapping[str, Sequence[Anytime]], *, note: str = "") -> 
     Thin dotted lines are the runs that were right at some time until then, where that differs.  `note` goes below.
     Raises `StudyError` where there is no run, or matplotlib is missing.
     """
-    matplotlib = matplotlib_or_say()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     known = {arm: list(of) for arm, of in runs.items() if of}
     if not known:
         raise StudyError("there is no run to draw; score some with patching.anytime first")
-    with matplotlib.rc_context(dict(house_style())):
-        made = Figure(figsize=(9.0, 3.6), layout="constrained")
-        FigureCanvasAgg(made)
+    drawn = marks(list(known))
+    with style():
+        made = sheet(9.0, 3.6)
         left, right = made.subplots(1, 2, sharey=True)
-        _panel(left, known, "step", "a   Resolved within so many steps", "steps")
-        _panel(right, known, "prompt_tokens", "b   Resolved within so many prompt tokens", "prompt tokens a run")
+        _panel(left, known, drawn, "step", "a   Resolved within so many steps", "steps")
+        _panel(right, known, drawn, "prompt_tokens", "b   Resolved within so many prompt tokens", "prompt tokens a run")
         left.legend(frameon=False, fontsize=8, loc="upper left")
         words = "dotted: right at some time until then (some runs break what they mended)"
-        made.supxlabel(f"{note}; {words}" if note else words, fontsize=7, color=_GREY, x=0.01, ha="left")
+        caption(made, f"{note}; {words}" if note else words)
+    made.set_label(f"Share of runs that are right at the end of a budget. {_told(known)}.")
     return made
 
 
@@ -77,26 +73,34 @@ def anytime_table(runs: Mapping[str, Sequence[Anytime]], steps: Sequence[int] = 
     return Table("What a smaller budget would have given", columns, rows, notes, labels=1)
 
 
-def _panel(axes: Any, runs: Mapping[str, Sequence[Anytime]], by: By, title: str, below: str) -> None:
+def _told(runs: Mapping[str, Sequence[Anytime]]) -> str:
+    return "; ".join(
+        f"{arm}: {sum(run.resolved for run in of)} of {len(of)} right at the end, "
+        f"{sum(run.resolved_at is not None for run in of)} at some time"
+        for arm, of in runs.items()
+    )
+
+
+def _panel(
+    axes: Any, runs: Mapping[str, Sequence[Anytime]], drawn: Mapping[str, Mark], by: By, title: str, below: str
+) -> None:
     longest = 0.0
-    for number, (arm, of) in enumerate(runs.items()):
+    for arm, of in runs.items():
         found = curve(of, by)
         if not found.runs:
             continue
-        colour = COLOURS[number % len(COLOURS)]
+        mark = drawn[arm]
         longest = max(longest, *found.budgets)
-        axes.step(found.budgets, _percent(found, found.resolved), where="post", color=colour, linewidth=1.6, label=arm)
+        look = {"color": mark.colour, "marker": mark.marker, "markersize": 3.5, "markevery": (0.15, 0.3)}
+        axes.step(found.budgets, _percent(found, found.resolved), where="post", linewidth=1.6, label=arm, **look)
         if found.ever != found.resolved:
-            dotted = {"linestyle": ":", "linewidth": 1.0, "color": colour}
+            dotted = {"linestyle": ":", "linewidth": 1.0, "color": mark.colour}
             axes.step(found.budgets, _percent(found, found.ever), where="post", **dotted)
     axes.set_xlim(0, longest * 1.04 or 1.0)
     axes.set_ylim(0, 100)
-    axes.yaxis.set_major_formatter("{x:.0f} %")
+    percent_axis(axes.yaxis)
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(below)
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    finish(axes, title, below)
 
 
 def _percent(found: AnytimeCurve, counts: Sequence[int]) -> list[float]:

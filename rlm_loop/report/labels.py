@@ -95,8 +95,11 @@ class Tag:
     path: tuple[tuple[float, float], ...]
 
 
-def write(made: Any, axes: Any, tags: Sequence[Tag]) -> None:
-    """Write the names at the end, when the layout is known, each in a darker shade of the colour of what it names."""
+def write(made: Any, axes: Any, tags: Sequence[Tag], *, leaders: bool = False) -> None:
+    """Write the names at the end, when the layout is known, each in a darker shade of the colour of what it names.
+
+    With `leaders` a thin line goes from a name to its point where the two are not beside each other.
+    """
     from matplotlib.colors import to_rgb
     from matplotlib.patheffects import withStroke
 
@@ -121,6 +124,16 @@ def write(made: Any, axes: Any, tags: Sequence[Tag]) -> None:
         shade = tuple(0.82 * part for part in to_rgb(tag.colour))
         written = axes.text(x, y, tag.text, transform=axes.transAxes, fontsize=8.5, color=shade, va="bottom", zorder=4)
         written.set_path_effects(halo)
+        if leaders:
+            _lead(axes, tag, box, to_page((tag.x, tag.y)), gap, shade)
+
+
+def _lead(axes: Any, tag: Tag, box: Box, point: Sequence[float], gap: float, shade: Any) -> None:
+    x, y = (float(v) for v in point)
+    end = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
+    if math.hypot(end[0] - x, end[1] - y) > 1.6 * gap:
+        (x0, y0), (x1, y1) = axes.transData.inverted().transform([end, (x, y)])
+        axes.plot([x0, x1], [y0, y1], color=shade, linewidth=0.6, linestyle=":", zorder=2, scalex=False, scaley=False)
 
 
 def along(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.plots import COLOURS, MARKERS, save
+from rlm_loop.report.figures.style import caption, finish, marks, matplotlib_or_say, percent_axis, sheet, style
+from rlm_loop.report.plots import save
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import count, decimal, provenance_line
 from rlm_loop.study import Results, StudyError
@@ -84,36 +85,36 @@ def size_table(results: Results) -> Table:
 
 def size_figure(results: Results) -> Figure:
     """Two panels over the size of the context: the rate of resolved tasks, and tokens a task."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import LogFormatter
-    except ImportError:
-        raise StudyError('figures need matplotlib: pip install "rlm-loop[studies]"') from None
+    matplotlib_or_say()
+    from matplotlib.ticker import LogFormatter
+
     points = by_size(results)
-    made = Figure(figsize=(9.0, 3.6), layout="constrained")
-    FigureCanvasAgg(made)
-    left, right = made.subplots(1, 2)
-    for index, arm in enumerate(dict.fromkeys(p.arm for p in points)):
-        mine = [p for p in points if p.arm == arm]
-        # arms that agree lie on each other: each is moved aside a little
-        sizes = [p.size * 1.05 ** (index - 1) for p in mine]
-        style: dict[str, Any] = {"color": COLOURS[index % 7], "marker": MARKERS[index % 7], "label": arm}
-        rates = [100 * p.rate for p in mine]
-        bars = [[100 * (p.rate - p.low) for p in mine], [100 * (p.high - p.rate) for p in mine]]
-        left.errorbar(sizes, rates, yerr=bars, capsize=3, linewidth=1.2, **style)
-        known = [(size, p.tokens) for size, p in zip(sizes, mine, strict=True) if p.tokens]
-        right.plot([size for size, _ in known], [tokens for _, tokens in known], linewidth=1.2, **style)
-    _finish(left, "a   Tasks resolved", sorted({p.size for p in points}))
-    left.set_ylim(-3, 103)
-    left.yaxis.set_major_formatter("{x:.0f} %")
-    _finish(right, "b   Tokens a task, in + out", sorted({p.size for p in points}))
-    right.set_yscale("log")
-    right.yaxis.set_major_formatter("{x:,.0f}")
-    right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # labels between decades where few
-    right.legend(frameon=False, fontsize=8)
-    source = results.provenance
-    made.supxlabel(f"{source['model']}; bars are 95 % Wilson intervals", fontsize=7, x=0.01, ha="left")
+    arms = list(dict.fromkeys(p.arm for p in points))
+    drawn = marks(arms)
+    with style():
+        made = sheet(9.0, 3.6)
+        left, right = made.subplots(1, 2)
+        for index, arm in enumerate(arms):
+            mine = [p for p in points if p.arm == arm]
+            # arms that agree lie on each other: each is moved aside a little
+            sizes = [p.size * 1.05 ** (index - 1) for p in mine]
+            mark = drawn[arm]
+            look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "label": arm}
+            rates = [100 * p.rate for p in mine]
+            bars = [[100 * (p.rate - p.low) for p in mine], [100 * (p.high - p.rate) for p in mine]]
+            left.errorbar(sizes, rates, yerr=bars, capsize=3, linewidth=1.2, **look)
+            known = [(size, p.tokens) for size, p in zip(sizes, mine, strict=True) if p.tokens]
+            right.plot([size for size, _ in known], [tokens for _, tokens in known], linewidth=1.2, **look)
+        _finish(left, "a   Tasks resolved", sorted({p.size for p in points}))
+        left.set_ylim(-3, 103)
+        percent_axis(left.yaxis)
+        _finish(right, "b   Tokens a task, in + out", sorted({p.size for p in points}))
+        right.set_yscale("log")
+        right.yaxis.set_major_formatter("{x:,.0f}")
+        right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # labels between decades where few
+        right.legend(frameon=False, fontsize=8)
+        caption(made, f"{results.provenance['model']}; bars are 95 % Wilson intervals")
+    made.set_label(_told(points))
     return made
 
 
@@ -126,9 +127,13 @@ def _finish(axes: Any, title: str, sizes: Sequence[int]) -> None:
     axes.set_xscale("log")
     axes.set_xticks(list(sizes), [size_name(s) for s in sizes])
     axes.set_xticks([], minor=True)
-    axes.set_xlabel("characters of context (log scale)")
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    finish(axes, title, "characters of context (log scale)")
+
+
+def _told(points: Sequence[SizePoint]) -> str:
+    lines = [
+        f"{p.arm} at {size_name(p.size)}: {p.resolved} of {p.n}, "
+        f"{'unknown' if p.tokens is None else f'{p.tokens:,.0f}'} tokens a task"
+        for p in points
+    ]
+    return f"Tasks resolved and tokens a task, by the size of the context in characters. {'; '.join(lines)}."

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.coverage import Coverage
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
+from rlm_loop.report.figures.style import COLOURS, finish, matplotlib_or_say, sheet, style
+from rlm_loop.report.plots import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,16 +26,13 @@ def coverage_figure(
 
     `needles` are ranges that are marked above the strips.  Raises `StudyError` where matplotlib is missing.
     """
-    matplotlib = matplotlib_or_say()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    matplotlib_or_say()
     from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
 
     depths = coverage.depths or [0]
     shades = LinearSegmentedColormap.from_list("seen", [_UNSEEN, COLOURS[0]])
-    with matplotlib.rc_context(dict(house_style())):
-        made = Figure(figsize=(9.0, 0.9 + 0.5 * len(depths)), layout="constrained")
-        FigureCanvasAgg(made)
+    with style():
+        made = sheet(9.0, 0.9 + 0.5 * len(depths))
         axes: Any = made.subplots()
         for row, depth in enumerate(depths):
             shares = coverage.shares(_CELLS, depth=depth)
@@ -50,8 +48,10 @@ def coverage_figure(
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel("character of the context" + (" (triangles: what the answer depends on)" if needles else ""))
-        axes.set_title(f"{title}: {coverage.share:.1%}", loc="left", fontsize=10, fontweight="bold")
+        below = "character of the context" + (" (triangles: what the answer depends on)" if needles else "")
+        finish(axes, f"{title}: {coverage.share:.1%}", below, grid="")
+    named = ", ".join(_named(coverage, depth) for depth in depths)
+    made.set_label(f"{title}: {coverage.share:.1%} of {coverage.size:,} characters; by depth: {named}.")
     return made
 
 

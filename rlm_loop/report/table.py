@@ -1,4 +1,4 @@
-"""A small table that shows itself as text, Markdown, HTML and in a Rich console."""
+"""A small table that shows itself as text, Markdown, LaTeX, HTML and in a Rich console."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ class Table:
         rule = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
         lines = [_line(self.columns), _line(rule), *(_line(row) for row in self.rows)]
         return "\n".join([f"**{self.title}**", "", *lines, "", *self.notes]).rstrip() + "\n"
+
+    def to_latex(self, *, label: str = "") -> str:
+        """The table for a paper, in a `table` float with the rules of `booktabs`; its notes below, in small letters.
+
+        Needs `\\usepackage{booktabs}`; what LaTeX reads as commands is escaped.  `label` is for `\\ref`.
+        """
+        from rlm_loop.report.latex import latex_table
+
+        return latex_table(self.title, self.columns, self.rows, self.notes, self.labels, label)
 
     def to_text(self) -> str:
         """The table for a terminal or a log, in plain characters."""

@@ -127,7 +127,7 @@ def _coverage(results: Results) -> list[str]:
         tasks = "task is" if results.left_out == 1 else "tasks are"
         notes.append(f"{results.left_out} {tasks} left out: not every arm has finished them.")
     if results.crashed:
-        notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; the next run tries them again.")
+        notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; `--retry-failed` tries them again.")
     notes.append(provenance_line(results))
     return notes
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from rlm_loop.attribution import RESIDUAL
 from rlm_loop.ledger_view import in_order
 from rlm_loop.report.causes import cause_colour
-from rlm_loop.report.plots import house_style, matplotlib_or_say, save
+from rlm_loop.report.figures.style import finish, matplotlib_or_say, sheet, style
+from rlm_loop.report.plots import save
 from rlm_loop.study import StudyError
 
 if TYPE_CHECKING:
@@ -33,30 +34,24 @@ def tokens_by_turn(frame: pd.DataFrame, *, title: str = "Prompt tokens by turn a
     figure's label (`get_label()`), and goes into saved files.  Raises `StudyError` for a frame without tokens or
     without the columns, and where matplotlib is missing.
     """
-    matplotlib = matplotlib_or_say()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    matplotlib_or_say()
     from matplotlib.ticker import MaxNLocator
 
     bands = _bands(frame)
     turns = sorted({turn for band in bands.values() for turn in band})
-    with matplotlib.rc_context({**house_style(), "hatch.linewidth": 0.6}):
-        made = Figure(figsize=(9.0, 3.9), layout="constrained")
-        FigureCanvasAgg(made)
+    with style():
+        made = sheet(9.0, 3.9)
         axes: Any = made.subplots()
         floor = dict.fromkeys(turns, 0)
-        for name, style in zip(bands, _styles(list(bands)), strict=True):
+        for name, look in zip(bands, _styles(list(bands)), strict=True):
             heights = [bands[name].get(turn, 0) for turn in turns]
-            axes.bar(turns, heights, bottom=[floor[t] for t in turns], width=0.8, label=name, linewidth=0.4, **style)
+            axes.bar(turns, heights, bottom=[floor[t] for t in turns], width=0.8, label=name, linewidth=0.4, **look)
             for turn, height in zip(turns, heights, strict=True):
                 floor[turn] += height
-        axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-        axes.set_axisbelow(True)
         axes.set_xlim(min(turns) - 0.6, max(turns) + 0.6)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
         axes.yaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlabel("turn")
-        axes.set_title(f"{title}: {sum(floor.values()):,}", loc="left", fontsize=10, fontweight="bold")
+        finish(axes, f"{title}: {sum(floor.values()):,}", "turn")
         handles, labels = axes.get_legend_handles_labels()
         # in the order in which the bands lie above each other
         axes.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.doses import Dose, by_dose
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
+from rlm_loop.report.figures.factor import factor_response, has_factors
+from rlm_loop.report.figures.style import COLOURS, caption, finish, percent_axis, sheet, style
 from rlm_loop.study import Results
 
 if TYPE_CHECKING:
@@ -15,44 +15,36 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LINE = COLOURS[0]
-_SPENT = (("injected", COLOURS[1]), ("rest of the prompts", "#bdbdbd"), ("output", COLOURS[5]))
+_SPENT = (("injected", COLOURS[1], "///"), ("rest of the prompts", "#d0d0d0", ""), ("output", COLOURS[5], ".."))
 
 
-def dose_response(results: Results | pd.DataFrame) -> Figure:
-    """A column an injector; above the rate of resolved tasks by its dose, below the tokens a task.
+def dose_response(results: Results | pd.DataFrame, *, factor: str | None = None) -> Figure:
+    """What is resolved and what is spent, by dose: above the rate of resolved tasks, below the tokens a task.
 
-    `results` are those of a study whose arms are named as `rlm_loop.report.doses` says, or its frame.  The figure's
-    alternative text is its label (`figure.get_label()`).  Raises `StudyError` where there are no doses, or matplotlib
-    is missing.
+    `results` are a study's, or its `frame()`.  Without `factor` its arms are doses of injectors, named as
+    `rlm_loop.report.doses` says, and each injector is a column.  With it, the x axis has the values of that ablation
+    factor (`temperature`, `max_depth` ...), and every base arm is a line.  A study with exactly one factor needs no
+    name.  Raises `StudyError` where there are no doses, or matplotlib is missing.
     """
-    matplotlib = matplotlib_or_say()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    if factor is not None or has_factors(results):
+        return factor_response(results, factor)
     found = by_dose(results)
     injectors = list(dict.fromkeys(d.injector for d in found))
     groups = [[d for d in found if d.injector == injector] for injector in injectors]
-    with matplotlib.rc_context(dict(house_style())):
-        made = Figure(figsize=(1.2 + 3.9 * len(groups), 5.2), layout="constrained")
-        FigureCanvasAgg(made)
+    with style():
+        made = sheet(1.2 + 3.9 * len(groups), 5.2)
         axes: Any = made.subplots(2, len(groups), sharey="row", squeeze=False)
         for column, group in enumerate(groups):
             _rates(axes[0][column], group)
             _spending(axes[1][column], group)
             for row in (0, 1):
                 letter = chr(97 + row * len(groups) + column)
-                _finish(
-                    axes[row][column], group, f"{letter}   {group[0].injector}: " + ("resolved", "tokens a task")[row]
-                )
+                title = f"{letter}   {group[0].injector}: " + ("resolved", "tokens a task")[row]
+                _finish(axes[row][column], group, title)
         axes[1][0].legend(frameon=False, fontsize=8, loc="upper left", reverse=True)
-        made.supxlabel(_caption(found), fontsize=7, x=0.01, ha="left")
+        caption(made, _caption(found))
     made.set_label(_told(groups))
     return made
-
-
-def save_dose_figure(results: Results | pd.DataFrame, folder: str | Path, name: str = "doses") -> list[Path]:
-    """Save the figure as PNG and SVG; the same results give the same files.  Returns their paths."""
-    return save(dose_response(results), folder, name)
 
 
 def _rates(axes: Any, group: Sequence[Dose]) -> None:
@@ -67,14 +59,15 @@ def _rates(axes: Any, group: Sequence[Dose]) -> None:
         axes.annotate(text, above, (0, 3), textcoords="offset points", fontsize=8, ha="center", va="bottom")
     axes.set_ylim(0, 125)  # room for the words above a bar that ends at 100
     axes.set_yticks(range(0, 101, 25))
-    axes.yaxis.set_major_formatter("{x:.0f} %")
+    percent_axis(axes.yaxis)
 
 
 def _spending(axes: Any, group: Sequence[Dose]) -> None:
     parts = [_parts(d) for d in group]
     bottom = [0.0] * len(group)
-    for (name, colour), heights in zip(_SPENT, zip(*parts, strict=True), strict=True):
-        axes.bar(range(len(group)), heights, 0.6, bottom=bottom, color=colour, label=name, zorder=2)
+    for (name, colour, hatch), heights in zip(_SPENT, zip(*parts, strict=True), strict=True):
+        look = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
+        axes.bar(range(len(group)), heights, 0.6, bottom=bottom, label=name, zorder=2, **look)
         bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.set_ylim(0, max(1.5 * max(bottom), axes.get_ylim()[1]))  # room for the legend
@@ -90,16 +83,14 @@ def _parts(dose: Dose) -> tuple[float, float, float]:
 def _finish(axes: Any, group: Sequence[Dose], title: str) -> None:
     axes.set_xticks(range(len(group)), [d.label for d in group])
     axes.set_xlim(-0.5, len(group) - 0.5)
-    axes.set_xlabel("how often it is said" if any("turn" in d.label for d in group) else "its characters, each time")
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-    axes.set_axisbelow(True)
-    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    below = "how often it is said" if any("turn" in d.label for d in group) else "its characters, each time"
+    finish(axes, title, below)
 
 
 def _caption(found: Sequence[Dose]) -> str:
     return (
         f"{found[0].arm.model}, {found[0].arm.n} tasks an arm, every arm on the same. Bars: 95 % Wilson intervals. "
-        "+a −b: tasks that only this dose, and only none, resolved.\n"
+        "+a −b: tasks that only this dose, and only none, resolved. "
         "Injected: the loop's own system text and the injector's, each time it was sent."
     )
 

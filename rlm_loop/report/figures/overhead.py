@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.report.causes import cause_colour
+from rlm_loop.report.figures.style import COLOURS, HATCHES, MARKERS, finish, sheet, style
 from rlm_loop.report.overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
-from rlm_loop.report.plots import COLOURS, house_style, matplotlib_or_say, save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 #: From the bottom of a stack to its top: what does not grow, then the markers, then what the strategy says.
 _FIXED = ("tool_schema", "system", "template")
 _NAMES = {"tool_schema": "tool schemas", "system": "system text", "template": "template's markers"}
-_SHADES = {"tool_schema": "#bdbdbd", "system": "#8c8c8c", "template": "#dedede"}
-_SAID = (COLOURS[1], COLOURS[0], COLOURS[6], COLOURS[5])
 #: Arms have other colours than causes.
 _ARMS = (COLOURS[2], COLOURS[3], COLOURS[4])
 _STYLES = ("-", "--")
@@ -35,20 +33,15 @@ def overhead_by_turn(
     `frame` is as for `growths`, `arms` are those to show in their order (default: all).  The figure's alternative text
     is its label (`figure.get_label()`).  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
     """
-    matplotlib = matplotlib_or_say()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     found = chosen_arms(frame, arms)
     order = _order(found)
-    colours = {**_SHADES, **dict(zip([c for c in order if c not in _SHADES], _SAID * len(order), strict=False))}
-    with matplotlib.rc_context(dict(house_style())):
-        made = Figure(figsize=(2.6 * len(found) + 3.8, 3.7), layout="constrained")
-        FigureCanvasAgg(made)
+    with style():
+        made = sheet(2.6 * len(found) + 3.8, 3.7)
+        made.get_layout_engine().set(wspace=0.05)  # type: ignore[union-attr]
         axes: list[Any] = list(made.subplots(1, len(found) + 1, width_ratios=[2.6] * len(found) + [3.4]))
         top = max(1, *(n for growth in found for n in growth.window())) * 1.08
         for number, (panel, growth) in enumerate(zip(axes, found, strict=False)):
-            _stack(panel, growth, order, colours)
+            _stack(panel, growth, order)
             panel.set_ylim(0, top)
             _finish(panel, f"{chr(97 + number)}   {growth.arm}: in the window")
             if number:
@@ -65,36 +58,33 @@ def overhead_by_turn(
     return made
 
 
-def save_overhead_figure(
-    frame: pd.DataFrame, folder: str | Path, name: str = "overhead", *, arms: Iterable[str] | None = None
-) -> list[Path]:
-    """Save the figure as PNG and SVG; the same frame gives the same files.  Returns their paths."""
-    return save(overhead_by_turn(frame, arms=arms), folder, name)
-
-
 def _order(found: Sequence[Growth]) -> list[str]:
     there = dict.fromkeys(c for g in found for c in g.causes if overhead(c))
     return [*(c for c in _FIXED if c in there), *(c for c in there if c not in _FIXED)]
 
 
-def _stack(axes: Any, growth: Growth, order: Sequence[str], colours: dict[str, str]) -> None:
+def _stack(axes: Any, growth: Growth, order: Sequence[str]) -> None:
     turns = range(1, growth.turns + 1)
     heights = [growth.window(lambda cause, this=cause: cause == this) for cause in order]
     labels = [_NAMES.get(c, c.removeprefix("scaffold:").replace("_", " ")) for c in order]
-    axes.stackplot(turns, *heights, colors=[colours[c] for c in order], labels=labels, linewidth=0)
+    colours = [cause_colour(c) for c in order]
+    bands = axes.stackplot(turns, *heights, colors=colours, labels=labels, linewidth=0.5, edgecolor="white")
+    for number, band in enumerate(bands):  # neighbours differ in grey too
+        band.set_hatch(HATCHES[number % len(HATCHES)])
     axes.set_xlim(1, max(2, growth.turns))
 
 
 def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
     for index, growth in enumerate(found):
         turns = range(1, growth.turns + 1)
-        for style, price in zip(_STYLES, (1.0, cached_price), strict=True):
+        for line, price in zip(_STYLES, (1.0, cached_price), strict=True):
             name = f"{growth.arm}, {'no cache' if price == 1 else f'cached at {price:.0%}'}"
             billed = growth.billed(cached_price=price)
-            axes.plot(turns, billed, style, color=_ARMS[index % 3], label=name, linewidth=1.6)
-    axes.set_ylim(0, None)
+            look = {"color": _ARMS[index % 3], "marker": MARKERS[index % 7], "markersize": 4}
+            axes.plot(turns, billed, line, label=name, linewidth=1.6, markevery=max(1, growth.turns // 6), **look)
+    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
     axes.set_ylabel("tokens of overhead, all prompts so far")
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.legend(frameon=False, fontsize=8, loc="upper left", handlelength=3.4)
 
 
 def _shares_of(window: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
@@ -103,11 +93,11 @@ def _shares_of(window: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def _finish(axes: Any, title: str) -> None:
-    axes.grid(axis="y", color="#e4e4e4", linewidth=0.7, zorder=0)
-    axes.set_axisbelow(True)
+    from matplotlib.ticker import MaxNLocator
+
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel("turn")
-    axes.set_title(title, loc="left", fontsize=9, fontweight="bold")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    finish(axes, title, "turn")
 
 
 def _told(found: Sequence[Growth], window: int, cached_price: float) -> str:

@@ -1,0 +1,56 @@
+"""Draws the figures of docs/figures.md from the committed results.
+
+python docs/figures/draw.py            # all of them, into docs/figures/
+python docs/figures/draw.py rates      # one
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.report import figures
+from rlm_loop.report.sessions import mean_session
+from rlm_loop.study import Results, load_study
+from rlm_loop.trace_tree import TraceTree, read_tree
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def study(name: str) -> Results:
+    return load_study(ROOT / "experiments" / name / "results")
+
+
+def tree() -> TraceTree:
+    """A recorded run with sub-agents that ask again."""
+    return read_tree(ROOT / "tests" / "golden" / "tool_loop_sub_agents.jsonl")
+
+
+DRAWN: dict[str, Callable[[], Any]] = {
+    "rates": lambda: figures.resolve_rates(study("lean_vs_react")),
+    "price": lambda: figures.resolve_against_tokens(study("lean_vs_react")),
+    "causes": lambda: figures.stacked_causes(study("lean_vs_react")),
+    "slopes": lambda: figures.paired_slopes(study("lean_vs_react"), baseline="react-text"),
+    "differences": lambda: figures.paired_differences(study("lean_vs_react"), baseline="react-text"),
+    "ablation": lambda: figures.ablation_heatmap(study("lean_vs_react")),
+    "doses": lambda: figures.dose_response(study("token_overhead")),
+    "anytime": lambda: figures.anytime_curves(study("lean_vs_react")),
+    "overhead": lambda: figures.overhead_by_turn(
+        mean_session(study("lean_vs_react"), arms=["lean", "react-text"], tasks=12)
+    ),
+    "tree": lambda: figures.cost_tree(tree()),
+}
+
+
+def main(names: list[str]) -> int:
+    for name in names or list(DRAWN):
+        for path in figures.save(DRAWN[name](), HERE / f"{name}.png"):
+            print(path.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

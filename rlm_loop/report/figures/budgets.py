@@ -1,0 +1,150 @@
+"""What a smaller budget would have given: the share of tasks resolved within it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.figures.cells import cells
+from rlm_loop.report.figures.measures import Measure, measure_of
+from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+from rlm_loop.study.statistics import wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: The columns of `Anytime.frame()` that say what was spent until a state.
+_OF_STATES = {"steps": "step", "input_tokens": "prompt_tokens", "total_tokens": "tokens", "seconds": "seconds"}
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Runs of an arm: what each had spent when it was right or wrong from then on (`resolved`), in order."""
+
+    arm: str
+    runs: Sequence[Sequence[tuple[float, bool]]]
+
+    def resolved(self, budget: float) -> int:
+        """How many runs are right with what they had within the budget."""
+        return sum(bool([right for spent, right in run if spent <= budget][-1:] == [True]) for run in self.runs)
+
+    @property
+    def budgets(self) -> list[float]:
+        return sorted({spent for run in self.runs for spent, _ in run})
+
+
+def anytime_curves(
+    results: Results | pd.DataFrame,
+    *,
+    by: Sequence[str] = ("steps", "total_tokens"),
+    arms: Iterable[str] | None = None,
+) -> Figure:
+    """One panel a kind of budget: the share of tasks that each arm has resolved within so much of it.
+
+    `results` are a study's, or its `frame()`: a task counts from what its whole run took, since what it would have
+    answered earlier is not known.  Or a frame of states, `Anytime.frame()` of each run with a column `arm` (see
+    `rlm_loop.patching`): then from the state that was right, until one that is not.  `by` are `steps`, `input_tokens`,
+    `total_tokens`, `seconds`, `cost` ... Runs of which it is not known are left out.  At the right is the 95 % Wilson
+    interval of the whole.  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
+    """
+    read = {column: _read(results, column, arms) for column in by}
+    panels = {column: [e for e in found if e.runs] for column, (found, _) in read.items()}
+    panels = {column: found for column, found in panels.items() if found}
+    if not panels:
+        raise StudyError(f"{', '.join(by)} are not known of any run, so there is nothing to draw")
+    drawn = marks(list(dict.fromkeys(e.arm for found, _ in read.values() for e in found)))
+    with style():
+        made = sheet(PAGE, 3.3)
+        row: Any = made.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for number, (axes, (column, found)) in enumerate(zip(row, panels.items(), strict=True)):
+            asked = measure_of(column)
+            _panel(axes, found, drawn, asked)
+            finish(axes, f"{chr(97 + number)}   Resolved within so many {asked.title.lower()}", f"{asked.name} a task")
+        percent_axis(row[0].yaxis)
+        legend_above(made, _handles(drawn), across=5)
+        caption(made, next(note for _, note in read.values()))
+    made.set_label(_told(panels))
+    return made
+
+
+def _handles(drawn: Mapping[str, Mark]) -> list[Any]:
+    """The line of an arm with the mark that its interval has."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color=m.colour, linestyle=m.line, marker=m.marker, markersize=5, label=arm)
+        for arm, m in drawn.items()
+    ]
+
+
+def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: Measure) -> None:
+    longest = max(e.budgets[-1] for e in found)
+    top = 0.0
+    for number, ends in enumerate(found):
+        mark, n = drawn[ends.arm], len(ends.runs)
+        at = ends.budgets
+        rates = [100 * ends.resolved(b) / n for b in at]
+        look = {"color": mark.colour, "linestyle": mark.line}
+        axes.step([0, *at, longest], [0, *rates, rates[-1]], where="post", linewidth=1.6, label=ends.arm, **look)
+        low, high = (100 * v for v in wilson(ends.resolved(longest), n))
+        x = longest * (1.03 + 0.035 * number)
+        bars = [[rates[-1] - low], [high - rates[-1]]]
+        axes.errorbar(x, rates[-1], yerr=bars, fmt=mark.marker, color=mark.colour, markersize=4, capsize=2, linewidth=1)
+        top = max(top, high)
+    axes.set_xlim(0, longest * (1.05 + 0.035 * len(found)))
+    axes.set_ylim(0, max(axes.get_ylim()[1] if axes.get_ylim()[1] <= 100 else 0, min(100.0, top * 1.05)))
+    axes.xaxis.set_major_formatter(asked.tick)
+    if longest <= 12 and longest == int(longest):
+        axes.set_xticks(range(int(longest) + 1))
+
+
+def _read(results: Results | pd.DataFrame, column: str, arms: Iterable[str] | None) -> tuple[list[Ends], str]:
+    if not isinstance(results, Results) and {"step", "prompt_tokens", "resolved"} <= set(results.columns):
+        return _of_states(results, column, arms)
+    found, asked = cells(results, arms), measure_of(column)
+    ends: list[Ends] = []
+    for arm in found.arms:
+        known = asked.values(arm)
+        runs = [
+            [(known[u], bool(r["resolved"]))] for u, r in arm.rows.items() if u in known and r["resolved"] is not None
+        ]
+        ends.append(Ends(arm.label, runs))
+    words = "A task counts from what its whole run took. At the right: 95 % Wilson intervals of the whole."
+    return ends, f"{found.note()}. {words}"
+
+
+def _of_states(frame: pd.DataFrame, column: str, arms: Iterable[str] | None) -> tuple[list[Ends], str]:
+    if column not in _OF_STATES:
+        raise StudyError(f"states are counted in {', '.join(_OF_STATES)}, not in {column}")
+    runs: dict[str, dict[tuple[str, ...], list[tuple[float, bool]]]] = {}
+    unknown: set[tuple[str, ...]] = set()
+    for row in frame.to_dict("records"):
+        arm = str(row.get("arm", "all runs"))
+        name = (arm, *(str(row.get(part, "")) for part in ("model", "suite", "task", "seed")))
+        spent = row[_OF_STATES[column]]
+        if spent is None or spent != spent:
+            unknown.add(name)
+            continue
+        runs.setdefault(arm, {}).setdefault(name, []).append((float(spent), row["resolved"] is True))
+    wanted = list(runs if arms is None else arms)
+    if missing := [arm for arm in wanted if arm not in runs]:
+        raise StudyError(f"there is no arm {missing[0]!r}; there are {', '.join(runs)}")
+    ends = [Ends(arm, [states for name, states in runs[arm].items() if name not in unknown]) for arm in wanted]
+    many = max((len(e.runs) for e in ends), default=0)
+    return ends, f"{many} runs an arm, every state of them scored. At the right: 95 % Wilson intervals at the end."
+
+
+def _told(panels: Mapping[str, Sequence[Ends]]) -> str:
+    lines: list[str] = []
+    for column, found in panels.items():
+        name = measure_of(column).name
+        for ends in found:
+            whole, n = ends.resolved(ends.budgets[-1]), len(ends.runs)
+            half = next((b for b in ends.budgets if whole and 2 * ends.resolved(b) >= whole), None)
+            middle = f", half of them within {half:,.0f} {name}" if half is not None else ""
+            lines.append(f"{ends.arm}: {whole} of {n}{middle}")
+    return f"Share of tasks resolved within a budget. {'; '.join(lines)}."

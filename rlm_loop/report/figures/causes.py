@@ -1,0 +1,84 @@
+"""Where the prompt tokens of each arm go: a bar an arm, stacked by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.causes import cause_colour, cause_place
+from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.style import HATCHES, PAGE, SMALL, caption, finish, sheet, style
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+def stacked_causes(
+    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, share: bool = False
+) -> Figure:
+    """Mean prompt tokens a task of each arm, stacked by cause; with `share` every bar is 100 % long.
+
+    `results` are a study's, or its `frame()`; the column `by_cause` is used.  Re-sent and cached tokens count each time
+    they were sent; sub-calls are included.  Neighbours in a bar differ in hatch as well as in colour.  Raises
+    `StudyError` where there is nothing to draw, or matplotlib is missing.
+    """
+    found = cells(results, arms, ["by_cause"])
+    means = {arm.label: _means(arm) for arm in found.arms}
+    order = sorted({c for of in means.values() for c in of}, key=cause_place)
+    if not order:
+        raise StudyError("no task of this study says where its tokens went, so there is nothing to draw")
+    with style():
+        made = sheet(PAGE, 1.5 + 0.42 * len(means))
+        axes: Any = made.subplots()
+        ends = dict.fromkeys(means, 0.0)
+        for number, cause in enumerate(order):
+            widths = [_width(of, cause, share) for of in means.values()]
+            look = {"color": cause_colour(cause), "edgecolor": "white", "hatch": HATCHES[number % len(HATCHES)]}
+            starts = list(ends.values())
+            axes.barh(list(means), widths, left=starts, height=0.72, label=_named(cause), linewidth=0.6, **look)
+            ends = {arm: start + width for arm, start, width in zip(means, starts, widths, strict=True)}
+        longest = max(ends.values())
+        for place, (arm, of) in enumerate(means.items()):
+            axes.text(ends[arm] + 0.008 * longest, place, f"{sum(of.values()):,.0f}", va="center", fontsize=SMALL)
+        axes.invert_yaxis()
+        axes.set_xlim(0, longest * 1.1)
+        axes.xaxis.set_major_formatter("{x:.0f} %" if share else "{x:,.0f}")
+        axes.tick_params(axis="y", length=0)
+        below = "share of the prompt tokens (figure: tokens a task)" if share else "prompt tokens a task, mean"
+        finish(axes, "Where the prompt tokens go", below, grid="x")
+        made.legend(loc="outside right upper", frameon=False, fontsize=SMALL)
+        caption(made, f"{found.note()}. Tokens that are re-sent or cached count each time; sub-calls are included.")
+    made.set_label(_told(means, order))
+    return made
+
+
+def _means(arm: Arm) -> dict[str, float]:
+    known: list[Mapping[str, int]] = [
+        r["by_cause"] for r in arm.rows.values() if isinstance(r.get("by_cause"), Mapping)
+    ]
+    sums: dict[str, float] = {}
+    for row in known:
+        for cause, tokens in row.items():
+            sums[cause] = sums.get(cause, 0.0) + tokens
+    return {cause: total / len(known) for cause, total in sums.items() if total}
+
+
+def _width(of: Mapping[str, float], cause: str, share: bool) -> float:
+    whole = sum(of.values()) or 1.0
+    return of.get(cause, 0.0) * (100 / whole if share else 1)
+
+
+def _named(cause: str) -> str:
+    return cause.replace("scaffold:", "added: ").replace("_", " ")
+
+
+def _told(means: Mapping[str, Mapping[str, float]], order: Sequence[str]) -> str:
+    lines: list[str] = []
+    for arm, of in means.items():
+        whole = sum(of.values())
+        parts = sorted((c for c in order if of.get(c)), key=lambda c: -of[c])
+        lines.append(f"{arm}: {whole:,.0f} (" + ", ".join(f"{_named(c)} {of[c] / whole:.0%}" for c in parts) + ")")
+    return "Stacked bars of the mean prompt tokens a task, by cause. " + "; ".join(lines) + "."

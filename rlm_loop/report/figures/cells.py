@@ -1,0 +1,127 @@
+"""The rows of a study as figures need them: by arm, paired, with what is left out counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results, unit
+from rlm_loop.study.rows import finished
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Unit = tuple[str, str, int]
+NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm (with one model): its row of each unit (suite, task, seed) that every arm of that model finished."""
+
+    name: str
+    model: str
+    label: str
+    rows: Mapping[Unit, Mapping[str, Any]]
+
+    def values(self, column: str) -> dict[Unit, float]:
+        """The known numbers of a column."""
+        return {u: float(r[column]) for u, r in self.rows.items() if r.get(column) is not None}
+
+    @property
+    def resolved(self) -> int:
+        return sum(bool(r["resolved"]) for r in self.rows.values())
+
+    @property
+    def judged(self) -> int:
+        return sum(r["resolved"] is not None for r in self.rows.values())
+
+
+@dataclass(frozen=True)
+class Cells:
+    """`left_out` counts the units that are not there because an arm did not finish them."""
+
+    arms: Sequence[Arm]
+    models: Sequence[str]
+    left_out: int
+
+    def against(self, baseline: str | None) -> list[tuple[Arm, Arm]]:
+        """Every other arm with its baseline (the first arm by default), model by model."""
+        name = baseline or self.arms[0].name
+        if name not in {a.name for a in self.arms}:
+            raise StudyError(
+                f"there is no arm {name!r}; there are {', '.join(dict.fromkeys(a.name for a in self.arms))}"
+            )
+        base = {a.model: a for a in self.arms if a.name == name}
+        pairs = [(a, base[a.model]) for a in self.arms if a.name != name and a.model in base]
+        if not pairs:
+            raise StudyError(f"there is only the arm {name!r}, so there is nothing to compare it with")
+        return pairs
+
+    def note(self) -> str:
+        """Which model, how many tasks, and how many are left out: the beginning of a caption."""
+        sizes = sorted({len(a.rows) for a in self.arms})
+        many = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        seeds = {u[2] for a in self.arms for u in a.rows}
+        what = "tasks" if len(seeds) < 2 else f"tasks x seeds ({len(seeds)} seeds)"
+        left = f"; {self.left_out} left out, since not every arm finished them" if self.left_out else ""
+        return f"{', '.join(self.models)}, {many} {what} an arm, every arm on the same{left}"
+
+
+def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Cells:
+    """The cells of `results.frame()` (or of the results), on the units that every arm finished.
+
+    `arms` are those to use, in their order: by default all, in the order of the study, or of their first row in a
+    frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column of
+    `NEEDED` or of `columns` is missing, for an unknown arm, and where no unit was finished by every arm.
+    """
+    rows = rows_of(results)
+    missing = [c for c in dict.fromkeys((*NEEDED, *columns)) if not any(c in r for r in rows)]
+    if rows and missing:
+        raise StudyError(f"the frame has no column {', '.join(missing)}; give results.frame() of a study")
+    there = results.arms if isinstance(results, Results) else list(dict.fromkeys(str(r["arm"]) for r in rows))
+    wanted = there if arms is None else list(arms)
+    if unknown := [arm for arm in wanted if arm not in there]:
+        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(there)}")
+    models = list(dict.fromkeys(str(r["model"]) for r in rows))
+    found: list[Arm] = []
+    left = 0
+    for model in models:
+        mine = [r for r in rows if r["model"] == model and r["arm"] in wanted]
+        done = {arm: {unit(r)[1:]: r for r in mine if r["arm"] == arm and finished(r)} for arm in wanted}
+        every = dict.fromkeys(unit(r)[1:] for r in mine)
+        whole = [u for u in every if all(u in of for of in done.values())]
+        left += len(every) - len(whole)
+        for arm in wanted:
+            label = f"{arm}, {model}" if len(models) > 1 else arm
+            found.append(Arm(arm, model, label, {u: done[arm][u] for u in whole}))
+    if not any(a.rows for a in found):
+        raise StudyError("there is no task that every arm has finished, so there is nothing to draw yet")
+    return Cells(found, models, left)
+
+
+def rows_of(results: Results | pd.DataFrame) -> list[Mapping[str, Any]]:
+    """The rows of results or of a frame, with `None` where pandas has NaN, and `error` where a frame was cut."""
+    if isinstance(results, Results):
+        return list(results.rows)
+    rows: list[Mapping[str, Any]] = []
+    for row in results.to_dict("records"):
+        clean = {str(name): None if isinstance(v, float) and v != v else v for name, v in row.items()}
+        rows.append({"error": None, **clean})
+    return rows
+
+
+def factors_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The ablation factors of a row; none where the study has none."""
+    found = row.get("factors")
+    return found if isinstance(found, Mapping) else {}
+
+
+def value_of(row: Mapping[str, Any], column: str) -> Any:
+    """A column of a row, or one of its factors or facts by that name."""
+    for place in (row, factors_of(row), row.get("facts") or {}):
+        if column in place:
+            return place[column]
+    return None

@@ -1,0 +1,129 @@
+"""The figure of one ablation factor: what is resolved, and what is spent, by its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.figures.ablation import values_of
+from rlm_loop.report.figures.cells import Arm, cells, factors_of, rows_of
+from rlm_loop.report.figures.measures import measure_of
+from rlm_loop.report.figures.rates import Rate
+from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+from rlm_loop.study.statistics import bootstrap
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_TOKENS = measure_of("total_tokens")
+
+
+def has_factors(results: Results | pd.DataFrame) -> bool:
+    """Whether rows of the study have ablation factors."""
+    return any(factors_of(r) for r in rows_of(results))
+
+
+def factor_response(results: Results | pd.DataFrame, factor: str | None = None) -> Figure:
+    """Two panels by the values of a factor, a line for each base arm; other factors are pooled.
+
+    Raises `StudyError` where the factor is not there, has one value only, or has to be named.
+    """
+    found = cells(results)
+    every = [r for a in found.arms for r in a.rows.values()]
+    known = list(dict.fromkeys(name for r in every for name in factors_of(r)))
+    if factor is None and len(known) > 1:
+        raise StudyError(f"the study has the factors {', '.join(known)}; choose one: factor={known[0]!r}")
+    chosen = factor or known[0]
+    if chosen not in known:
+        raise StudyError(f"there is no factor {chosen!r}; there are {', '.join(known) or 'none'}")
+    values = values_of([factors_of(r) for r in every if chosen in factors_of(r)], chosen)
+    if len(values) < 2:
+        raise StudyError(f"the factor {chosen} has one value only, so there is no response to draw")
+    groups = _groups(found.arms, chosen)
+    drawn = marks(list(groups))
+    with style():
+        made = sheet(PAGE, 3.4)
+        left, right = made.subplots(1, 2)
+        for number, (name, of) in enumerate(groups.items()):
+            at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
+            _rates(left, name, at, [_rate(of.get(v, ())) for v in values], drawn[name])
+            _tokens(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
+        for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.title} a task")):
+            axes.set_xticks(range(len(values)), [str(v) for v in values])
+            axes.set_xlim(-0.4, len(values) - 0.6)
+            finish(axes, title, chosen.replace("_", " "))
+        left.set_ylim(0, 100)
+        percent_axis(left.yaxis)
+        right.set_ylim(0, None)
+        right.yaxis.set_major_formatter("{x:,.0f}")
+        legend_above(made, left.get_legend_handles_labels()[0])
+        pooled = [f for f in known if f != chosen]
+        over = f" Pooled over {', '.join(pooled)}." if pooled else ""
+        caption(made, f"{found.note()}. Bars: 95 % intervals (Wilson; bootstrap of the mean).{over}")
+    lines = [
+        f"{name}, {chosen} {v}: {_rate(of[v])}, {_mean(of[v])}"
+        for name, of in groups.items()
+        for v in values
+        if v in of
+    ]
+    made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(lines)}.")
+    return made
+
+
+Group = Mapping[Any, Sequence[Mapping[str, Any]]]
+
+
+def _groups(arms: Sequence[Arm], factor: str) -> dict[str, Group]:
+    """Rows by base arm (and model, where there are several) and value of the factor."""
+    several = len({a.model for a in arms}) > 1
+    found: dict[str, dict[Any, list[Mapping[str, Any]]]] = {}
+    for arm in arms:
+        for row in arm.rows.values():
+            if factor not in factors_of(row):
+                continue
+            base = str(row.get("arm_base") or arm.name)
+            of = found.setdefault(f"{base}, {arm.model}" if several else base, {})
+            of.setdefault(values_of([factors_of(row)], factor)[0], []).append(row)
+    return dict(found)
+
+
+def _rate(rows: Sequence[Mapping[str, Any]]) -> Rate:
+    judged = [bool(r["resolved"]) for r in rows if r["resolved"] is not None]
+    return Rate(sum(judged), len(judged))
+
+
+def _spent(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float] | None:
+    found = _TOKENS.values(Arm("", "", "", {(str(n), "", 0): r for n, r in enumerate(rows)}))
+    if not found or len(found) < len(rows):
+        return None
+    middle = sum(found.values()) / len(found)
+    low, high = bootstrap(list(found.values())) or (middle, middle)
+    return middle, min(low, middle), max(high, middle)
+
+
+def _mean(rows: Sequence[Mapping[str, Any]]) -> str:
+    spent = _spent(rows)
+    return "tokens not known" if spent is None else f"{spent[0]:,.0f} tokens a task"
+
+
+def _rates(axes: Any, name: str, at: Sequence[float], rates: Sequence[Rate], mark: Mark) -> None:
+    known = [(x, r) for x, r in zip(at, rates, strict=True) if r.percent is not None]
+    ys = [r.percent or 0.0 for _, r in known]
+    bars = [[r.bars[side][0] for _, r in known] for side in (0, 1)]
+    _line(axes, [x for x, _ in known], ys, bars, mark, name)
+
+
+def _tokens(axes: Any, at: Sequence[float], spent: Sequence[tuple[float, float, float] | None], mark: Mark) -> None:
+    known = [(x, s) for x, s in zip(at, spent, strict=True) if s is not None]
+    bars = [[m - low for _, (m, low, _) in known], [high - m for _, (m, _, high) in known]]
+    _line(axes, [x for x, _ in known], [m for _, (m, _, _) in known], bars, mark, "")
+
+
+def _line(
+    axes: Any, xs: Sequence[float], ys: Sequence[float], bars: Sequence[Sequence[float]], mark: Mark, name: str
+) -> None:
+    look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
+    axes.errorbar(xs, ys, yerr=bars, capsize=3, linewidth=1.4, markersize=6, label=name or None, **look)

@@ -1,0 +1,121 @@
+"""The same tasks under two arms: one line a task from the baseline to the arm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.measures import Measure, measure_of
+from rlm_loop.report.figures.style import COLOURS, GREY, PAGE, SMALL, caption, finish, round_ticks, sheet, style
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_LESS, _MORE, _SAME = COLOURS[0], COLOURS[1], "#8c8c8c"
+_ACROSS = 3
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The figures of one arm and its baseline on the same units, both known and above zero."""
+
+    arm: Arm
+    baseline: Arm
+    values: Sequence[tuple[float, float]]
+    unknown: int
+
+    @property
+    def ratio(self) -> float:
+        """The geometric mean of arm / baseline."""
+        return math.exp(sum(math.log(here / there) for there, here in self.values) / len(self.values))
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The geometric means of baseline and arm."""
+        logs = [sum(math.log(pair[side]) for pair in self.values) / len(self.values) for side in (0, 1)]
+        return math.exp(logs[0]), math.exp(logs[1])
+
+    @property
+    def less(self) -> int:
+        return sum(here < there for there, here in self.values)
+
+    @property
+    def more(self) -> int:
+        return sum(here > there for there, here in self.values)
+
+
+def pairs_of(arm: Arm, baseline: Arm, measure: Measure) -> Pairs:
+    """A pair with a figure that is not known or zero has no ratio, and is counted in `unknown`."""
+    here, there = measure.values(arm), measure.values(baseline)
+    both = [(there[u], here[u]) for u in arm.rows if here.get(u, 0.0) > 0 and there.get(u, 0.0) > 0]
+    return Pairs(arm, baseline, both, len(arm.rows) - len(both))
+
+
+def paired_slopes(
+    results: Results | pd.DataFrame,
+    *,
+    measure: str = "input_tokens",
+    baseline: str | None = None,
+    arms: Iterable[str] | None = None,
+) -> Figure:
+    """One panel an arm: every task is a line from its figure with the baseline to that with the arm, on a log scale.
+
+    Solid lines fall, dashed ones rise; the thick one joins the geometric means.  `results` are a study's, or its
+    `frame()`; `measure` is `input_tokens`, `total_tokens`, `steps`, `seconds`, `cost` ...; `baseline` is the first arm
+    by default.  Whether a task is resolved has no slope: see `paired_differences`.  Raises `StudyError` where there is
+    nothing to draw, or matplotlib is missing.
+    """
+    found, asked = cells(results, arms), measure_of(measure)
+    every = [pairs_of(arm, base, asked) for arm, base in found.against(baseline)]
+    known = [p for p in every if p.values]
+    if not known:
+        raise StudyError(f"no task has {asked.name} above zero for two arms, so there is nothing to draw")
+    across = min(_ACROSS, len(known))
+    down = math.ceil(len(known) / across)
+    with style():
+        made = sheet(PAGE if across > 2 else 1.0 + 2.6 * across, 0.6 + 2.7 * down)
+        grid: Any = made.subplots(down, across, sharey=True, squeeze=False)
+        for number, axes in enumerate(grid.flat):
+            if number >= len(known):
+                axes.set_visible(False)
+                continue
+            _panel(axes, known[number], asked)
+            finish(axes, f"{chr(97 + number)}   {known[number].arm.label}")
+            if number % across == 0:
+                axes.set_ylabel(f"{asked.name} (log scale)")
+        low, high = grid.flat[0].get_ylim()
+        round_ticks(grid.flat[0].yaxis, low, high, asked.tick)
+        unknown = sum(p.unknown for p in known)
+        left = f" {unknown} pairs have no ratio (not known, or zero)." if unknown else ""
+        caption(made, f"{found.note()}. One line a task; solid: less than {known[0].baseline.name}, dashed: more; "
+                f"thick: geometric means, whose ratio is written below.{left}")  # fmt: skip
+    made.set_label(f"Paired slopes of {asked.name}, each task from the baseline to the arm. {_told(known)}")
+    return made
+
+
+def _panel(axes: Any, pairs: Pairs, asked: Measure) -> None:
+    thin = max(0.25, min(0.8, 25 / len(pairs.values)))
+    for there, here in pairs.values:
+        colour, line = (_LESS, "-") if here < there else (_MORE, (0, (4, 2))) if here > there else (_SAME, ":")
+        axes.plot([0, 1], [there, here], color=colour, linestyle=line, linewidth=0.9, alpha=thin, zorder=2)
+    axes.plot([0, 1], pairs.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
+    axes.set_yscale("log")
+    axes.set_xlim(-0.12, 1.12)
+    axes.set_xticks([0, 1], [pairs.baseline.name, pairs.arm.name], color="black")
+    for tick, side in zip(axes.get_xticklabels(), ("left", "right"), strict=True):
+        tick.set_horizontalalignment(side)
+    axes.set_xlabel(f"x {pairs.ratio:.2f}\n{pairs.less} less, {pairs.more} more", fontsize=SMALL, color=GREY)
+
+
+def _told(known: Sequence[Pairs]) -> str:
+    return " ".join(
+        f"{p.arm.label} against {p.baseline.name}: {p.less} of {len(p.values)} tasks take less, {p.more} more; "
+        f"the geometric mean is {p.ratio:.2f} times that of {p.baseline.name}."
+        for p in known
+    )

@@ -1,0 +1,142 @@
+"""What the arms resolve for their tokens, and which of them no other beats at both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.measures import measure_of
+from rlm_loop.report.figures.rates import Rate, rate_of
+from rlm_loop.report.figures.style import (
+    GREY,
+    PAGE,
+    SMALL,
+    caption,
+    finish,
+    marks,
+    percent_axis,
+    round_ticks,
+    sheet,
+    style,
+)
+from rlm_loop.report.labels import Tag, write
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+from rlm_loop.study.statistics import bootstrap
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Point:
+    """One arm: the mean of what a task takes, its 95 % bootstrap interval, and what the arm resolves."""
+
+    label: str
+    spent: float
+    low: float
+    high: float
+    rate: Rate
+
+
+def resolve_against_tokens(
+    results: Results | pd.DataFrame, *, arms: Iterable[str] | None = None, measure: str = "total_tokens"
+) -> Figure:
+    """Resolve rate against what a task takes; the line is the Pareto front, arms off it are hollow.
+
+    An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
+    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; `measure` is
+    `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ... Raises `StudyError` where there is
+    nothing to draw, or matplotlib is missing.
+    """
+    found, asked = cells(results, arms), measure_of(measure)
+    points = [p for arm in found.arms if (p := _point(arm, measure)) is not None]
+    if not points:
+        raise StudyError(f"no arm has {asked.name} of every task and a judged one, so there is nothing to draw")
+    best = front(points)
+    drawn = marks([a.label for a in found.arms])
+    with style():
+        made = sheet(PAGE * 0.86, 3.9)
+        axes: Any = made.subplots()
+        _steps(axes, best)
+        tags = [_draw(axes, p, drawn[p.label], p in best) for p in points]
+        lows, highs = [p.low for p in points], [p.high for p in points]
+        if min(lows) > 0 and max(highs) / min(lows) > 5:
+            axes.set_xscale("log")
+            axes.set_xlim(min(lows) / 1.3, max(highs) * 1.9)
+            round_ticks(axes.xaxis, min(lows) / 1.3, max(highs) * 1.9, asked.tick)
+        else:
+            spread = max(highs) - min(lows) or max(highs) or 1.0
+            axes.set_xlim(max(0.0, min(lows) - 0.3 * spread), max(highs) + 0.45 * spread)  # room for the names
+            axes.xaxis.set_major_formatter(asked.tick)
+        axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
+        percent_axis(axes.yaxis)
+        finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
+        caption(made, f"{found.note()}. Bars are 95 % intervals (Wilson, bootstrap of the mean). Filled: on the Pareto "
+                "front, no other arm resolves as much for less. Hollow: off it.")  # fmt: skip
+        made.draw_without_rendering()  # settles the layout
+        made.set_layout_engine("none")
+        write(made, axes, tags, leaders=True)
+    said = "; ".join(f"{p.label}: {p.rate}, {asked.say(p.spent)} a task" for p in points)
+    made.set_label(
+        f"Resolve rate against {asked.name} a task. {said}. On the Pareto front: {', '.join(p.label for p in best)}."
+    )
+    return made
+
+
+def front(points: Sequence[Point]) -> list[Point]:
+    """Those that no other beats, from the cheapest on."""
+    kept = [p for p in points if not any(_beats(other, p) for other in points)]
+    return sorted(kept, key=lambda p: (p.spent, p.rate.percent or 0.0))
+
+
+def _beats(one: Point, other: Point) -> bool:
+    here, there = one.rate.percent or 0.0, other.rate.percent or 0.0
+    return here >= there and one.spent <= other.spent and (here > there or one.spent < other.spent)
+
+
+def _point(arm: Arm, measure: str) -> Point | None:
+    taken = list(measure_of(measure).values(arm).values())
+    if len(taken) < len(arm.rows) or not taken or not arm.judged:
+        return None
+    middle = sum(taken) / len(taken)
+    low, high = bootstrap(taken) or (middle, middle)
+    return Point(arm.label, middle, min(low, middle), max(high, middle), rate_of(arm))
+
+
+def _draw(axes: Any, point: Point, mark: Any, best: bool) -> Tag:
+    y = point.rate.percent or 0.0
+    axes.errorbar(
+        point.spent,
+        y,
+        xerr=[[point.spent - point.low], [point.high - point.spent]],
+        yerr=point.rate.bars,
+        fmt=mark.marker,
+        color=mark.colour,
+        markersize=7.5,
+        markerfacecolor=mark.colour if best else "white",
+        markeredgecolor="white" if best else mark.colour,
+        markeredgewidth=0.6 if best else 1.4,
+        elinewidth=1.0,
+        capsize=2.5,
+        zorder=3,
+        clip_on=False,
+    )
+    low, high = point.rate.interval
+    path = ((point.low, y), (point.high, y), (point.spent, y), (point.spent, low), (point.spent, high))
+    return Tag(
+        f"{point.label}  {point.rate.resolved}/{point.rate.judged}", mark.colour, point.spent, y, low, high, path
+    )
+
+
+def _steps(axes: Any, best: Sequence[Point]) -> None:
+    at = [p.spent for p in best]
+    rates = [p.rate.percent or 0.0 for p in best]
+    look = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (6, 2)), "zorder": 1}
+    axes.step([*at, at[-1] * 100], [*rates, rates[-1]], where="post", **look)
+    axes.annotate("Pareto front", (1.0, rates[-1]), xycoords=("axes fraction", "data"), xytext=(-2, 3),
+                  textcoords="offset points", ha="right", fontsize=SMALL, color=GREY, fontstyle="italic")  # fmt: skip

@@ -1,0 +1,101 @@
+"""A figure's alternative text, and files that keep it."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.figures.style import matplotlib_or_say, style
+from rlm_loop.study.errors import StudyError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def alt_text(figure: Figure) -> str:
+    """What a reader who cannot see the figure needs of it: what is drawn, and the numbers.
+
+    Figures of this package bring theirs; of any other figure it names the panels and what is on their axes.
+    """
+    if said := str(figure.get_label()):
+        return said
+    panels = [
+        " ".join(filter(None, [_title(axes), f"({axes.get_ylabel() or 'y'} by {axes.get_xlabel() or 'x'})"]))
+        for axes in figure.axes
+    ]
+    return f"Figure with {len(panels)} panel{'' if len(panels) == 1 else 's'}: {'; '.join(panels)}." if panels else ""
+
+
+def save(figure: Figure, path: str | Path) -> list[Path]:
+    """Save a figure with its alternative text in the file; the same figure gives the same bytes.  Returns the paths.
+
+    The ending chooses: `.png` (200 dots an inch), `.svg` or `.pdf`; a path without one gives PNG and SVG.  The text is
+    the `Description` of a PNG, the `<desc>` and description of an SVG, the `Subject` of a PDF.  Raises `StudyError` for
+    another ending, and where the file cannot be written.
+    """
+    whole = Path(path)
+    wanted = (
+        [whole] if whole.suffix.lower() in _FORMATS else [whole.with_name(f"{whole.name}{s}") for s in _FORMATS[:2]]
+    )
+    if whole.suffix and whole.suffix.lower() not in _FORMATS and re.fullmatch(r"\.[a-zA-Z]{2,4}", whole.suffix):
+        raise StudyError(f"cannot save a figure as {whole.suffix}; use one of {', '.join(_FORMATS)}")
+    try:
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        for one in wanted:
+            one.write_bytes(_bytes(figure, one.suffix.lower()))
+    except OSError as error:
+        raise StudyError(f"cannot write to {whole.parent}: {error.strerror}; choose another folder") from error
+    return wanted
+
+
+def svg(figure: Figure, *, name: str = "") -> str:
+    """The figure as one `<svg>` element for a page of HTML: sized by its place, with its alternative text for readers.
+
+    `name` is put before every id, so that several figures fit into one page.
+    """
+    # letters as shapes, so that they fit whatever fonts there are
+    text = _bytes(figure, ".svg", {"svg.fonttype": "path"}).decode("utf-8")
+    text = text[text.index("<svg") :]
+    said = html.escape(alt_text(figure), quote=True)
+    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text, count=1)
+    text = re.sub(r"^<svg ", lambda _: f'<svg role="img" aria-label="{said}" ', text, count=1)
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, count=1, flags=re.DOTALL)
+    if name:
+        text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
+    return text.strip()
+
+
+def data_uri(figure: Figure) -> str:
+    """The figure as a PNG in a `data:` address, for an `<img>` of a page that needs no other file."""
+    return "data:image/png;base64," + base64.b64encode(_bytes(figure, ".png")).decode("ascii")
+
+
+def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = None) -> bytes:
+    said = alt_text(figure)
+    where: dict[str, Any] = {
+        ".png": {"Software": None, "Description": said},
+        ".svg": {"Date": None, "Description": said},
+        ".pdf": {"CreationDate": None, "Subject": said},
+    }[suffix]
+    if not said:
+        where.pop("Description", None)
+        where.pop("Subject", None)
+    buffer = io.BytesIO()
+    with style(), matplotlib_or_say().rc_context(dict(settings or {})):
+        figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=where)
+    made = buffer.getvalue()
+    if suffix == ".svg" and said:  # screen readers know <desc>, not the RDF that matplotlib writes
+        start = made.index(b">", made.index(b"<svg")) + 1
+        made = made[:start] + f"\n <desc>{html.escape(said, quote=False)}</desc>".encode() + made[start:]
+    return made
+
+
+def _title(axes: Any) -> str:
+    return str(axes.get_title(loc="left") or axes.get_title())
