@@ -77,11 +77,21 @@ class Browser:
 
     # -- what a reader does
 
-    def open(self, page: Path, *, fragment: str = "", width: int = 1200, height: int = 900, dark: bool = False) -> None:
-        """Load a page and wait until it has loaded."""
+    def open(
+        self,
+        page: Path,
+        *,
+        fragment: str = "",
+        width: int = 1200,
+        height: int = 900,
+        dark: bool = False,
+        media: str = "",
+    ) -> None:
+        """Load a page and wait until it has loaded; `media` is "print" for the style of paper."""
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         theme = "dark" if dark else "light"
-        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+        features = [{"name": "prefers-color-scheme", "value": theme}]
+        self._ask("Emulation.setEmulatedMedia", media=media, features=features)
         for url in ("about:blank", page.resolve().as_uri() + fragment):  # else only the fragment might change
             self.events.clear()
             self._ask("Page.navigate", url=url)
@@ -108,6 +118,10 @@ class Browser:
     def picture(self) -> bytes:
         """What is on the screen, as a PNG."""
         return base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"])
+
+    def paper(self) -> bytes:
+        """The page as it is printed, as a PDF on the paper that its style asks for."""
+        return base64.b64decode(self._ask("Page.printToPDF", preferCSSPageSize=True)["data"])
 
     def scripts(self, on: bool) -> None:
         """Whether the pages that are opened from now on may run scripts."""

@@ -1,30 +1,11 @@
 
-"use strict";
 (() => {
-  const root = document.documentElement;
-  root.classList.add("js");
+  "use strict";
   const get = (id) => document.getElementById(id);
   const steps = [...document.querySelectorAll("main .step")].filter((s) => !s.parentElement.closest(".step"));
   const head = (step) => step.querySelector("summary");
   const folded = (step) => step.firstElementChild;
   const shown = () => steps.filter((s) => !s.classList.contains("gone") && s.checkVisibility());
-
-  // -- light and dark
-  const stored = (value) => {
-    try {
-      if (value === undefined) return localStorage.getItem("rlm-loop-theme");
-      localStorage.setItem("rlm-loop-theme", value);
-    } catch { /* a page opened from a file may have no storage */ }
-    return null;
-  };
-  const wanted = matchMedia("(prefers-color-scheme: dark)");
-  const dark = () => (root.dataset.theme || (wanted.matches ? "dark" : "light")) === "dark";
-  const named = () => { get("theme").textContent = dark() ? "Light" : "Dark"; };
-  const chosen = stored();
-  if (chosen === "dark" || chosen === "light") root.dataset.theme = chosen;
-  const turn = () => { root.dataset.theme = dark() ? "light" : "dark"; stored(root.dataset.theme); named(); };
-  wanted.addEventListener("change", named);
-  named();
 
   // -- going to a place: what holds it is opened
   const bars = new Map([...document.querySelectorAll(".bars a")].map((a) => [a.getAttribute("href").slice(1), a]));
@@ -160,7 +141,7 @@
     j: () => move(1), k: () => move(-1),
     e: () => move(1, (s) => s.classList.contains("failed")), E: () => move(-1, (s) => s.classList.contains("failed")),
     g: () => { const list = shown(); if (list.length) go(list[0]); }, G: () => { const list = shown(); if (list.length) go(list[list.length - 1]); },
-    o: all, t: turn,
+    o: all, t: theme,
     "/": () => { box.focus(); box.select(); },
     "?": () => keys.showModal(),
   };
@@ -173,7 +154,7 @@
     act[key]();
   });
   get("fold").addEventListener("click", all);
-  get("theme").addEventListener("click", turn);
+  get("theme").addEventListener("click", theme);
   get("help").addEventListener("click", act["?"]);
 
   // -- what the pointer is over in a chart

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from rlm_loop import __version__
@@ -19,6 +15,7 @@ from rlm_loop.report.page.chart import BELOW, OUTPUT, Bar, chart
 from rlm_loop.report.page.head import head, index, title
 from rlm_loop.report.page.marked import is_patch, safe
 from rlm_loop.report.page.reading import found_in
+from rlm_loop.report.page.sealed import resource, sealed
 from rlm_loop.report.page.steps import Steps, raw_events, tried, value_block
 from rlm_loop.report.page.subcalls import tree_of_calls
 from rlm_loop.report.page.view import Prefix, RunView, spans_of
@@ -54,13 +51,11 @@ def run_page(trace: str | Path, *, run: int | None = None) -> str:
         inner = _run(view, bars[view.number], shades)
         last = view is views[-1]
         parts.append(_article(view, inner, opened=last) if several else inner)
-    style, script = _resource("page.css") + colours, _resource("page.js")
-    return Template(_resource("page.html")).substitute(
-        policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'",
+    return sealed(
+        resource("page.html"),
+        style=resource("page.css") + colours,
+        script=resource("theme.js") + resource("page.js"),
         title=safe(title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}"),
-        style=style,
-        script=script,
         runs=_linked("".join(parts)),
         name=safe(Path(trace).name),
         version=safe(__version__),
@@ -174,12 +169,3 @@ def _linked(html: str) -> str:
     """Links whose target a damaged trace lacks lead to the top instead; texts hold no quotes, so only links are met."""
     ids = set(re.findall(r' id="([^"]*)"', html))
     return re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html)
-
-
-def _resource(name: str) -> str:
-    return files("rlm_loop.report.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """The hash by which a content security policy lets this very text run, and no other."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,82 @@
+"""The tables of the arms: what each resolved, what it cost, and which of the targets it misses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rlm_loop.report.study_page.parts import note, table_html
+from rlm_loop.report.table import Table
+from rlm_loop.report.tables import TARGETS, count, decimal, interval, pair, percent, resolved, suite_table, versus
+from rlm_loop.study import ArmSummary, Results
+
+Column = tuple[str, Callable[[ArmSummary], str]]
+#: Limit and direction of the field that has a target.
+_LIMITS = {field: (limit, more) for field, _, limit, more in TARGETS}
+
+_OUTCOME: Sequence[Column] = (
+    ("n", lambda s: str(s.n)),
+    ("resolved", resolved),
+    ("rate [95 % CI]", lambda s: _held(interval(s), "rate", s)),
+    ("only this / only baseline", versus),
+    ("answered", lambda s: percent(s.answered)),
+    ("steps (p95)", lambda s: _held(pair(s.steps, s.steps_p95), "steps", s)),
+    ("failed actions", lambda s: percent(s.failed_actions)),
+    ("unreadable replies", lambda s: percent(s.malformed)),
+)
+_COST: Sequence[Column] = (
+    ("tokens in", lambda s: count(s.input_tokens)),
+    ("out", lambda s: count(s.output_tokens)),
+    ("new", lambda s: count(s.new_tokens)),
+    ("scaffold", lambda s: f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})"),
+    ("tokens p95 / baseline", lambda s: _held(_times(s.tokens_p95_ratio), "tokens_p95_ratio", s)),
+    ("cost", lambda s: "-" if s.cost is None else f"{s.cost:.4g}"),
+    ("cost p95 / baseline", lambda s: _times(s.cost_p95_ratio)),
+    ("seconds (p95)", lambda s: _held(pair(s.seconds, s.seconds_p95), "seconds_p95", s)),
+    ("tool seconds, p95", lambda s: _held(decimal(s.tool_seconds_p95), "tool_seconds_p95", s)),
+)
+
+
+def arm_tables(results: Results, baseline: str) -> str:
+    """Outcome and cost of each arm on the units that every arm finished, and the outcome suite by suite."""
+    if not results.compared:
+        return note("No task was finished by every arm yet, so there is nothing to compare.")
+    found = results.summary(baseline)
+    shared = (
+        "Means a task over the tasks that every arm finished; p95: the 95th percentile. The interval of a rate is "
+        "Wilson's. Only this / only baseline: tasks that one of the two arms resolved and the other did not."
+    )
+    targets = ", ".join(f"{name} {'at least' if more else 'at most'} {limit:g}" for _, name, limit, more in TARGETS)
+    tokens = (
+        "Tokens in: all prompt tokens, those re-sent included; new: those not taken from a prefix cache; scaffold: "
+        "those that the strategy added, and their share. A dash is not known."
+    )
+    parts = [
+        table_html(_table("Outcome", _OUTCOME, results, found, [shared])),
+        table_html(_table("Cost", _COST, results, found, [tokens, f"Missed: beyond a target ({targets})."])),
+    ]
+    if len({row["suite"] for row in results.rows}) > 1:
+        table = suite_table(results, baseline)
+        parts.append(table_html(Table("Suite by suite", table.columns, table.rows, labels=table.labels)))
+    return "".join(parts)
+
+
+def _table(
+    title: str, columns: Sequence[Column], results: Results, found: Sequence[ArmSummary], notes: Sequence[str]
+) -> Table:
+    several = len(results.models) > 1
+    names = [*(["model"] if several else []), "arm"]
+    rows = [[*([s.model] if several else []), s.arm, *(shown(s) for _, shown in columns)] for s in found]
+    return Table(title, [*names, *(name for name, _ in columns)], rows, notes, labels=len(names))
+
+
+def _held(shown: str, field: str, s: ArmSummary) -> str:
+    """The figure, with a word where it does not meet the target of its field."""
+    value: float | None = getattr(s, field)
+    limit, more = _LIMITS[field]
+    if value is None or (value >= limit if more else value <= limit):
+        return shown
+    return f"{shown} missed"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

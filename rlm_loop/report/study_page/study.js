@@ -1,0 +1,79 @@
+(() => {
+  "use strict";
+  const get = (id) => document.getElementById(id);
+
+  // -- going from section to section
+  const heads = [...document.querySelectorAll("main > section > h2")];
+  const links = new Map([...document.querySelectorAll(".contents a")].map((a) => [a.getAttribute("href").slice(1), a]));
+  const go = (head) => {
+    if (!head) return;
+    head.focus({ preventScroll: true });
+    head.scrollIntoView({ block: "start" });
+  };
+  const move = (by) => {
+    const top = get("main").firstElementChild.getBoundingClientRect().top;
+    let here = heads.indexOf(document.activeElement);
+    if (here < 0) here = top > 0 ? -1 : heads.findLastIndex((h) => h.getBoundingClientRect().top < 120);
+    go(heads[Math.min(heads.length - 1, Math.max(0, here + by))]);
+  };
+  const watch = new IntersectionObserver(() => {
+    const now = heads.findLast((h) => h.getBoundingClientRect().top < innerHeight / 3);
+    for (const [ident, link] of links) {
+      if (now && ident === now.id) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+    }
+  }, { threshold: [0, 1], rootMargin: "0px 0px -66% 0px" });
+  for (const head of heads) watch.observe(head);
+
+  // -- finding a task
+  const box = get("find"), apart = get("apart"), found = get("found");
+  const rows = [...document.querySelectorAll(".episodes .unit")];
+  const names = new Map(rows.map((row) => [row, row.firstElementChild.textContent.toLowerCase()]));
+  const find = () => {
+    const word = box.value.trim().toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      const gone = !names.get(row).includes(word) || apart.checked && !row.classList.contains("apart");
+      row.classList.toggle("gone", gone);
+      shown += !gone;
+    }
+    for (const group of document.querySelectorAll(".episodes tbody")) {
+      group.classList.toggle("gone", !group.querySelector(".unit:not(.gone)"));
+    }
+    found.textContent = word || apart.checked ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
+  };
+  if (box) {
+    box.addEventListener("input", find);
+    apart.addEventListener("change", find);
+    box.addEventListener("keydown", (e) => {
+      if (e.key !== "Escape") return;
+      box.value = "";
+      find();
+      box.blur();
+    });
+    find();  // a browser that goes back fills in what was typed before
+  }
+
+  // -- keys
+  const keys = get("keys");
+  const act = {
+    j: () => move(1), k: () => move(-1), g: () => go(heads[0]), G: () => go(heads[heads.length - 1]), t: theme,
+    "/": () => { if (box) { get("episodes").scrollIntoView(); box.focus(); box.select(); } },
+    d: () => { if (apart) { apart.checked = !apart.checked; find(); } },
+    "?": () => keys.showModal(),
+  };
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || keys.open || e.target.matches("input:not([type=checkbox])")) return;
+    if (!Object.hasOwn(act, e.key)) return;
+    e.preventDefault();
+    act[e.key]();
+  });
+  get("theme").addEventListener("click", theme);
+  get("help").addEventListener("click", act["?"]);
+
+  // -- on paper everything is open
+  const shut = [];
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details:not([open])")) { part.open = true; shut.push(part); }
+  });
+  addEventListener("afterprint", () => { while (shut.length) shut.pop().open = false; });
+})();

@@ -1,0 +1,139 @@
+"""The report in a real browser: figures, keys, search, themes and paper; and that nothing gets out or in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import MISSING, Browser, chromium
+from contrast import CONTRAST
+from made_study import made_study
+
+from rlm_loop.report.study_page import write_study_page
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+
+SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
+SHOWN = "[...document.querySelectorAll('.episodes .unit')].filter(r => r.offsetHeight).length"
+#: An A4 sheet less the margins that the style asks for, in CSS pixels.
+A4 = round((210 - 2 * 14) / 25.4 * 96)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    return write_study_page(made_study(folder / "study"), folder / "report.html")
+
+
+def test_nothing_is_asked_for_and_nothing_is_refused(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    browser.value(SETTLED)
+    asked = [url for url in browser.requests() if not url.startswith("data:image/svg+xml;base64,")]
+    assert asked == [report.resolve().as_uri()]
+    assert browser.complaints() == []
+    assert browser.value("document.title") == "Is the careful loop as good as the hasty one?"
+
+
+def test_every_figure_is_drawn_and_described(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    assert browser.value("document.images.length") >= 4
+    assert browser.value("[...document.images].every(i => i.complete && i.naturalWidth > 300 && i.alt.length > 40)")
+
+
+def test_a_mark_leads_to_the_page_of_its_run(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    link = browser.value("document.querySelector('.episodes .crashed a').getAttribute('href')")
+    assert re.fullmatch(r"report_traces/[\w/%.+-]+\.html", link)
+    browser.open(report.parent / link)
+    assert "easy-3" in browser.value("document.querySelector('h1').textContent")
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("width", [320, 768, 1400])
+def test_nothing_is_wider_than_the_screen(browser: Browser, report: Path, width: int) -> None:
+    browser.open(report, width=width)
+    browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_on_paper_everything_is_there_and_fits(browser: Browser, report: Path) -> None:
+    browser.open(report, width=A4, media="print", dark=True)
+    browser.value("document.getElementById('apart').click(); dispatchEvent(new Event('beforeprint'))")
+    assert browser.value("document.documentElement.scrollWidth") <= A4
+    wider = "[...document.querySelectorAll('.wide')].filter(w => w.scrollWidth > w.clientWidth + 1).length"
+    assert browser.value(wider) == 0
+    assert browser.value(SHOWN) == 12  # a filter is for the screen
+    assert browser.value("[...document.querySelectorAll('main details')].every(d => d.open)")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    browser.value("dispatchEvent(new Event('afterprint'))")
+    assert not browser.value("[...document.querySelectorAll('main details')].some(d => d.open)")
+    browser.open(report)
+    sheet = browser.paper()
+    assert sheet.startswith(b"%PDF")
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", sheet)
+    assert {(round(float(w)), round(float(h))) for w, h in boxes} == {(595, 842)}
+
+
+def test_the_keys_go_from_section_to_section(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    focused = "document.activeElement.id"
+    for key, place in (("j", "findings"), ("j", "arms"), ("k", "findings"), ("G", "environment"), ("g", "findings")):
+        browser.press(key)
+        assert browser.value(focused) == place, key
+
+
+def test_tasks_are_found_and_those_where_arms_differ(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    browser.press("d")
+    apart = browser.value(SHOWN)
+    assert 0 < apart < 12
+    assert browser.value("document.getElementById('found').textContent") == f"{apart} of 12"
+    browser.press("d")
+    browser.press("/")
+    browser.type("HARD-1")
+    assert browser.value(SHOWN) == 1
+    browser.press("d")  # a letter of the search, no command
+    assert browser.value("document.getElementById('find').value") == "HARD-1d"
+    browser.press("Escape")
+    assert browser.value(SHOWN) == 12
+
+
+def test_light_and_dark_keep_contrast(browser: Browser, report: Path) -> None:
+    colour = "getComputedStyle(document.body).backgroundColor"
+    seen: dict[bool, str] = {}
+    for dark in (False, True):
+        browser.open(report, dark=dark)
+        browser.value("localStorage.clear(); delete document.documentElement.dataset.theme")
+        seen[dark] = browser.value(colour)
+        assert browser.value(CONTRAST) == []
+    assert seen[False] != seen[True]
+    browser.press("t")
+    assert browser.value(colour) == seen[False]
+    browser.value("localStorage.clear()")
+
+
+def test_it_can_be_read_without_scripts(browser: Browser, report: Path) -> None:
+    browser.scripts(on=False)
+    try:
+        browser.open(report)
+        assert browser.value(SHOWN) == 12
+        assert browser.value("getComputedStyle(document.querySelector('.find')).display") == "none"
+    finally:
+        browser.scripts(on=True)
+
+
+def test_everything_has_a_name_for_those_who_listen(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    assert browser.value("[...document.querySelectorAll('section')].every(s => s.getAttribute('aria-labelledby'))")
+    assert browser.value("[...document.querySelectorAll('table.data')].every(t => t.caption)")
+    scopes = "[...document.querySelectorAll('table.data th')].every(h => h.scope)"
+    assert browser.value(scopes)
+    assert browser.value("[...document.querySelectorAll('.episodes a')].every(a => a.getAttribute('aria-label'))")
