@@ -59,5 +59,19 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext rlm_loop` calls: the cell magic `%%rlm` (see `rlm_loop.jupyter`)."""
+    from rlm_loop.jupyter.magic import register
+
+    register(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext rlm_loop` calls."""
+    from rlm_loop.jupyter.magic import unregister
+
+    unregister(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -4,8 +4,9 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 
 | method | values |
 |---|---|
-| `on_run_start` | `task`, `agent`, `model` |
+| `on_run_start` | `task`, `agent`, `model`, `question`, `ledger` |
 | `on_run_end` | `outcome` |
+| `on_run_error` | `error` |
 | `on_step_start` | `turn_index`, `node` |
 | `on_step_end` | `turn`, `node` |
 | `on_tool_start` | `tool`, `arguments`, `node` |
@@ -13,9 +14,11 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 | `on_subcall_start` | `node`, `depth`, `kind`, `model`, `prompt` |
 | `on_subcall_end` | `node`, `depth`, `ok`, `error`, `answer`, `seconds`, `usage` |
 
-`node` is the place in the tree of sub-calls: `0` for the root, `0.1` for its first sub-call.  A call that cannot be
-understood never starts, and ends all the same.  Sub-calls, and tools that cells call from threads, are
-told of from those threads.
+`on_run_end` is told of a run that was interrupted or failed as well: `outcome` holds what was done until then.
+`on_run_error` is told instead where there is none, since the run never got to its first turn.  `ledger` is the run's
+own, which grows while it goes on.  `node` is the place in the tree of sub-calls: `0` for the root, `0.1` for its first
+sub-call.  A call that cannot be understood never starts, and ends all the same.  Sub-calls, and tools that cells call
+from threads, are told of from those threads.
 """
 
 from __future__ import annotations

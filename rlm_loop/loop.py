@@ -48,6 +48,12 @@ class Interrupted(KeyboardInterrupt):
         super().__init__("the run was interrupted; .outcome holds what was done until then")
         self.outcome = outcome
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: nobody who pressed the stop button wants to read where it struck."""
+        done = f"interrupted after {self.outcome.steps} turn{'' if self.outcome.steps == 1 else 's'}"
+        where = getattr(self, "__notes__", ["what was done is in sys.last_value.outcome"])
+        return [f"Interrupted: {'; '.join([done, *where])}"]
+
 
 def run(
     dialect: Dialect,

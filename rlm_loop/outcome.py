@@ -105,7 +105,8 @@ class Outcome:
 
         return tree_of_calls(self.ledger.calls)
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause, sub-calls."""
         from rlm_loop.show import outcome_html  # only when a notebook asks
 
         tree = self.tree
@@ -114,6 +115,18 @@ class Outcome:
         from rlm_loop.trace_tree.html import tree_html
 
         return outcome_html(self) + tree_html(tree)
+
+    def to_markdown(self) -> str:
+        """The same for a place that shows Markdown but no HTML."""
+        from rlm_loop.show_markdown import outcome_markdown
+
+        return outcome_markdown(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""

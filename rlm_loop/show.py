@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 SHOWN = 4_000
 
 # Colours are translucent and the text colour is inherited, so that light and dark notebook themes both work.
-_BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:.5em .8em;margin:.3em 0"
-_PRE = (
+BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:.5em .8em;margin:.3em 0"
+PRE = (
     "margin:.25em 0;padding:.4em .6em;white-space:pre-wrap;overflow-wrap:anywhere;text-align:left;"
     "background:rgba(128,128,128,.12);border-radius:4px;font-size:.9em"
 )
 _CELL = "text-align:left;padding:.1em .8em .1em 0;border:0"
 _IMAGE = '<img src="data:{mime};base64,{data}" style="max-width:100%;background:white">'
 _FRAME = "width:100%;height:16em;resize:vertical;border:0;background:white"
-_GREEN, _AMBER, _RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,51,.25)"
+GREEN, AMBER, RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,51,.25)"
 
 
 def clipped(text: str, limit: int = SHOWN) -> str:
@@ -112,7 +112,7 @@ def outcome_html(outcome: Outcome) -> str:
 
     Whatever a model or a tool wrote is escaped.
     """
-    colour = _GREEN if outcome.answered else _AMBER
+    colour = GREEN if outcome.answered else AMBER
     answer = outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
     facts = [
         outcome.agent,
@@ -122,34 +122,41 @@ def outcome_html(outcome: Outcome) -> str:
         f"{outcome.seconds:.1f} s",
     ]
     parts = [
-        f'<div class="rlm-loop-outcome" style="{_BOX}">',
-        f"<div>{_badge(str(outcome.stop), colour)} {escape(outcome.reason)}</div>",
+        f'<div class="rlm-loop-outcome" style="{BOX}">',
+        f"<div>{badge(str(outcome.stop), colour)} {escape(outcome.reason)}</div>",
         f'<div style="opacity:.8">{escape(outcome.question)}</div>' if outcome.question else "",
-        f'<pre style="{_PRE};font-size:1em"><b>{escape(clipped(answer))}</b></pre>',
+        f'<pre style="{PRE};font-size:1em"><b>{escape(clipped(answer))}</b></pre>',
         f'<div style="opacity:.75;font-size:.9em">{escape(" · ".join(f for f in facts if f))}</div>',
-        *(_turn_html(turn) for turn in outcome.turns),
-        _causes_html(outcome.ledger.by_cause()),
+        *(turn_html(turn) for turn in outcome.turns),
+        causes_html(outcome.ledger.by_cause()),
         f'<div style="opacity:.6;font-size:.85em">trace: {escape(outcome.trace)}</div>' if outcome.trace else "",
         "</div>",
     ]
     return "".join(parts)
 
 
-def _turn_html(turn: Turn) -> str:
-    failed = any(o.failure is not None for o in turn.observations)
+def turn_head(turn: Turn) -> str:
+    """A turn in one line: what it asked for, its tokens and its time."""
     labels = ", ".join(dict.fromkeys(asked(a)[0] for a in turn.actions))
-    mark = f" {_badge('failed', _RED)}" if failed else ""
-    head = f"turn {turn.index}: {labels} · {counted(turn.reply.usage)} · {turn.seconds:.1f} s"
+    return f"turn {turn.index}: {labels} · {counted(turn.reply.usage)} · {turn.seconds:.1f} s"
+
+
+def turn_html(turn: Turn, *, opened: bool = False) -> str:
+    """One turn as a row that opens; `opened` is whether it is open at first."""
+    failed = any(o.failure is not None for o in turn.observations)
+    mark = f" {badge('failed', RED)}" if failed else ""
+    head = turn_head(turn)
     body: list[str] = []
     if written := prose(turn):
         body.append(f'<div style="white-space:pre-wrap;margin:.3em 0">{escape(clipped(written))}</div>')
     for action, observation in zip(turn.actions, turn.observations, strict=True):
         for label, text in _shown(action, observation):
             body.append(f'<div style="opacity:.65;font-size:.85em">{escape(label)}</div>')
-            body.append(f'<pre style="{_PRE}"><code>{escape(clipped(text.rstrip()))}</code></pre>')
+            body.append(f'<pre style="{PRE}"><code>{escape(clipped(text.rstrip()))}</code></pre>')
         body += [_display_html(display) for display in observation.displays]
     return (
-        f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(head)}{mark}</summary>'
+        f'<details{" open" if opened else ""} style="margin:.25em 0">'
+        f'<summary style="cursor:pointer">{escape(head)}{mark}</summary>'
         f'<div style="margin-left:1.2em">{"".join(body)}</div></details>'
     )
 
@@ -164,10 +171,11 @@ def _display_html(display: Display) -> str:
         case "text/html":
             return f'<iframe sandbox srcdoc="{escape(display.data)}" style="{_FRAME}"></iframe>'
         case _:
-            return f'<pre style="{_PRE}">{escape(clipped(display.data))}</pre>'
+            return f'<pre style="{PRE}">{escape(clipped(display.data))}</pre>'
 
 
-def _causes_html(by_cause: dict[str, int]) -> str:
+def causes_html(by_cause: Mapping[str, int], *, opened: bool = False) -> str:
+    """Input tokens by cause as a table with bars, in a row that opens; empty where there are none yet."""
     total = sum(by_cause.values())
     if not total:
         return ""
@@ -178,7 +186,8 @@ def _causes_html(by_cause: dict[str, int]) -> str:
         for cause, tokens in sorted(by_cause.items(), key=lambda item: -item[1])
     )
     return (
-        '<details style="margin:.25em 0"><summary style="cursor:pointer">input tokens by cause</summary>'
+        f'<details{" open" if opened else ""} style="margin:.25em 0">'
+        '<summary style="cursor:pointer">input tokens by cause</summary>'
         f'<table style="margin-left:1.2em;border-collapse:collapse"><tbody>{rows}</tbody></table></details>'
     )
 
@@ -193,7 +202,8 @@ def _shown(action: Action, observation: Observation) -> Iterator[tuple[str, str]
         yield "answer", repr(observation.answer.value)
 
 
-def _badge(text: str, colour: str) -> str:
+def badge(text: str, colour: str) -> str:
+    """A word on a colour."""
     return f'<span style="background:{colour};border-radius:4px;padding:.05em .5em">{escape(text)}</span>'
 
 

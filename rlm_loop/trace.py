@@ -139,6 +139,11 @@ class Trace:
             self._file.close()
             self._file = None
 
+    def _repr_html_(self) -> str:
+        from rlm_loop.show_record import trace_html  # only when a notebook asks
+
+        return trace_html(self.path, self.events)
+
     def __enter__(self) -> Trace:
         return self
 

@@ -15,7 +15,7 @@ from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
 from rlm_loop.trace import READABLE, SCHEMA, TraceError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunRecord:
     """One run as read back: its events, and the model calls as (request digest, prompt, reply)."""
 
@@ -29,6 +29,21 @@ class RunRecord:
     def end(self) -> Mapping[str, Any] | None:
         """The root's `run_end` event; `None` if the run never came to its end."""
         return next((e for e in reversed(self.events) if e["event"] == "run_end" and _of_root(e)), None)
+
+    def _repr_html_(self) -> str:
+        from rlm_loop.show_record import record_html  # only when a notebook asks
+
+        return record_html(self.events)
+
+    def _repr_markdown_(self) -> str:
+        from rlm_loop.show_record import record_markdown
+
+        return record_markdown(self.events)
+
+    def __repr__(self) -> str:
+        from rlm_loop.show_record import record_line
+
+        return f"<RunRecord {record_line(self.events)}>"
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""

@@ -10,6 +10,7 @@ from typing import Any
 from rlm_loop.agents.driving import drive, recursion_of, unscored
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.made import made_of
+from rlm_loop.agents.telling import telling
 from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
 from rlm_loop.context import inline_context
@@ -19,8 +20,8 @@ from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector
 from rlm_loop.environment import ToolLike
 from rlm_loop.fingerprint import Fingerprint
-from rlm_loop.hooks import notify
 from rlm_loop.ledger import Ledger
+from rlm_loop.live import LiveView
 from rlm_loop.localise import Localise
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -121,12 +122,15 @@ class Agent:
         tools: Iterable[ToolLike] | None = None,
         workspace: Workspace | None = None,
         trace: str | Path | Trace | None = None,
+        hooks: Iterable[object] = (),
+        live: bool = False,
     ) -> Outcome:
         """Work on a question until there is an answer or a limit is reached.
 
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
         `Path` is the file or folder that it names, read where the cells run (`docs/contexts.md`).
-        `tools` replace the agent's own for this run; `trace` is a file to append to.
+        `tools` replace the agent's own for this run; `trace` is a file to append to.  `hooks` are told of this run
+        besides the agent's own; `live` shows it while it goes on, in a notebook or as text (see `live.LiveView`).
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
@@ -134,6 +138,9 @@ class Agent:
             raise ValueError("the question is empty; say what is to be done")
         task = Task("question", question, unscored, context=context)
         agent = self if tools is None else replace(self, tools=tuple(tools))
+        told = (*self.hooks, *hooks, *((LiveView(),) if live else ()))
+        if len(told) > len(self.hooks):
+            agent = replace(agent, hooks=told)
         return agent.attempt(task, trace=trace, workspace=workspace)
 
     def attempt(
@@ -164,9 +171,8 @@ class Agent:
         )
         try:
             hashed.begin()
-            notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=model.name)
-            outcome = drive(self, task, metered, recursion, workspace)
-            notify(self.hooks, "on_run_end", outcome=outcome)
+            with telling(self.hooks, task, self.name, metered) as told:
+                outcome = told(drive(self, task, metered, recursion, workspace))
             hashed.end(wait=True)
             return outcome
         finally:
@@ -206,7 +212,5 @@ class Agent:
             model.node, purpose="agent", model=own, price=price, max_tokens=self.max_tokens, account=account
         )
         metered = replace(metered, slots=recursion.tree.calls)
-        notify(self.hooks, "on_run_start", task=task.id, agent=self.name, model=own.name)
-        outcome = drive(self, task, metered, recursion, before=before, handover=handover)
-        notify(self.hooks, "on_run_end", outcome=outcome)
-        return outcome
+        with telling(self.hooks, task, self.name, metered) as told:
+            return told(drive(self, task, metered, recursion, before=before, handover=handover))

@@ -105,8 +105,9 @@ def show_recorded(folder: Path) -> int:
 
 def _one_episode(found: Results) -> None:
     """The shortest resolved episode of more than one turn, replayed from its trace."""
-    from rlm_loop.commands.steps import closing_line, step_panel
+    from rlm_loop.commands.steps import step_panel
     from rlm_loop.past_run import outcome_of
+    from rlm_loop.show_text import closing_line
 
     rows = sorted((r for r in found.rows if r["resolved"] and r["steps"] > 1), key=lambda r: r["steps"])
     if not rows:

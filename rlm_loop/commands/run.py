@@ -159,7 +159,7 @@ def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
 
 
 def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
-    from rlm_loop.commands.steps import closing_line
+    from rlm_loop.show_text import closing_line
 
     if json_:
         typer.echo(as_json(summary(outcome)))

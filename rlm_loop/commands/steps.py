@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
-from rlm_loop.commands.subcalls import SubCalls
+from rlm_loop.live.subcalls import SubCalls
 from rlm_loop.show import asked, clipped, counted, observed, prose
+from rlm_loop.show_text import visible
 from rlm_loop.trace_tree import FOLD
 
 if TYPE_CHECKING:
@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 
     from rlm_loop.actions import Observation
     from rlm_loop.messages import Usage
-    from rlm_loop.outcome import Outcome, Turn
+    from rlm_loop.outcome import Turn
     from rlm_loop.trace_tree import TraceTree
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def visible(text: str) -> str:
-    """Text that cannot steer the terminal: control characters other than tab and newline are made visible."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def step_panel(turn: Turn) -> Panel:
@@ -74,13 +67,6 @@ def _came_back(observation: Observation, said: str) -> list[RenderableType]:
     if observation.answer is not None and label != "answer" and repr(observation.answer.value) != repr(said):
         shown.append(Text.assemble(("answer\n", "bold green"), visible(clipped(repr(observation.answer.value)))))
     return shown
-
-
-def closing_line(outcome: Outcome) -> str:
-    """Why the run ended and what it cost, in one line."""
-    reason = f" ({outcome.reason})" if outcome.reason else ""
-    turns = f"{outcome.steps} turn{'' if outcome.steps == 1 else 's'}"
-    return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
 
 
 def tree_lines(tree: TraceTree, *, fold: int, root: bool = True) -> Iterator[Text]:

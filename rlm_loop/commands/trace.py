@@ -34,9 +34,10 @@ def show(
     from rich.text import Text
 
     from rlm_loop.commands.run import summary
-    from rlm_loop.commands.steps import closing_line, step_panel, tree_lines, visible
+    from rlm_loop.commands.steps import step_panel, tree_lines
     from rlm_loop.past_run import outcome_of
     from rlm_loop.show import compaction_line
+    from rlm_loop.show_text import closing_line, visible
     from rlm_loop.trace_reader import read
     from rlm_loop.trace_tree import FOLD, tree_of
 

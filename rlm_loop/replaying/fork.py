@@ -12,11 +12,11 @@ from typing import Any
 from rlm_loop.agents import Agent
 from rlm_loop.agents.driving import drive, recursion_of, unscored
 from rlm_loop.agents.made import made_of
+from rlm_loop.agents.telling import telling
 from rlm_loop.budget import Account, Budget
 from rlm_loop.context_on_disk import as_context
 from rlm_loop.environment import ToolLike
 from rlm_loop.fingerprint import context_fingerprint
-from rlm_loop.hooks import notify
 from rlm_loop.ledger import Ledger
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
@@ -110,16 +110,14 @@ def fork(
         },
     )
     try:
-        notify(driven.hooks, "on_run_start", task=put.id, agent=driven.name, model=live.model.name)
-        outcome = drive(driven, put, metered, recursion, workspace, world=world)
-        if world.began is None:
-            raise ReplayError(
-                f"today's loop ends the recorded part by itself ({outcome.stop}: {outcome.reason or 'answered'}) "
-                f"after turn {outcome.steps}: fork at an earlier turn"
-            )
-        outcome = replace(outcome, notes=(*outcome.notes, *again.notes, *world.notes))
-        notify(driven.hooks, "on_run_end", outcome=outcome)
-        return outcome
+        with telling(driven.hooks, put, driven.name, metered) as told:
+            outcome = drive(driven, put, metered, recursion, workspace, world=world)
+            if world.began is None:
+                raise ReplayError(
+                    f"today's loop ends the recorded part by itself ({outcome.stop}: {outcome.reason or 'answered'}) "
+                    f"after turn {outcome.steps}: fork at an earlier turn"
+                )
+            return told(replace(outcome, notes=(*outcome.notes, *again.notes, *world.notes)))
     except RecordEnds:
         raise ReplayError(f"the record does not hold the run up to turn {at}: fork at an earlier turn") from None
     finally:

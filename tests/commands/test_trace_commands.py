@@ -14,7 +14,7 @@ from rich.console import Console
 from rlm_loop.actions import Observation, RunCode
 from rlm_loop.cli import main
 from rlm_loop.commands.steps import LiveSteps
-from rlm_loop.commands.subcalls import SubCalls
+from rlm_loop.live.subcalls import SubCalls
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn

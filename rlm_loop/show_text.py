@@ -1,0 +1,34 @@
+"""A run in plain characters: for terminals, logs, and front ends that show no HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rlm_loop.show import counted
+
+if TYPE_CHECKING:
+    from rlm_loop.outcome import Outcome
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def visible(text: str) -> str:
+    """Text that cannot steer the terminal: control characters other than tab and newline are made visible."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def closing_line(outcome: Outcome) -> str:
+    """Why the run ended and what it cost, in one line."""
+    reason = f" ({outcome.reason})" if outcome.reason else ""
+    turns = f"{outcome.steps} turn{'' if outcome.steps == 1 else 's'}"
+    return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
+
+
+def causes_line(by_cause: Mapping[str, int]) -> str:
+    """Input tokens by cause in one line, the most first; empty where there are none."""
+    if not sum(by_cause.values()):
+        return ""
+    parts = [f"{cause} {tokens:,}" for cause, tokens in sorted(by_cause.items(), key=lambda item: -item[1])]
+    return visible(f"input tokens by cause: {', '.join(parts)}")

@@ -1,0 +1,41 @@
+"""A study shows its grid before it runs, and its results as a table, also where only Markdown is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.study import Study
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+
+
+def right(attempt: Attempt) -> Score:
+    return Score(attempt.answer == 1, float(attempt.answer == 1), "")
+
+
+def study(name: str) -> Study:
+    def arms(model: object, seed: int) -> dict[str, ToolLoopAgent]:
+        return {
+            arm: ToolLoopAgent(model=ScriptedModel([f"```python\nfinal_answer = {answer}\n```"] * 2))
+            for arm, answer in (("<one>", 1), ("two", 2))
+        }
+
+    return Study(name, arms, Suite("s", tuple(Task(f"t{n}", "?", right) for n in range(2))), differs=None)
+
+
+def test_the_grid_before_it_runs() -> None:
+    page = study("<b>grid</b>")._repr_html_()
+    assert "<b>grid</b>" not in page.replace("<b>&lt;b&gt;grid&lt;/b&gt;</b>", "")
+    for part in ("&lt;one&gt;, two", "s (2 tasks)", "cells", ">4<", "not declared"):
+        assert part in page
+    assert "- cells: 4" in study("grid")._repr_markdown_()
+
+
+def test_results_as_markdown(tmp_path: Path) -> None:
+    results = study("shown").run(tmp_path, progress=False)
+    lines = results._repr_markdown_().splitlines()
+    assert lines[0].replace("\\", "").startswith("shown: run of 4 cells, 2 resolved")
+    assert lines[2].startswith("| arm | n | resolved |")
+    assert [line.split("|")[3].strip() for line in lines[4:]] == ["2", "0"]
+    assert "\\<one\\>" in lines[4]
