@@ -1,22 +1,36 @@
 """Execute notebooks as a reader would, in a copy, so that the files here are not changed.
 
-    python tests/run_notebooks.py notebooks
+    python tests/run_notebooks.py notebooks              # from recorded results, as CI does
+    python tests/run_notebooks.py notebooks --save       # and write what the cells showed into the files
+    python tests/run_notebooks.py notebooks --live 01    # ask the real model, in the notebooks whose names have 01
 
-A notebook reads recorded results by default; none may need the network or a model.  No notebook: nothing to do.
+A notebook reads recorded results by default; none may then need the network or a model.  What a cell shows has to be of
+the kinds that are committed with it, so that a page which is read without being run is not out of date.  No notebook:
+nothing to do.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+#: What a notebook looks at: "1" asks models, anything else reads what was recorded.
+SWITCH = "RLM_LOOP_LIVE"
 
 
-def execute(path: Path, scratch: Path) -> None:
-    """Run every cell in the notebook's own folder; raises on the first cell that raises."""
+class Stale(Exception):
+    """What is committed is not what the cells show."""
+
+
+def execute(path: Path, scratch: Path, *, timeout: int | None = 300) -> Any:
+    """The notebook with every cell run in its own folder, each within `timeout` seconds; raises where one raises."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -24,26 +38,90 @@ def execute(path: Path, scratch: Path) -> None:
     shutil.copyfile(path, copy)
     notebook = nbformat.read(copy, as_version=4)
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": path.parent}},
     ).execute()
+    return notebook
 
 
-def main(folder: Path) -> int:
-    os.environ["PIP_NO_INDEX"] = os.environ["HF_HUB_OFFLINE"] = "1"
-    found = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+def kinds(cell: Any) -> list[str]:
+    """What a cell shows: printed text (which may come in pieces), pictures, and other values; not in which formats."""
+    shown: list[str] = []
+    for output in cell.get("outputs", ()):
+        data = output.get("data", {})
+        picture = any(kind.startswith("image/") for kind in data)
+        kind = "a picture" if picture else "a value" if data else output.get("name", output["output_type"])
+        if kind not in ("stdout", "stderr") or kind not in shown:
+            shown.append(kind)
+    return shown
+
+
+def compare(path: Path, executed: Any) -> None:
+    """Raises `Stale` where a cell of the file shows other kinds of things than it did now.
+
+    A cell with the tag `varies` may: what it shows depends on the version of Python.
+    """
+    import nbformat
+
+    committed = nbformat.read(path, as_version=4)
+    for number, (old, new) in enumerate(zip(committed.cells, executed.cells, strict=True), 1):
+        if kinds(old) != kinds(new) and "varies" not in old.metadata.get("tags", ()):
+            raise Stale(
+                f"cell {number} shows {', '.join(kinds(new)) or 'nothing'}, "
+                f"and {', '.join(kinds(old)) or 'nothing'} is committed: "
+                f"python tests/run_notebooks.py {path.parent} --save {path.stem}"
+            )
+
+
+def save(path: Path, executed: Any) -> None:
+    """Write the notebook with what it showed; what differs from machine to machine is left out."""
+    import nbformat
+
+    executed.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    nbformat.write(executed, path)
+
+
+def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: bool = False) -> int:
+    os.environ[SWITCH] = "1" if live else "0"
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!rlm-loop`
+    if not live:
+        os.environ["PIP_NO_INDEX"] = os.environ["HF_HUB_OFFLINE"] = "1"
+    there = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+    found = [p for p in there if not names or any(name in p.stem for name in names)]
     with tempfile.TemporaryDirectory() as scratch:
         for path in found:
             begin = time.monotonic()
             try:
-                execute(path, Path(scratch))
+                executed = execute(path, Path(scratch), timeout=None if keep or live else 300)
+                if keep:
+                    save(path, executed)
+                elif not live:
+                    compare(path, executed)
             except Exception as error:
                 print(f"{path}: FAILED\n{error}", file=sys.stderr)
                 return 1
-            print(f"{path}: executed in {time.monotonic() - begin:.1f} s")
+            print(f"{path}: executed in {time.monotonic() - begin:.1f} s", flush=True)
     if not found:
-        print(f"{folder}: no notebooks")
+        print(f"{folder}: no notebooks" + (f" with {' or '.join(names)} in their names" if names else ""))
+        return 1 if names else 0
     return 0
 
 
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Execute notebooks.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"))
+    parser.add_argument("names", nargs="*", help="parts of the names of those that are wanted; default all")
+    parser.add_argument("--save", action="store_true", help="write what the cells showed into the files")
+    parser.add_argument("--live", action="store_true", help=f"set {SWITCH}=1: ask models; nothing is compared")
+    return parser.parse_intermixed_args(arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else "notebooks")))
+    given = parsed()
+    sys.exit(main(given.folder, names=given.names, keep=given.save, live=given.live))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import job as jobs
-import ours_lean
+from ours_lean import play
 
 if __name__ == "__main__":
-    jobs.main(partial(ours_lean.play, answer_tool=False), "rlm-loop")
+    jobs.main(partial(play, answer_tool=False), "rlm-loop")

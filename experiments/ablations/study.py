@@ -1,0 +1,107 @@
+"""One setting changed at a time, around a code loop and a lean loop; the question and the method are in README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, Suite, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.dialects.injectors import ThoughtPrompt
+from rlm_loop.models import LocalModel, get_model
+from rlm_loop.study import Study, StudyError
+from rlm_loop.tasks import Half, get_suite
+
+SUITES = ("computation", "tables", "long_context/records@8k")
+#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+DIFFERS = (
+    "loop",
+    "system",
+    "tools",
+    "tool_presentation",
+    "injectors",
+    "history",
+    "recursion",
+    "sampling",
+)
+#: Names no tool, so that it fits both loops; the package's own thought prompt is written for loops with a final tool.
+THOUGHT = "Think about what you have learned so far and decide on the next step. If you know the result, give it."
+#: The settings that are changed, each alone, and the value that each gets instead of the default.
+CHANGES: Mapping[str, Any] = {
+    "injectors": (ThoughtPrompt(THOUGHT),),
+    "max_history": 4,  # messages: system text, task and the last turn
+    "max_depth": 0,
+    "require_code": True,
+    "temperature": 0.7,
+}
+#: Which changes each loop goes through.  Sub-calls, histories and `require_code` are what the code loop is about.
+CHANGED = {"code": tuple(CHANGES), "lean": ("injectors", "temperature")}
+
+
+def arms(model: Any, warm: Any, seed: int, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
+    """The arms: each loop with the defaults, and with one setting changed; `warm` is the model that samples."""
+    same: dict[str, Any] = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    # Small models make no native tool calls: the tools are listed as text, and calls written as text are read.
+    loops: dict[str, Agent] = {"code": ToolLoopAgent(**same), "lean": LeanAgent(**same, presentation="text")}
+    made: dict[str, Agent] = {}
+    for loop, agent in loops.items():
+        made[loop] = agent
+        for setting in CHANGED[loop]:
+            value = {"model": warm} if setting == "temperature" else {setting: CHANGES[setting]}
+            made[f"{loop}[{setting}={label(setting)}]"] = replace(agent, **value)
+    return made
+
+
+def label(setting: str) -> str:
+    """The changed value in an arm's name; an injector is called by its own name."""
+    value = CHANGES[setting]
+    return "+".join(i.name for i in value) if setting == "injectors" else str(value)
+
+
+def suites(half: Half = "held", tasks: int = 4) -> list[Suite]:
+    """The first `tasks` of this half of each suite."""
+    return [replace(suite, tasks=suite.tasks[:tasks]) for suite in (get_suite(f"{name}/{half}") for name in SUITES)]
+
+
+def study(
+    model: Any = "local",
+    half: Half = "held",
+    tasks: int = 4,
+    seed: int = 0,
+    steps: int = 5,
+    max_tokens: int = 300,
+    only: str | Sequence[str] = (),
+    slots: int = 1,
+) -> Study:
+    """The grid: nine arms on `tasks` tasks of each of three suites; `only` are the arms that are wanted.
+
+    `model` is a name: one arm takes the same model at another temperature.  With `slots` the local model answers that
+    many episodes side by side (use as many `--jobs`); batching may then change a text.
+    """
+    wanted = tuple(filter(None, only.split(","))) if isinstance(only, str) else tuple(only)
+    cold, warm = (sampled(model, t, seed, slots) for t in (0.0, CHANGES["temperature"]))
+
+    def chosen(model: Any, seed: int) -> dict[str, Agent]:
+        made = arms(model, warm, seed, steps, max_tokens)
+        if unknown := [name for name in wanted if name not in made]:
+            raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(made)}")
+        return {name: made[name] for name in wanted or made}
+
+    return Study(
+        name=f"ablations-{half}",
+        arms=chosen,
+        tasks=suites(half, tasks),
+        seeds=(seed,),
+        model=cold,
+        differs=DIFFERS,
+    )
+
+
+def sampled(model: Any, temperature: float, seed: int, slots: int = 1) -> Any:
+    """The model at a temperature.  Local ones share one loaded copy; a model object, such as a script, stays itself."""
+    if not isinstance(model, str):
+        return model
+    if slots > 1:
+        return LocalModel(model, slots=slots, context_size=4096, temperature=temperature, seed=seed)
+    return get_model(model, temperature=temperature, seed=seed)

@@ -1,0 +1,182 @@
+"""The committed notebooks: a question first, a finding last, read without being run; and the script that runs them."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+#: A folder of this machine or of a temporary file; `/home/...` in the words of a text is none.
+PLACES = re.compile(r"/(?:tmp|root|home|Users|work)/\w|/pytest-of-")
+LIMIT = 700_000  # bytes: a page that is read in a browser
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def python(cell: dict[str, Any]) -> str:
+    """The cell without lines that are for IPython or a shell."""
+    return "\n".join(line for line in source(cell).splitlines() if not line.startswith(("%", "!")))
+
+
+def code(path: Path) -> list[dict[str, Any]]:
+    return [c for c in cells(path) if c["cell_type"] == "code"]
+
+
+def test_the_subjects_are_all_there() -> None:
+    assert [p.stem for p in NOTEBOOKS] == [
+        "01_quickstart",
+        "02_token_overhead",
+        "03_resolve_rates",
+        "04_ablations",
+        "05_recursion_and_long_contexts",
+        "06_your_own_model_and_tasks",
+        "07_from_notebook_to_study",
+        "08_bug_fixing",
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+class TestEach:
+    def test_it_opens_with_its_question_and_ends_with_its_finding(self, path: Path) -> None:
+        first, *_, last = cells(path)
+        heading = source(first).splitlines()[0]
+        assert heading.startswith("# ")
+        assert heading.endswith("?")
+        assert last["cell_type"] == "markdown"
+        heading, _, finding = source(last).partition("\n")
+        assert heading == "## Finding"
+        assert len(finding.split()) >= 30
+        assert re.search(r"\d", finding), "a finding has numbers"
+
+    def test_it_says_how_to_ask_a_model_and_does_not_by_itself(self, path: Path) -> None:
+        assert "RLM_LOOP_LIVE=1" in source(cells(path)[0])
+        assert 'os.environ.get("RLM_LOOP_LIVE") == "1"' in source(code(path)[0])
+
+    def test_it_is_read_without_being_run(self, path: Path) -> None:
+        numbers = [c["execution_count"] for c in code(path)]
+        assert numbers == list(range(1, len(numbers) + 1))
+        for cell in code(path):
+            ends_in_a_value = not source(cell).rstrip().endswith(";") and isinstance(
+                (ast.parse(python(cell)).body or [None])[-1], ast.Expr
+            )
+            assert cell["outputs"] or not ends_in_a_value, source(cell)
+
+    def test_no_cell_failed_or_names_a_folder_of_the_machine(self, path: Path) -> None:
+        for cell in code(path):
+            assert not [o for o in cell["outputs"] if o["output_type"] == "error" or o.get("name") == "stderr"]
+            shown = [o.get("text", "") for o in cell["outputs"]]
+            shown += [t for o in cell["outputs"] for kind, t in o.get("data", {}).items() if kind.startswith("text/")]
+            for text in shown:
+                assert not PLACES.search("".join(text)), source(cell)
+
+    def test_it_has_no_logic_that_the_package_should_own(self, path: Path) -> None:
+        """Functions and classes only where a reader would write his own: a tool, a model, a task, an injector."""
+        for cell in code(path):
+            if "yours" in cell["metadata"].get("tags", ()):
+                continue
+            body = ast.parse(python(cell)).body
+            own = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+            assert own in ([], ["model"]), source(cell)  # `model` chooses what is recorded or live
+            assert len(body) <= 16, source(cell)
+
+    def test_it_is_no_larger_than_a_page(self, path: Path) -> None:
+        assert path.stat().st_size < LIMIT
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_notebooks", ROOT / "tests" / "run_notebooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def switches_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script sets variables for its kernels; they are put back."""
+    for name in ("RLM_LOOP_LIVE", "PIP_NO_INDEX", "HF_HUB_OFFLINE", "PATH"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+
+
+def write(folder: Path, *sources: str, name: str = "one", tags: tuple[str, ...] = ()) -> Path:
+    nbformat = pytest.importorskip("nbformat")
+    made = nbformat.v4.new_notebook()
+    made.cells = [nbformat.v4.new_code_cell(s, metadata={"tags": list(tags)} if tags else {}) for s in sources]
+    nbformat.write(made, folder / f"{name}.ipynb")
+    return folder / f"{name}.ipynb"
+
+
+def outputs(path: Path) -> list[str]:
+    return ["".join(o.get("text", o.get("data", {}).get("text/plain", ""))) for c in code(path) for o in c["outputs"]]
+
+
+def test_running_saving_and_being_out_of_date(
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, "import os", "os.environ['RLM_LOOP_LIVE']")
+    before = path.read_bytes()
+    assert script.main(tmp_path) == 1
+    assert "cell 2 shows" in capsys.readouterr().err
+    assert path.read_bytes() == before  # it runs a copy
+    assert script.main(tmp_path, keep=True) == 0
+    assert outputs(path) == ["'0'"]
+    assert "execution" not in code(path)[0]["metadata"]
+    saved = path.read_bytes()
+    assert script.main(tmp_path, live=True) == 0  # nothing is compared then
+    assert path.read_bytes() == saved
+
+
+def test_a_name_that_no_notebook_has(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script.main(tmp_path) == 0
+    assert script.main(tmp_path, names=["09"]) == 1
+    assert "no notebooks with 09 in their names" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("committed", "now", "tags", "stale"),
+    [
+        ([], [], (), False),
+        (["5"], ["6"], (), False),  # values may differ: seconds, machines
+        ([], ["5"], (), True),
+        (["5"], [], (), True),
+        (["5"], [], ("varies",), False),
+    ],
+)
+def test_what_counts_as_out_of_date(
+    script: ModuleType, tmp_path: Path, committed: list[str], now: list[str], tags: tuple[str, ...], stale: bool
+) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    path = write(tmp_path, "5", tags=tags)
+    old, new = nbformat.read(path, as_version=4), nbformat.read(path, as_version=4)
+    for book, values in ((old, committed), (new, now)):
+        book.cells[0].outputs = [nbformat.v4.new_output("stream", name="stdout", text=v) for v in values]
+    nbformat.write(old, path)
+    if stale:
+        with pytest.raises(script.Stale, match="cell 1 shows"):
+            script.compare(path, new)
+    else:
+        script.compare(path, new)
+
+
+def test_options(script: ModuleType) -> None:
+    given = script.parsed(["notebooks", "--live", "01", "02"])
+    assert (given.folder, given.names, given.live, given.save) == (Path("notebooks"), ["01", "02"], True, False)
