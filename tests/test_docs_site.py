@@ -1,0 +1,178 @@
+"""The site is whole: every page is listed, every public name is in the reference, nothing comes from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import docs_examples as docs
+import pytest
+
+pytest.importorskip("mkdocs", reason='the site needs pip install "rlm-loop[docs]"')
+pytest.importorskip("mkdocstrings", reason='the site needs pip install "rlm-loop[docs]"')
+pytest.importorskip("nbconvert", reason='the site needs pip install "rlm-loop[docs]"')
+
+HOOKS = docs.ROOT / "docs" / "site_hooks"
+#: Addresses that a page would load, as opposed to links that a reader may follow.
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source|video)[^>]*\ssrc=["'](https?:)?//|<link[^>]*rel=["'](?:stylesheet|preload|icon)["'][^>]*href=["'](https?:)?//""",
+    re.IGNORECASE,
+)
+
+#: The address of the first hit of a search, as soon as there is one.
+FOUND = """new Promise(done => {
+  const look = () => {
+    const hit = document.querySelector('.md-search-result__link')
+    hit ? done(hit.href) : setTimeout(look, 50)
+  }
+  look()
+})"""
+
+
+def hook(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"site_hook_{name}", HOOKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built strictly: a broken link, a missing page or one that no menu lists ends the build."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=docs.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_page_is_there(site: Path) -> None:
+    written = [p.relative_to(docs.ROOT / "docs").with_suffix(".html") for p in docs.pages()]
+    assert [str(p) for p in written if not (site / p).is_file()] == []
+    for notebook in (docs.ROOT / "notebooks").glob("*.ipynb"):
+        assert (site / "notebooks" / f"{notebook.stem}.html").is_file()
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert LOADED.search(page.read_text(encoding="utf-8")) is None, page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_it_opens_from_a_folder(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a browser, without a server: it asks the network for nothing, is dark where the system is, and can search."""
+    monkeypatch.syspath_prepend(docs.ROOT / "tests" / "report")
+    from browser import MISSING, Browser, chromium
+
+    if chromium() is None:
+        pytest.skip(MISSING)
+    with Browser(tmp_path) as browser:
+        browser.open(site / "index.html", dark=True)
+        assert [r for r in browser.requests() if r.startswith("http")] == []
+        assert browser.complaints() == []
+        assert browser.value("document.body.dataset.mdColorScheme") == "slate"
+        browser.value("document.querySelector('.md-search__input').focus()")
+        browser.type("injecto")
+        browser.press("r")  # the search listens to keys
+        assert "injector" in browser.value(FOUND)
+
+
+def test_no_address_of_the_machine_that_built_it(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        assert str(docs.ROOT) not in page.read_text(encoding="utf-8"), page
+
+
+def test_every_public_name_is_documented_once(site: Path) -> None:
+    made = hook("reference").pages()
+    names = [f"{page.module}.{name}" for page in made for name in page.names]
+    assert len(names) == len(set(names))
+    text = {page.module: (site / page.path).with_suffix(".html").read_text(encoding="utf-8") for page in made}
+    missing = [f"{p.module}.{n}" for p in made for n in p.names if f'id="{p.module}.{n}"' not in text[p.module]]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        ("One line.", "One line."),
+        (
+            "Words.\n\n>>> f(1)  # doctest: +SKIP\n1\n\nMore.",
+            "Words.\n\n```python\n>>> f(1)\n1\n```\n\nMore.",
+        ),
+        ("    >>> f(1)\n    >>> f(2)", "```python\n>>> f(1)\n>>> f(2)\n```"),
+    ],
+)
+def test_examples_in_docstrings_become_code(docstring: str, markdown: str) -> None:
+    assert hook("reference").described(docstring) == markdown
+
+
+def test_the_command_line_page_has_every_command_and_option() -> None:
+    page = hook("command_line").page()
+    for command in ("run", "study run", "study report", "trace replay", "meter", "models pull"):
+        assert f"\n## rlm-loop {command}\n" in page
+    assert "| `--reply-tokens <int range>` |" in page
+    assert "Usage: " not in page
+
+
+def test_a_notebook_keeps_its_outputs(tmp_path: Path) -> None:
+    import nbformat
+    from nbformat import v4
+
+    outputs: list[Any] = [
+        v4.new_output("stream", text="printed\n"),
+        v4.new_output("display_data", {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"}),
+        v4.new_output("execute_result", {"text/html": "<table>\n\n<tr><td>1</td></tr></table>"}, execution_count=1),
+    ]
+    cells = [v4.new_markdown_cell("# What is one?"), v4.new_code_cell("one()", outputs=outputs)]
+    nbformat.write(v4.new_notebook(cells=cells), tmp_path / "one.ipynb")
+    title, text, pictures = hook("notebooks").converted(tmp_path / "one.ipynb")
+    assert title == "What is one?"
+    assert "printed" in text
+    assert "![Figure made by the cell above](one_files/" in text
+    assert "<table>\n<tr><td>1</td></tr></table>" in text
+    assert list(pictures.values()) == [b"\x89PNG\r\n\x1a\n"]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, Path]:
+    module = hook("findings")
+    monkeypatch.setattr(module, "EXPERIMENTS", tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "README.md").write_text(f"# {name}\n", encoding="utf-8")
+    (tmp_path / "one" / "plot.png").write_bytes(b"png")
+    return module, tmp_path / "one" / "README.md"
+
+
+@pytest.mark.parametrize(
+    ("link", "becomes"),
+    [
+        ("![A plot](plot.png)", "![A plot](one/plot.png)"),
+        ("[the other](../two/)", "[the other](two.md)"),
+        ("[rows](results/rows.jsonl)", "rows"),
+        ("[far](https://example.org/a)", "[far](https://example.org/a)"),
+        ("[here](#below)", "[here](#below)"),
+    ],
+)
+def test_links_of_an_experiment(experiment: tuple[ModuleType, Path], link: str, becomes: str) -> None:
+    module, readme = experiment
+    readme.write_text(f"# One\n\n{link}\n", encoding="utf-8")
+    title, text, pictures = module.finding(readme)
+    assert (title, text) == ("One", f"# One\n\n{becomes}\n")
+    assert list(pictures) == (["one/plot.png"] if "png" in link else [])
+
+
+def test_a_picture_that_is_gone_is_an_error(experiment: tuple[ModuleType, Path]) -> None:
+    module, readme = experiment
+    readme.write_text("# One\n\n![Gone](gone.png)\n", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"gone\.png"):
+        module.finding(readme)
