@@ -1,0 +1,54 @@
+"""Three loops on 100 tasks with one small local model; the question and the method are in README.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
+from rlm_loop.agents import Agent
+from rlm_loop.models import LocalModel
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half, get_suite
+
+#: The suites and how many tasks of each are taken at most, in the order in which they take turns.
+SUITES = {"computation": 16, "tables": 16, "function-repair": 16, "humaneval": 52}
+#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
+
+
+def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
+    """The lean loop, ReAct as text, and the code-block loop, as in `../lean_vs_react`."""
+    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    # Small models make no native tool calls: tools are listed as text, and calls written as text are read.
+    listed = {**same, "presentation": "text"}
+    return {"lean": LeanAgent(**listed), "react-text": ReActAgent(**listed, form="text"), "code": ToolLoopAgent(**same)}
+
+
+def suites(half: Half = "held", tasks: int | None = None) -> list[Suite]:
+    """The first tasks of this half of each suite; `tasks` takes no more than that of each."""
+    most = {name: number if tasks is None else min(tasks, number) for name, number in SUITES.items()}
+    return [replace(s, tasks=s.tasks[: most[name]]) for name in SUITES for s in [get_suite(f"{name}/{half}")]]
+
+
+def study(
+    model: Any = "local",
+    half: Half = "held",
+    tasks: int | None = None,
+    seed: int = 0,
+    steps: int = 5,
+    max_tokens: int = 400,
+    slots: int = 1,
+) -> Study:
+    """The grid: three arms on 100 tasks.  With `slots` the local model answers that many episodes side by side (use as
+    many `--jobs`); batching may then change a text."""
+    if slots > 1:
+        model = LocalModel(model, slots=slots, context_size=6144, seed=seed)
+    return Study(
+        name=f"headline-{half}",
+        arms=lambda model, seed: arms(model, seed, steps, max_tokens),
+        tasks=suites(half, tasks),
+        seeds=(seed,),
+        model=model,
+        differs=DIFFERS,
+    )
