@@ -55,5 +55,9 @@ class Contrast:
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:
-    """The baseline resolves so little that an arm which resolves nothing would be within the margin too."""
-    return contrast.baseline_value is not None and contrast.baseline_value <= margin
+    """The baseline resolves so little that an arm which resolves nothing would be within the margin too.
+
+    An arm that is shown to resolve more is no such arm.
+    """
+    more = contrast.low is not None and contrast.low > 0
+    return contrast.baseline_value is not None and contrast.baseline_value <= margin and not more

@@ -74,6 +74,19 @@ def test_a_loop_that_resolves_nothing_is_not_called_as_good_as_one_that_resolves
     assert "a loop which resolves nothing would be as close" in compared.sentences()[1]
 
 
+def test_an_arm_that_resolves_much_more_than_a_baseline_at_the_floor_is_said_to() -> None:
+    compared = paired([("y", "n")] * 30 + [("n", "n")] * 20).compare("base")
+    assert compared.sentences()[0].startswith(
+        "lean resolves no more than 3 points fewer tasks than base (difference +60"
+    )
+
+
+def test_an_arm_that_is_worse_by_more_than_the_margin_is_only_said_to_be_worse() -> None:
+    said = paired([("n", "y")] * 30 + [("y", "y")] * 20).compare("base").sentences()
+    assert any(s.startswith("lean resolves fewer tasks than base (difference -60.0 points") for s in said)
+    assert not any("not shown that lean resolves" in s for s in said)
+
+
 MISSING: list[Pair] = [*LARGE[:-12], *[("?", "n")] * 4, *[("n", "-")] * 2, *[("?", "?")], *[("u", "y")] * 5]
 
 
