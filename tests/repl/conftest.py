@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def nothing_is_left() -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="rs-"))  # short: sockets with long paths cannot be made
     folder.chmod(0o755)  # cells of an isolated session run as another user
     before = _children()
+    get_temp_dir()  # pools have theirs outside of the folder that is swept: they remove it when this process ends
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
         patch.setenv("TMPDIR", str(folder))
