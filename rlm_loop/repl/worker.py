@@ -588,6 +588,7 @@ class Output:
         self.stderr: Any = None
         self.stdin: Any = None
         self.writer, self.writer_is = -1, (-1, -1)
+        self.writers: dict[object, None] = {}
         self.here = threading.local()
         self._follow_threads()
         self._follow_descriptors()
@@ -624,8 +625,8 @@ class Output:
         output, write_raw, system_raw = self, os.write, os.system  # pyright: ignore[reportDeprecated]
 
         def write(fd: int, data: Any, /) -> int:
-            if fd in (1, 2) and output.stale():
-                return memoryview(data).nbytes
+            if fd in (1, 2):
+                return output.written(data, lambda: write_raw(fd, data))
             return write_raw(fd, data)
 
         def system(command: Any) -> int:
@@ -674,6 +675,22 @@ class Output:
     def stale(self) -> bool:
         return self.interrupts.cell is None or self.cell_here() != self.interrupts.cell
 
+    def written(self, data: Any, write: Callable[[], int]) -> int:
+        """Write, or drop what a thread of an earlier cell writes.  The next cell begins once all have written."""
+        if threading.get_ident() == self.interrupts.main:
+            return memoryview(data).nbytes if self.stale() else write()
+        here = object()
+        self.writers[here] = None  # before the question, so that its answer holds until the next cell begins
+        try:
+            return memoryview(data).nbytes if self.stale() else write()
+        finally:
+            del self.writers[here]
+
+    def _let_writers_end(self) -> None:
+        end = time.monotonic() + 1.0  # one that is stuck must not hold up the session
+        while self.writers and time.monotonic() < end:
+            time.sleep(0.0001)
+
     def ahead(self) -> int | None:
         """Make the next cell's pipe: the read end, for the supervisor; `None` where descriptors ran out."""
         self.forget_ahead()
@@ -699,6 +716,7 @@ class Output:
                 os.close(nothing)
 
     def open_cell(self, link: Link, cell: int) -> None:
+        self._let_writers_end()
         writer, self.writer = self.writer, -1
         if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
             reader, writer = os.pipe()  # where no descriptor is left, this ends the REPL: a fresh one says why
@@ -772,9 +790,13 @@ class _CellWriter(io.BufferedWriter):
         self._output = output
 
     def write(self, data: Any, /) -> int:
-        if self._output.stale():
-            return memoryview(data).nbytes
-        return super().write(data)
+        return self._output.written(data, lambda: self._now(data))
+
+    def _now(self, data: Any) -> int:
+        count = super().write(data)
+        if threading.get_ident() != self._output.interrupts.main:
+            self.flush()  # not later, when the next cell's pipe may be in the place of this one's
+        return count
 
 
 # ------------------------------------------------------------------------------------------------ errors
@@ -1453,37 +1475,43 @@ class Supervisor:
             data, extra, _, _ = self.sock.recvmsg(1 << 16, _socket.CMSG_SPACE(64))
         except OSError:
             return False
+        pipes: list[int] = []
         for level, kind, payload in extra:
             if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                for fd in array.array("i", payload[: len(payload) // 4 * 4]):
-                    self._arrived(fd)
-        if not data:  # it ended, or closed its side, which is as bad
-            self._forget(self.sock.fileno())
-            self.kill(signal.SIGKILL)
-            return False
-        for line in _lines(self.from_child_partial, data):
+                pipes += array.array("i", payload[: len(payload) // 4 * 4])
+        lines = _lines(self.from_child_partial, data)
+        # A descriptor ends what is received with it, so it belongs to the last frame; those before it may be forged,
+        # and must not use it up.
+        last = len(lines) - data.endswith(b"\n")
+        for number, line in enumerate([*lines, b""]):
+            if number == last:
+                self._arrived(pipes)
             if line.startswith(b'{"t":"pipe"'):
                 self._start_capture()
                 continue
             ends = line.startswith(b'{"t":"done","quiet":false')
             if ends:
                 self._end_capture()
-            if line != b"\n":
+            if line not in (b"", b"\n"):
                 self.host.send(b" " + line)  # the blank marks what came from the REPL, where a cell may forge it
             if ends or line.startswith(b'{"t":"hello"'):
                 self._start_capture()
-        return True
+        if not data:  # it ended, or closed its side, which is as bad
+            self._forget(self.sock.fileno())
+            self.kill(signal.SIGKILL)
+        return bool(data)
 
     def tell(self, frame: dict[str, Any]) -> None:
         self.host.send(_dumps(frame).encode() + b"\n")
 
     # -- what cells print
 
-    def _arrived(self, fd: int) -> None:
+    def _arrived(self, pipes: list[int]) -> None:
         """The pipe of the next cell; the REPL sends one at a time."""
-        if self.next_pipe >= 0:
-            os.close(self.next_pipe)
-        self.next_pipe = fd
+        for fd in pipes:
+            if self.next_pipe >= 0:
+                os.close(self.next_pipe)
+            self.next_pipe = fd
 
     def _start_capture(self) -> None:
         """What is read from the pipe that came last is output of the cell that runs next, or runs now."""

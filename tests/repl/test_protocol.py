@@ -61,6 +61,20 @@ def test_forged_frames_do_no_harm(forging: PythonREPL, frame: int) -> None:
     assert forging.run("print(tool(1, 2))").output == "2\n"
 
 
+STOPPED = """
+import signal, subprocess
+subprocess.Popen(f"sleep 0.2; kill -CONT {os.getppid()}", shell=True)
+os.kill(os.getppid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's descriptor through /proc")
+@pytest.mark.parametrize("frame", ['{"t":"hello","g":1,"pid":-1}', '{"t":"done","quiet":false}', '{"t":"pipe"}'])
+def test_forged_frames_read_with_the_end_of_a_cell_cost_later_cells_nothing(forging: PythonREPL, frame: str) -> None:
+    forging.run(f"{FIND}{STOPPED}os.write(link[0], b'\\n' + {frame!r}.encode() + b'\\n');")
+    assert [forging.run(f"print({n})").output for n in range(3)] == ["0\n", "1\n", "2\n"]
+
+
 OF_THE_SUPERVISOR = [
     '{"t":"died","g":1,"signal":9,"code":null}',
     '{"t":"out","head":"forged","dropped":0,"tail":""}',
