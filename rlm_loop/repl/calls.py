@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.process import Worker, WorkerGone
 from rlm_loop.repl.text import same_text
 from rlm_loop.repl.worker import decode, portable
 from rlm_loop.scope import Scope, cell_scope
@@ -40,7 +40,7 @@ class CellCalls:
 
     def __init__(
         self,
-        worker: WorkerProcess,
+        worker: Worker,
         generation: int,
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.calls import CellCalls
-from rlm_loop.repl.process import Starter, WorkerGone, WorkerProcess
+from rlm_loop.repl.direct import DirectWorker
+from rlm_loop.repl.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
@@ -42,17 +43,17 @@ class Driver:
 
     def __init__(
         self,
-        start: Callable[[], WorkerProcess],
+        start: Callable[[], Worker],
         clock: Callable[[], float],
         grace: float,
     ) -> None:
         self._start, self._clock, self._grace = start, clock, grace
         self._backlog: deque[dict[str, Any]] = deque()
-        self.worker: WorkerProcess | None = None
+        self.worker: Worker | None = None
         self.generation = 0
         self.fresh = True
 
-    def ensure(self) -> WorkerProcess:
+    def ensure(self) -> Worker:
         """The running worker, started when there is none."""
         if self.worker is None:
             worker = self._start()
@@ -158,7 +159,8 @@ class Driver:
                     if frame.get("cell") == job:
                         calls.start(frame, session)
                 elif kind == "out":
-                    out = _piece(frame)
+                    if frame.get("id", job) == job:
+                        out = _piece(frame)
                 elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
                     if frame.get("id") == ping:
                         return ended("done")
@@ -199,11 +201,19 @@ class Driver:
         return ""
 
 
-def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], WorkerProcess]:
-    return lambda: WorkerProcess(start, options, cwd, log)
+def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], Worker]:
+    def begin() -> Worker:
+        running = start(options, cwd, log)
+        if running.line is None:
+            return WorkerProcess(running, log)
+        return DirectWorker(running, running.line, options["cap"], log)
+
+    return begin
 
 
 def _piece(frame: Mapping[str, Any]) -> Piece:
+    if "parts" in frame:
+        return printed(*frame["parts"])
     head, dropped, tail = frame.get("head"), frame.get("dropped"), frame.get("tail")
     if not (isinstance(head, str) and isinstance(tail, str) and isinstance(dropped, int) and dropped >= 0):
         return Piece()
