@@ -44,6 +44,8 @@ class DirectWorker:
         self._frames: deque[dict[str, Any]] = deque()
         self._captures: dict[int, tuple[Capture, int]] = {}  # by job, with the REPL's generation
         self._unwatched: list[int] = []  # pipes of cells that began just now
+        self._spare: tuple[int, int] | None = None  # the next cell's pipe
+        self._over: list[int] = []  # pipes that are to be closed
         self._from_supervisor = FrameReader()
         self._closing = threading.Lock()
         self._closed = self._gone = False
@@ -85,16 +87,22 @@ class DirectWorker:
         self._interrupts = 0
 
     def _new_pipe(self, frame: Mapping[str, Any]) -> int:
+        pipe, self._spare = self._spare, None
         try:
-            reader, writer = os.pipe()
+            reader, writer = pipe or _pipe()
         except OSError as e:
             raise ReplError(f"cannot make a pipe for the output of a cell: {e.strerror}") from e
-        os.set_blocking(reader, False)
-        if os.geteuid() == 0:
-            os.fchmod(writer, 0o622)  # cells are another user's, and may open /dev/stdout
         self._captures[frame["id"]] = Capture(reader, self._cap), frame["g"]
         self._unwatched.append(reader)
         return writer
+
+    def _prepare(self) -> None:
+        """While the REPL works: what the next cell needs, and what the one before has left."""
+        if self._spare is None:
+            with contextlib.suppress(OSError):
+                self._spare = _pipe()
+        while self._over:
+            os.close(self._over.pop())
 
     # -- from the worker
 
@@ -103,7 +111,10 @@ class DirectWorker:
             if self._gone:
                 raise WorkerGone
             wait = max(0.0, seconds) * 1000
-            ready = self._poll.poll(min(wait, _SOON) if self._unwatched else wait)
+            if self._unwatched:
+                wait = min(wait, _SOON)
+                self._prepare()
+            ready = self._poll.poll(wait)
             if not ready:
                 self._watch_output()
             elif self._link_fd != ready[0][0] or len(ready) > 1:
@@ -221,7 +232,7 @@ class DirectWorker:
             self._unwatched.remove(capture.fd)
         else:
             self._poll.unregister(capture.fd)
-        os.close(capture.fd)
+        self._over.append(capture.fd)
         capture.fd = -1
 
     # -- its end
@@ -243,5 +254,14 @@ class DirectWorker:
                 capture, _ = self._captures.pop(job)
                 if capture.fd >= 0:
                     os.close(capture.fd)
-            os.close(self._wake_r)
-            os.close(self._wake_w)
+            for fd in (*self._over, *(self._spare or ()), self._wake_r, self._wake_w):
+                os.close(fd)
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe of which the reader never waits, and any user may open the other end."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    if os.geteuid() == 0:
+        os.fchmod(writer, 0o622)  # the cells' user is another, and they may open /dev/stdout
+    return reader, writer

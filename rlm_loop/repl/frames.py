@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 _LONGEST = 1 << 30  # characters of a frame; a worker that sends more is out of its mind
@@ -25,9 +25,10 @@ class FrameReader:
     def __init__(self) -> None:
         self._partial: list[bytes] = []
 
-    def take(self, data: bytes) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    def take(self, data: bytes) -> list[tuple[bytes, dict[str, Any]]]:
         """The lines that are whole now, and the frames in them."""
         *lines, rest = data.split(b"\n")
+        found: list[tuple[bytes, dict[str, Any]]] = []
         if lines and self._partial:
             lines[0] = b"".join(self._partial) + lines[0]
             self._partial.clear()
@@ -45,4 +46,5 @@ class FrameReader:
             except (ValueError, RecursionError):
                 continue  # junk that a cell wrote to our descriptor
             if end == len(text) and isinstance(frame, dict) and "t" in frame:
-                yield line, cast("dict[str, Any]", frame)
+                found.append((line, cast("dict[str, Any]", frame)))
+        return found

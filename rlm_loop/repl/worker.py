@@ -461,7 +461,8 @@ class Link:
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
-        self._news = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._news, self._followers = threading.Condition(self._lock), 0
         self._writing = threading.Lock()
         self._reading = False
         self._partial: list[bytes] = []
@@ -494,13 +495,13 @@ class Link:
         with self.interrupts:
             slot: dict[str, Any] = {}
             number = next(self._ids)
-            with self._news:
+            with self._lock:
                 self._waiting[number] = slot
             try:
                 self.send({**frame, "id": number})
                 self._wait(slot)
             finally:
-                with self._news:
+                with self._lock:
                     self._waiting.pop(number, None)
         if "end" in slot:
             raise HostEnded(slot["end"])
@@ -510,7 +511,9 @@ class Link:
 
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
-        with self._news:
+        if not self._waiting:
+            return
+        with self._lock:
             for slot in self._waiting.values():
                 slot.setdefault("error", "the cell has ended")
             left = bool(self._waiting)
@@ -523,23 +526,26 @@ class Link:
         with self.interrupts:
             main = threading.get_ident() == self.interrupts.main
             while True:
-                with self._news:
+                with self._lock:
                     if news:
                         return
                     lead = not self._reading
                     if lead:
                         self._reading = True
                     else:
+                        self._followers += 1
                         self._news.wait(0.05 if main else None)  # a lock cannot be woken by a deferred interrupt
+                        self._followers -= 1
                 if lead:
                     frames: list[dict[str, Any]] = []
                     try:
                         frames = self._read()
                     finally:
-                        with self._news:
+                        with self._lock:
                             self._hand_out(frames)
                             self._reading = False
-                            self._news.notify_all()
+                            if self._followers:
+                                self._news.notify_all()
                 self.interrupts.check()
 
     def _read(self) -> list[dict[str, Any]]:
@@ -1396,32 +1402,34 @@ class Supervisor:
         self.pid = 0  # of the REPL, once there is one
         self.poll = select.poll()
         self.readers: dict[int, Callable[[], Any]] = {}
+        self.from_host_partial = bytearray()
+        self.captures: dict[int, Capture] = {}
+        self.current: Capture | None = None
+        self.next_pipe = -1
+        self.generation = 0
         # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
         self.input, output = self._connect()
+        self.own = [*{self.input, output}]
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
         self.prctl = _prctl()
+        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
+        self._begin()  # the rest can be done while the REPL starts
         if self.prctl:
             self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: daemons that cells leave become ours to kill
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
-        self.own = [*{self.input, output}, wake_r, wake_w]
+        self.own += [wake_r, wake_w]
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
         _signal.signal(signal.SIGCHLD, _ignore)
         _signal.signal(signal.SIGTERM, self.die)
         _signal.signal(signal.SIGHUP, self.die)
         _signal.signal(signal.SIGUSR1, self.outlive)  # from a zygote that saw the host end
         self._read_on(self.input, self.from_host)
         self._read_on(wake_r, lambda: self.reap(wake_r))
-        self.from_host_partial = bytearray()
-        self.captures: dict[int, Capture] = {}
-        self.current: Capture | None = None
-        self.next_pipe = -1
-        self.generation = 0
-        self._begin()
+        os.write(wake_w, b"!")  # the REPL may have ended before there was somebody to hear of it
 
     def _connect(self) -> tuple[int, int]:
         """Where the host is read from, and where it is written to."""
@@ -1673,7 +1681,11 @@ class DirectSupervisor(Supervisor):
         return fd, fd
 
     def _begin(self) -> None:
-        pass  # the host sends the first REPL's socket
+        while not self.generation:  # the host sends the first REPL's socket
+            self.poll.poll(2000)
+            self.from_host()
+            if os.getppid() != self.parent:
+                self.outlive()
 
     def from_host(self) -> None:
         try:
