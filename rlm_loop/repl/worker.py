@@ -550,16 +550,16 @@ class Link:
 
     def _read(self) -> list[dict[str, Any]]:
         """The frames that come next; none where only an interrupt came."""
-        ready = [fd for fd, _ in self._poll.poll()]
-        if self.interrupts.wake_r in ready:
+        ready = self._poll.poll()
+        if ready[0][0] != self._fd or len(ready) > 1:
             os.read(self.interrupts.wake_r, 4096)
-        if self._fd not in ready:
-            return []
+            if self._fd not in [fd for fd, _ in ready]:
+                return []
         data = self._receive()
         if not data:
             os._exit(0)  # the other side is gone
         *lines, rest = data.split(b"\n")
-        if lines:
+        if lines and self._partial:
             lines[0] = b"".join(self._partial) + lines[0]
             self._partial.clear()
         if rest:
@@ -748,6 +748,8 @@ class Output:
             del self.writers[here]
 
     def _let_writers_end(self) -> None:
+        if not self.writers:
+            return
         end = time.monotonic() + 1.0  # one that is stuck must not hold up the session
         while self.writers and time.monotonic() < end:
             time.sleep(0.0001)
