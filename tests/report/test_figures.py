@@ -28,6 +28,8 @@ from rlm_loop.study import Results, StudyError
 LONG = {
     "code-blocks-with-a-long-name": (0.9, 150, 95, 2.6),
     "react-text-as-of-2022": (0.1, 320, 150, 3.4),
+    "lean[history=outputs, max_tokens=200]": (0.3, 190, 90, 2.9),
+    "lean[history=none, max_tokens=200]": (0.3, 190, 90, 2.9),
 }
 
 
@@ -78,6 +80,7 @@ def test_each_figure_says_its_numbers_and_keeps_its_words_inside(name: str) -> N
         paired_slopes,
         ablation_heatmap,
         anytime_curves,
+        lambda r: overhead_by_turn(pd.concat([ledger().assign(arm=arm) for arm in r.arms])),
     ],
 )
 def test_long_names_stay_inside_and_nothing_lies_on_the_caption(draw: Callable[[Results], Any]) -> None:
@@ -85,9 +88,13 @@ def test_long_names_stay_inside_and_nothing_lies_on_the_caption(draw: Callable[[
     inside(made)
     renderer = made.canvas.get_renderer()
     (caption,) = [text for text in made.texts if text.get_text()][-1:] or [made._supxlabel]
-    low = made._supxlabel.get_window_extent(renderer) if made._supxlabel else caption.get_window_extent(renderer)
-    for legend in made.legends:
-        assert not legend.get_window_extent(renderer).overlaps(low)
+    if caption is not None:
+        low = made._supxlabel.get_window_extent(renderer) if made._supxlabel else caption.get_window_extent(renderer)
+        for legend in made.legends:
+            assert not legend.get_window_extent(renderer).overlaps(low)
+    titles = [axes.get_title(loc="left") for axes in made.axes]
+    boxes = [axes._left_title.get_window_extent(renderer) for axes, title in zip(made.axes, titles) if title]
+    assert not [1 for i, box in enumerate(boxes) for other in boxes[:i] if box.overlaps(other)]
 
 
 def inside(made: Any) -> None:
