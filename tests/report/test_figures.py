@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -104,6 +105,19 @@ def inside(made: Any) -> None:
     assert box.y0 > -0.03
     assert box.x1 < width + 0.03
     assert box.y1 < height + 0.03
+
+
+@pytest.mark.parametrize("high", [1.3, 4.5, 17.0, 60.0])
+def test_ticks_of_ratios_do_not_meet(high: float) -> None:
+    wide = compared().query("measure != 'cost'").assign(arm=lambda f: f["arm"] + "[max_depth=0, max_tokens=200]")
+    wide.loc[wide["effect"] == "ratio", "high"] = high
+    made = paired_differences(wide)
+    made.draw_without_rendering()
+    for axes in made.axes[1:]:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert len(boxes) > 2
+        assert "same" in [label.get_text() for label in axes.get_xticklabels()]
+        assert not [1 for left, right in pairwise(boxes) if left.overlaps(right)]
 
 
 def test_a_frame_is_only_read() -> None:

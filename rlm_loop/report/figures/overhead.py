@@ -65,7 +65,7 @@ def overhead_by_turn(
             if number % across:
                 panel.tick_params(labelleft=False)
             else:
-                panel.set_ylabel("overhead in the prompt, tokens")
+                panel.set_ylabel("overhead tokens in prompt")
             if number % across == across - 1 or growth is found[-1]:
                 _shares(panel, window)
         bill: Any = made.add_subplot(grid[down, :])
@@ -105,7 +105,7 @@ def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
     columns = columns_of([f"{growth.arm}, cached at 10%" for growth in found], PAGE - 1, len(found))
     lines = 2 * -(-len(found) // columns)
     axes.set_ylim(0, (1.08 + 0.11 * lines) * axes.get_ylim()[1])  # room for the legend
-    axes.set_ylabel("overhead of all prompts so far, tokens")
+    axes.set_ylabel("tokens of overhead so far")
     axes.legend(frameon=False, fontsize=SMALL, loc="upper left", ncols=columns, handlelength=3.4)
 
 
