@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         rate_interval,
         wilson_interval,
     )
-    from rlm_loop.study.statistics.ratios import mean_interval, sign_flip
+    from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, sign_flip
     from rlm_loop.study.statistics.sequences import bounded_sequence, mean_sequence
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "bounded_sequence",
     "codes_of",
     "effective_size",
+    "flip_interval",
     "holm",
     "mcnemar",
     "mean",
@@ -66,7 +67,7 @@ _HOME = {
     **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
     **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
     **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
-    **dict.fromkeys(("mean_interval", "sign_flip"), "ratios"),
+    **dict.fromkeys(("flip_interval", "mean_interval", "sign_flip"), "ratios"),
     **dict.fromkeys(("bounded_sequence", "mean_sequence"), "sequences"),
     **dict.fromkeys(("pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
     "holm": "families",

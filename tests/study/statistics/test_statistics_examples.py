@@ -14,7 +14,9 @@ from scipy import stats
 
 from rlm_loop.study import statistics
 from rlm_loop.study.statistics import (
+    codes_of,
     effective_size,
+    flip_interval,
     holm,
     mcnemar,
     mean_interval,
@@ -33,6 +35,7 @@ from rlm_loop.study.statistics import (
     wilson,
     wilson_interval,
 )
+from rlm_loop.study.statistics.ratios import bca_interval
 
 
 @pytest.mark.parametrize(
@@ -147,13 +150,56 @@ def test_an_effective_size_is_n_over_the_design_effect() -> None:
 
 def test_bca_without_skewness_is_near_the_t_interval() -> None:
     values = stats.norm.ppf((np.arange(60) + 0.5) / 60)
-    mean, low, high = mean_interval(values, np.arange(60), resamples=20000)
+    low, high = bca_interval(values, np.ones(60), 0.05, 20000, 0)
     half = stats.t.ppf(0.975, 59) * values.std(ddof=1) / math.sqrt(60)
-    assert [float(low - mean), float(high - mean)] == pytest.approx([-half, half], rel=0.04)
+    assert [float(low), float(high)] == pytest.approx([-half, half], rel=0.04)
 
 
-def test_bca_of_pairs_that_never_vary_is_a_point() -> None:
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-3, 5), st.integers(0, 9)), min_size=1, max_size=18),
+    st.sampled_from([0.0, 0.1, 1 / 3]),
+    st.sampled_from([0.05, 0.1, 0.2]),
+)
+def test_sign_flips_reject_just_what_lies_outside_their_interval(
+    units: list[tuple[int, int]], mean: float, alpha: float
+) -> None:
+    """Ties, clusters of one and of many, few clusters (all changes counted) and many (drawn)."""
+    values, codes = np.array([u[0] for u in units], dtype=float), codes_of([u[1] for u in units])
+    low, high = flip_interval(values, codes, alpha, resamples=199)
+    p = float(sign_flip(values - mean, codes, resamples=199))
+    assert (p > alpha) == (low <= mean <= high)
+    assert low <= values.mean() <= high
+
+
+def test_the_interval_of_a_ratio_excludes_nothing_that_the_test_does_not() -> None:
+    """8 tasks with the same steps and one with more: no test would call that a difference, and BCa alone might."""
+    values = np.array([0.0] * 8 + [math.log(3)])
+    mean, low, high = (float(x) for x in mean_interval(values, np.arange(9)))
+    assert low <= 0 < mean < high
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        values = rng.exponential(1, 16) - 0.6
+        _, low, high = (float(x) for x in mean_interval(values, np.arange(16), resamples=200))
+        assert float(sign_flip(values, np.arange(16))) <= 0.05 or low <= 0 <= high
+
+
+def test_pairs_that_never_vary_have_a_point_for_an_interval() -> None:
     assert [float(x) for x in mean_interval(np.full(9, 0.5), np.arange(9))] == [0.5, 0.5, 0.5]
+    rows = np.array([[0.5] * 9, [0.0] * 8 + [0.9]])
+    mean, low, high = mean_interval(rows, np.arange(9), resamples=200)
+    assert [mean[0], low[0], high[0]] == [0.5, 0.5, 0.5]
+    assert low[1] <= 0 < mean[1] < high[1]
+
+
+@pytest.mark.parametrize(("n", "known"), [(1, False), (2, False), (5, False), (6, True)])
+def test_no_interval_is_made_where_no_test_could_show_anything(n: int, known: bool) -> None:
+    """Five pairs that all point the same way have p = 2 / 32, so that nothing is outside of a 95 % interval."""
+    values = np.linspace(0.5, 0.6, n)
+    _, low, high = (float(x) for x in mean_interval(values, np.arange(n), resamples=200))
+    assert (low == low, high == high) == (known, known)
+    assert (float(sign_flip(values, np.arange(n))) <= 0.05) == known
+    assert np.isfinite([float(x) for x in flip_interval(values, np.arange(n))]).all() == known
     assert np.isnan([float(x) for x in mean_interval(np.full(9, 0.5), np.zeros(9, dtype=int))[1:]]).all()
 
 
