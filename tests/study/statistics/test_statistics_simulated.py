@@ -21,6 +21,7 @@ from rlm_loop.study.statistics import (
     mcnemar,
     mean_interval,
     mean_sequence,
+    noninferiority,
     paired_difference,
     pairs_for_mean,
     pairs_for_rate,
@@ -32,6 +33,7 @@ from rlm_loop.study.statistics import (
     sign_flip,
 )
 from rlm_loop.study.statistics.margins import exact_tail
+from rlm_loop.study.statistics.rates import effective_table
 from rlm_loop.study.statistics.ratios import bca_interval
 
 ALPHA = 0.05
@@ -227,6 +229,19 @@ def test_noninferiority_errs_at_most_as_often_as_it_says(n: int, discordant: flo
     assert at_most(wrong, ALPHA / 2, 10000)
 
 
+def test_noninferiority_errs_no_more_often_where_the_seeds_of_a_task_all_end_alike() -> None:
+    """40 tasks of 5 seeds, at temperature 0, say.  Only the baseline resolves a task with the chance of the margin, so
+    that 0.97^40 = 30 % of the studies see no difference at all: this must not count as 200 pairs without one."""
+    codes = np.repeat(np.arange(40), 5)
+    wrong = 0.0
+    for lost in range(4):
+        there = np.repeat(np.arange(40) < lost, 5).astype(float)
+        table = effective_table(np.zeros(200), there, codes)
+        p = noninferiority(float(table[1]), float(table[2]), float(sum(table)), 0.03)
+        wrong += float(stats.binom.pmf(lost, 40, 0.03)) * (p <= ALPHA)
+    assert wrong <= ALPHA / 2
+
+
 @pytest.mark.parametrize(("margin", "discordant", "difference"), [(0.1, 0.3, 0.05), (0.1, 0.2, 0.0)])
 def test_noninferiority_has_the_power_that_was_computed(margin: float, discordant: float, difference: float) -> None:
     n = pairs_for_rate(discordant=discordant, difference=difference, margin=margin)
@@ -239,12 +254,13 @@ def test_noninferiority_has_the_power_that_was_computed(margin: float, discordan
     assert shown >= 0.8 - NEAR
 
 
-def test_sign_flips_have_the_power_that_was_computed() -> None:
-    n = pairs_for_mean(effect=0.4, spread=1.0)
+@pytest.mark.parametrize("effect", [0.4, 1.0])
+def test_sign_flips_have_the_power_that_was_computed(effect: float) -> None:
+    n = pairs_for_mean(effect=effect, spread=1.0)
     assert n is not None
-    values = 0.4 + np.random.default_rng(n).standard_normal((6000, n))
+    values = effect + np.random.default_rng(n).standard_normal((6000, n))
     shown = float((sign_flip(values, own(n), resamples=999) <= ALPHA).mean())
-    assert abs(shown - power_of_mean(n, effect=0.4, spread=1.0)) <= NEAR
+    assert abs(shown - power_of_mean(n, effect=effect, spread=1.0)) <= NEAR
 
 
 def test_holm_keeps_the_error_rate_of_the_family() -> None:
