@@ -90,10 +90,7 @@ def cluster_labels(
     rows: Sequence[Mapping[str, Any]], units: Sequence[Unit], wanted: str | None
 ) -> tuple[list[str], str, int]:
     """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
-    suites: dict[str, set[str]] = {}
-    for u in units:
-        suites.setdefault(u[2], set()).add(u[1])
-    tasks = [u[2] if len(suites[u[2]]) == 1 else f"{u[1]}/{u[2]}" for u in units]  # two suites may both have a task 1
+    tasks = [u[2] for u in units]
     if wanted == "task":
         return tasks, "task", 0
     if wanted is not None:
