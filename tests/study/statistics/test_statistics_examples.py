@@ -37,6 +37,7 @@ from rlm_loop.study.statistics import (
     wilson,
     wilson_interval,
 )
+from rlm_loop.study.statistics.plain import expanded_tail
 from rlm_loop.study.statistics.ratios import bca_interval
 
 
@@ -322,3 +323,10 @@ def test_no_function_hides_behind_a_module_of_its_name() -> None:
     modules = {m.name for m in pkgutil.iter_modules(statistics.__path__)}
     assert not modules & set(statistics.__all__)
     assert all(callable(getattr(statistics, name)) for name in statistics.__all__)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 10, 28, 101])
+def test_the_percentiles_of_the_plain_bootstrap_are_those_of_t(n: int) -> None:
+    """T. Hesterberg, The American Statistician 69 (2015), with scipy's t."""
+    expanded = stats.norm.sf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1))
+    assert expanded_tail(n) == pytest.approx(expanded, abs=1e-12)

@@ -33,6 +33,7 @@ from rlm_loop.study.statistics import (
     sign_flip,
 )
 from rlm_loop.study.statistics.margins import exact_tail
+from rlm_loop.study.statistics.plain import expanded_tail
 from rlm_loop.study.statistics.rates import effective_table
 from rlm_loop.study.statistics.ratios import bca_interval
 
@@ -163,6 +164,19 @@ def test_neither_half_of_the_interval_of_a_ratio_would_do_alone(kind: str, n: in
     else:
         low, high = flip_interval(values, own(n), resamples=999)
     assert covered(low, high, 0.0) < 0.95 - NEAR
+
+
+@pytest.mark.parametrize(("kind", "n"), [("normal", 10), ("heavy", 28), ("skewed", 20)])
+def test_the_plain_bootstrap_covers(kind: str, n: int) -> None:
+    """`bootstrap` is plain Python; here its percentiles are taken of many studies at once."""
+    rng = np.random.default_rng(n)
+    values = log_ratios(rng, kind, (4000, n))
+    means = values @ rng.multinomial(n, [1 / n] * n, size=2000).T / n
+    low, high = np.quantile(means, [expanded_tail(n), 1 - expanded_tail(n)], axis=-1)
+    assert abs(covered(low, high, 0.0) - 0.95) <= NEAR
+    if n < 15:
+        low, high = np.quantile(means, [0.025, 0.975], axis=-1)
+        assert covered(low, high, 0.0) < 0.95 - NEAR, "percentiles that do not know how few values there are"
 
 
 @pytest.mark.parametrize(("n", "exactly"), [(8, 1 - 6 / 128), (12, 1 - 102 / 2048), (30, 0.95)])
