@@ -12,6 +12,8 @@ from rlm_loop.study.statistics.clusters import Floats, sizes, sums
 
 #: Up to so many clusters all changes of sign are counted.
 _COUNTED = 15
+#: So many changes of sign are summed at once.
+_BLOCK = 1000
 #: Sums of the same numbers in another order differ by less than this share of them.
 _ROUNDING = 1e-9
 
@@ -87,11 +89,10 @@ def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, se
     (1935), 21; B. Phipson & G. K. Smyth, SAGMB 9 (2010) for the draws.
     """
     total = sums(values, codes)
-    seen = np.abs(total.sum(axis=-1))
-    signs = 1 - 2.0 * _flipped(total.shape[-1], resamples, seed)
-    tolerance = _ROUNDING * np.abs(total).sum(axis=-1)
-    as_far = np.abs(total @ signs.T) >= (seen - tolerance)[..., None]
-    return (as_far.sum(axis=-1) + 1) / (signs.shape[0] + 1)
+    seen = total.sum(axis=-1, keepdims=True)
+    tolerance = _ROUNDING * np.abs(total).sum(axis=-1, keepdims=True)
+    as_far = np.abs(seen - 2 * _changed(total, resamples, seed)) >= np.abs(seen) - tolerance
+    return (as_far.sum(axis=-1) + 1) / (as_far.shape[-1] + 1)
 
 
 def flip_interval(
@@ -106,9 +107,7 @@ def flip_interval(
     6 clusters at 95 %).
     """
     total, of = sums(values, codes), sizes(codes)
-    flipped = _flipped(of.size, resamples, seed)
-    n, part = of.sum(), flipped @ of
-    changed = total @ flipped.T
+    changed, part, n = _changed(total, resamples, seed), _changed(of, resamples, seed), of.sum()
     kept = total.sum(axis=-1, keepdims=True) - changed
     with np.errstate(divide="ignore", invalid="ignore"):
         one, other = changed / part, kept / (n - part)
@@ -124,11 +123,16 @@ def flip_interval(
     return low - tolerance, high + tolerance
 
 
-def _flipped(groups: int, resamples: int, seed: int) -> Floats:
-    """Which clusters change their sign, a row for each change: all but "none does" where they are few, else draws.
+def _changed(total: Floats, resamples: int, seed: int) -> Floats:
+    """The sum of the clusters that change their sign, for each change; all changes where they are few, else draws.
 
-    A change and its reverse are as far from 0, so that the last cluster keeps its sign where all are counted.
+    "No cluster changes" is not among all changes, and their last cluster keeps its sign, since a change and its reverse
+    are as far from 0.
     """
+    groups = total.shape[-1]
     if groups <= _COUNTED:
-        return ((np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1).astype(float)
-    return np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8).astype(float)
+        which = (np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1
+    else:
+        which = np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8)
+    starts = range(0, max(1, len(which)), _BLOCK)  # in blocks, as so many floats would not fit for thousands of tasks
+    return np.concatenate([total @ which[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
