@@ -58,7 +58,8 @@ def kernel(times: int, cells: int) -> tuple[list[float], list[float]] | None:
 def byte_and_back(times: int) -> list[float]:
     """Seconds for one byte to a child process and back: what any exchange with another process costs here.
 
-    A cell makes this way twice, since a supervisor stands between the host and the REPL.
+    A cell makes this way once.  Where descriptors cannot be passed, as to a container, a supervisor stands between the
+    host and the REPL, and it makes the way twice.
     """
     there, here = os.pipe(), os.pipe()
     child = os.fork()

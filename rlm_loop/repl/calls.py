@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.repl.process import WorkerGone, WorkerProcess
+from rlm_loop.repl.process import Worker, WorkerGone
 from rlm_loop.repl.text import same_text
 from rlm_loop.repl.worker import decode, portable
 from rlm_loop.scope import Scope, cell_scope
@@ -40,7 +40,7 @@ class CellCalls:
 
     def __init__(
         self,
-        worker: WorkerProcess,
+        worker: Worker,
         generation: int,
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],
@@ -51,7 +51,7 @@ class CellCalls:
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
-        self._scope = Scope()
+        self._scope: Scope | None = None  # of the first call on
         self.made: list[HostCall] = []
         """All calls of the cell, in the order in which they came."""
         self.ended: BaseException | None = None
@@ -73,7 +73,9 @@ class CellCalls:
                 self._waited += self._clock() - self._since
             self._under_way = 0
             self._closed = True
-        self._scope.end("the cell that asked has ended")
+            scope = self._scope
+        if scope is not None:
+            scope.end("the cell that asked has ended")
 
     def start(self, frame: Mapping[str, Any], session: int) -> None:
         """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
@@ -102,6 +104,8 @@ class CellCalls:
                     if not self._under_way:
                         self._since = self._clock()
                     self._under_way += 1
+            if self._scope is None:
+                self._scope = Scope()
         if refusal or tool is None:
             call.outcome = {"error": refusal}
             self._reply(number, call.outcome)

@@ -7,13 +7,14 @@ import secrets
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.calls import CellCalls
-from rlm_loop.repl.process import Starter, WorkerGone, WorkerProcess
+from rlm_loop.repl.direct import DirectWorker
+from rlm_loop.repl.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
@@ -22,17 +23,18 @@ _REPEAT = 0.15  # seconds between interrupts of a cell that goes on
 _AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is told to quit
 _QUIT = 0.2  # seconds for it to do so, before it is killed too
 
+_NOTHING = Piece()
+
 Stopped = Literal["", "timeout", "budget", "interrupted"]
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported."""
 
     how: Literal["done", "died", "killed"]
     stopped: Stopped = ""
-    report: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    out: Piece = field(default_factory=Piece)
+    report: Mapping[str, Any] = MappingProxyType({})
+    out: Piece = _NOTHING
     seconds: float = 0.0
     cause: str = ""
 
@@ -42,25 +44,33 @@ class Driver:
 
     def __init__(
         self,
-        start: Callable[[], WorkerProcess],
+        start: Callable[[], Worker],
         clock: Callable[[], float],
         grace: float,
     ) -> None:
         self._start, self._clock, self._grace = start, clock, grace
         self._backlog: deque[dict[str, Any]] = deque()
-        self.worker: WorkerProcess | None = None
+        self.worker: Worker | None = None
         self.generation = 0
         self.fresh = True
+        self._ready = False
 
-    def ensure(self) -> WorkerProcess:
-        """The running worker, started when there is none."""
+    def begin(self) -> Worker:
+        """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
         if self.worker is None:
             worker = self._start()
-            self.worker, self.generation, self.fresh = worker, 1, True
+            self.worker, self.generation, self.fresh, self._ready = worker, 1, True, False
+        return self.worker
+
+    def ensure(self) -> Worker:
+        """The running worker, started when there is none, once it is ready."""
+        worker = self.begin()
+        if not self._ready:
             try:
                 end = self._clock() + 30
                 while worker.repl_pid is None:
-                    self._take(worker.receive(_SLICE))
+                    if cause := self._take(worker.receive(_SLICE)):
+                        raise ReplError(f"the REPL ended while starting: {worker.complaint() or cause}")
                     if self._clock() > end:
                         raise ReplError("the REPL did not start within 30 s")
             except WorkerGone:
@@ -70,7 +80,8 @@ class Driver:
             except BaseException:
                 self.drop()
                 raise
-        return self.worker
+            self._ready = True
+        return worker
 
     def died_meanwhile(self) -> str:
         """Read what arrived between jobs; how the REPL ended if it did, else an empty string."""
@@ -98,11 +109,11 @@ class Driver:
     def send(self, frame: Mapping[str, Any], number: int) -> int:
         """Hand over a job and return its number; it runs after those before it."""
         with contextlib.suppress(WorkerGone):  # `wait` notices
-            self.ensure().send({**frame, "g": self.generation, "id": number})
+            self.begin().send({**frame, "g": self.generation, "id": number})
         return number
 
     def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
-        return CellCalls(self.ensure(), self.generation, tools, self._clock)
+        return CellCalls(self.begin(), self.generation, tools, self._clock)
 
     def wait(
         self, job: int, timeout: float, calls: CellCalls, *, session: int, stopped: Stopped = "", ping: int = -1
@@ -114,7 +125,7 @@ class Driver:
         """
         worker = self.ensure()
         clock, began = self._clock, self._clock()
-        out = Piece()
+        out = _NOTHING
         since, next_interrupt, killed = began, 0.0, False
 
         def ended(
@@ -158,7 +169,8 @@ class Driver:
                     if frame.get("cell") == job:
                         calls.start(frame, session)
                 elif kind == "out":
-                    out = _piece(frame)
+                    if frame.get("id", job) == job:
+                        out = _piece(frame)
                 elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
                     if frame.get("id") == ping:
                         return ended("done")
@@ -199,11 +211,19 @@ class Driver:
         return ""
 
 
-def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], WorkerProcess]:
-    return lambda: WorkerProcess(start, options, cwd, log)
+def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], Worker]:
+    def begin() -> Worker:
+        running = start(options, cwd, log)
+        if running.line is None:
+            return WorkerProcess(running, log)
+        return DirectWorker(running, running.line, options["cap"], log)
+
+    return begin
 
 
 def _piece(frame: Mapping[str, Any]) -> Piece:
+    if "parts" in frame:
+        return printed(*frame["parts"])
     head, dropped, tail = frame.get("head"), frame.get("dropped"), frame.get("tail")
     if not (isinstance(head, str) and isinstance(tail, str) and isinstance(dropped, int) and dropped >= 0):
         return Piece()

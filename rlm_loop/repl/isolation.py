@@ -23,6 +23,7 @@ class Strongest:
 
     kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
     kind = "auto"
+    direct = True
 
     def here(self, python: str = sys.executable) -> str:
         """The kind that a session without a folder of its own gets."""
@@ -108,6 +109,12 @@ class Remembered:
         launch = self.launcher(python, options)
         self.kind, self.note = launch.kind, launch.note
         return launch
+
+    @property
+    def direct(self) -> bool:
+        """Whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed."""
+        passed = self.launcher is plain or bool(getattr(self.launcher, "direct", False))
+        return passed and sys.platform.startswith("linux")
 
     @property
     def forks(self) -> bool:

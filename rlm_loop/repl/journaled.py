@@ -122,8 +122,8 @@ class JournaledSession:
 
     def start(self) -> None:
         """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
-        with self._life.turn():
-            pass
+        with self._life.turn() as driver:
+            driver.ensure()
 
     @property
     def variables(self) -> tuple[str, ...]:

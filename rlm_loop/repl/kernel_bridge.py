@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,6 +37,7 @@ class KernelBridge:
     def __init__(self, name: str, options: Mapping[str, Any], cwd: Path, log: Path, env: Mapping[str, str]) -> None:
         self._name, self._cwd, self._log, self._env = name, cwd, log, env
         self._options, self._home = dict(options), Path(options["home"])
+        self.line: socket.socket | None = None
         self._input, self.stdin = os.pipe()
         self.stdout, self._output = os.pipe()
         self.ready = threading.Event()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rlm_loop.repl.base import ReplError, SetupFailed
 from rlm_loop.repl.belongings import Belongings, working_folder, write_files
@@ -20,6 +20,8 @@ from rlm_loop.repl.process import Starter
 from rlm_loop.repl.rebuild import Rebuild, names_in_report
 from rlm_loop.repl.results import Fate, cell_result, restarted
 from rlm_loop.repl.settings import Settings
+
+T = TypeVar("T")
 
 
 class Life:
@@ -41,31 +43,26 @@ class Life:
         self.owned = Belongings()
         self.closed = False
         self._finalizer = weakref.finalize(self, Belongings.release, self.owned, os.getpid())
-        self._turns = threading.RLock()
+        self.turns = threading.RLock()
         self._unready: list[tuple[int, str]] = []  # jobs of the beginning that were sent and not yet waited for
 
     # -- whose turn it is
 
-    @contextlib.contextmanager
-    def turn(self, seconds: float | None = None, *, start: bool = True) -> Generator[Driver]:
+    def turn(self, seconds: float | None = None, *, start: bool = True) -> AbstractContextManager[Driver]:
         """One thread at a time; with `start`, a worker that is set up.  Rebuilding takes at most `seconds`."""
-        with self.alone():
-            driver = self.place()[0]
-            if cause := driver.died_meanwhile():
-                self.held.died_unseen(cause, self.held.foreseen())
-            if start or driver.worker is not None:
-                self._make_ready(driver, self.settings.timeout if seconds is None else seconds)
-            yield driver
+        return _Turn(self, lambda: self._driver_now(seconds, start))
 
-    @contextlib.contextmanager
-    def alone(self) -> Generator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """One thread at a time, and only while the session is open."""
-        if id(self) in inside.get():
-            raise ReplError("a tool cannot use the REPL that is waiting for it; give the tool a session of its own")
-        with self._turns:
-            if self.closed:
-                raise ReplError("this REPL is closed; open a new one")
-            yield
+        return _Turn(self, lambda: None)
+
+    def _driver_now(self, seconds: float | None, start: bool) -> Driver:
+        driver = self.place()[0]
+        if cause := driver.died_meanwhile():
+            self.held.died_unseen(cause, self.held.foreseen())
+        if start or driver.worker is not None:
+            self._make_ready(driver, self.settings.timeout if seconds is None else seconds)
+        return driver
 
     def place(self) -> tuple[Driver, Path]:
         """The driver and the working folder, made when first asked for."""
@@ -82,15 +79,15 @@ class Life:
         """End the process and all that it started, and remove the private folder.  May be called again."""
         self.closed = True
         worker = self.owned.driver.worker if self.owned.driver is not None else None
-        if worker is not None and not self._turns.acquire(blocking=False):
+        if worker is not None and not self.turns.acquire(blocking=False):
             worker.control("quit")  # a cell runs in another thread: it ends as died
-            self._turns.acquire()
+            self.turns.acquire()
         elif worker is None:
-            self._turns.acquire()
+            self.turns.acquire()
         try:
             self._finalizer()
         finally:
-            self._turns.release()
+            self.turns.release()
 
     # -- jobs
 
@@ -153,7 +150,7 @@ class Life:
         if driver.worker is not None:
             self._until_ready()
         try:
-            driver.ensure()
+            driver.begin()
             if driver.fresh:
                 self._give_beginning(driver)
             self._await_beginning(driver)
@@ -207,3 +204,26 @@ class Life:
             self._give_beginning(driver)
             self._await_beginning(driver)
         held.came_back(again, expected)
+
+
+class _Turn(Generic[T]):
+    """`contextlib.contextmanager` by hand, since every cell passes here."""
+
+    def __init__(self, life: Life, begin: Callable[[], T]) -> None:
+        self._life, self._begin = life, begin
+
+    def __enter__(self) -> T:
+        life = self._life
+        if id(life) in inside.get():
+            raise ReplError("a tool cannot use the REPL that is waiting for it; give the tool a session of its own")
+        life.turns.acquire()
+        try:
+            if life.closed:
+                raise ReplError("this REPL is closed; open a new one")
+            return self._begin()
+        except BaseException:
+            life.turns.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._life.turns.release()

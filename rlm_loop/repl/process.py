@@ -1,4 +1,4 @@
-"""The host's end of the worker: start it, write frames, read frames, interrupt it, kill it."""
+"""The host's end of a worker whose frames are forwarded by its supervisor, and how any worker is started."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.frames import OF_SUPERVISOR, FrameReader, dumps
 from rlm_loop.repl.launch import Launcher
 
 _ONE_WRITE = 32_768  # fits a pipe, so one system call writes all of it
-_LONGEST = 1 << 30  # characters of a frame; a worker that sends more is out of its mind
-
-
-_dumps = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
-_parse = json.JSONDecoder().raw_decode
 
 
 class WorkerGone(Exception):
@@ -30,10 +27,11 @@ class WorkerGone(Exception):
 
 
 class Running(Protocol):
-    """A started worker: its pipes, and how to learn of its end and to force it."""
+    """A started worker: its pipes, or the socket that is its descriptor 0, and how to learn of its end and force it."""
 
     stdin: int
     stdout: int
+    line: socket.socket | None
 
     def wait(self, seconds: float) -> int | None:
         """The exit status, or `None` when it has not ended within so many seconds."""
@@ -44,7 +42,7 @@ class Running(Protocol):
         ...
 
     def release(self) -> None:
-        """Close the pipes."""
+        """Close the pipes, or the socket."""
         ...
 
 
@@ -57,13 +55,14 @@ class Spawned:
 
     def __init__(self, launcher: Launcher, python: str, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
         self._launch = launch = launcher(python, json.dumps(options))
+        ours, theirs = socket.socketpair() if options.get("direct") else (None, None)
         try:
             with log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
                 self._popen = subprocess.Popen(
                     launch.argv,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
+                    stdin=subprocess.PIPE if theirs is None else theirs.fileno(),
+                    stdout=subprocess.PIPE if theirs is None else subprocess.DEVNULL,
                     stderr=err,
                     env=dict(launch.env),
                     cwd=cwd,
@@ -71,10 +70,15 @@ class Spawned:
                     start_new_session=True,
                 )
         except OSError as e:
+            if ours is not None:
+                ours.close()
             raise ReplError(f"cannot start the REPL with {launch.argv[0]!r}: {e.strerror or e}") from e
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self.stdin, self.stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
+        finally:
+            if theirs is not None:
+                theirs.close()
+        self.line, self.stdin, self.stdout = ours, -1, -1
+        if self._popen.stdin is not None and self._popen.stdout is not None:
+            self.stdin, self.stdout = self._popen.stdin.fileno(), self._popen.stdout.fileno()
 
     def wait(self, seconds: float) -> int | None:
         try:
@@ -92,7 +96,7 @@ class Spawned:
         self._launch.cleanup()
 
     def release(self) -> None:
-        for stream in (self._popen.stdin, self._popen.stdout):
+        for stream in (self._popen.stdin, self._popen.stdout, self.line):
             with contextlib.suppress(OSError):
                 if stream is not None:
                     stream.close()
@@ -116,20 +120,51 @@ def _in_session(session: int, told: int | None) -> list[int]:
     return []
 
 
-def _forged(line: bytes, kind: Any) -> bool:
-    """Whether a frame says what only a supervisor may say, but came from the REPL: such lines begin with a blank."""
-    return line.startswith(b" ") and kind in ("died", "out")
+def program_starter(launcher: Launcher, python: str, direct: bool = False) -> Starter:
+    """`direct`: the program that the launcher starts passes its descriptor 0 on, also where that is a socket."""
+    more = {"direct": True} if direct else {}
+    return lambda options, cwd, log: Spawned(launcher, python, {**options, **more}, cwd, log)
 
 
-def program_starter(launcher: Launcher, python: str) -> Starter:
-    return lambda options, cwd, log: Spawned(launcher, python, options, cwd, log)
+class Worker(Protocol):
+    """A running worker, whichever way its frames take.  What they say is not to be trusted."""
+
+    repl_pid: int | None
+    """The REPL's process id, once it said hello."""
+
+    def send(self, frame: Mapping[str, Any]) -> None:
+        """Write one frame; raises `WorkerGone`.  Safe from any thread."""
+        ...
+
+    def control(self, word: str) -> None:
+        """Tell the supervisor: `int`, `kill` or `quit`.  A worker that is gone is not an error."""
+        ...
+
+    def wake(self) -> None:
+        """Make a waiting `receive` return `None` now.  Safe from any thread."""
+        ...
+
+    def receive(self, seconds: float) -> dict[str, Any] | None:
+        """The next frame, or `None` when there is none in time or `wake` was called.
+
+        Raises `WorkerGone` at the end of the stream.
+        """
+        ...
+
+    def complaint(self) -> str:
+        """The last line that the worker wrote before it ended, for a message about a failed start."""
+        ...
+
+    def close(self, patience: float = 1.0) -> None:
+        """End the supervisor and with it the REPL and its children; by force if it does not within `patience`."""
+        ...
 
 
 class WorkerProcess:
-    """A running worker.  Frames that it sends are checked for form only: what they say is not to be trusted."""
+    """A `Worker` of which the supervisor forwards all frames."""
 
-    def __init__(self, start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
-        self._running, self._log = start(options, cwd, log), log
+    def __init__(self, running: Running, log: Path) -> None:
+        self._running, self._log = running, log
         self._in, self._out = self._running.stdin, self._running.stdout
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
@@ -137,18 +172,15 @@ class WorkerProcess:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
         self._poll.register(self._wake_r, select.POLLIN)
-        self._partial: list[bytes] = []
+        self._reader = FrameReader()
         self._frames: deque[dict[str, Any]] = deque()
         self._closed = False
         self.repl_pid: int | None = None
-        """The REPL's process id, once it said hello."""
 
-    def send(self, frame: dict[str, Any]) -> None:
-        """Write one frame.  Safe from any thread."""
-        self._write(_dumps(frame).encode() + b"\n")
+    def send(self, frame: Mapping[str, Any]) -> None:
+        self._write(dumps(frame) + b"\n")
 
     def control(self, word: str) -> None:
-        """Tell the supervisor: `int`, `kill` or `quit`.  A worker that is gone is not an error."""
         with contextlib.suppress(WorkerGone):
             self._write(b"!" + word.encode() + b"\n")
 
@@ -183,15 +215,10 @@ class WorkerProcess:
                 raise WorkerGone from e
 
     def wake(self) -> None:
-        """Make a waiting `receive` return `None` now.  Safe from any thread."""
         with contextlib.suppress(OSError):
             os.write(self._wake_w, b"!")
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
-        """The next frame, or `None` when there is none in time or `wake` was called.
-
-        Raises `WorkerGone` at the end of the stream.
-        """
         if self._frames:
             return self._frames.popleft()
         ready = [fd for fd, _ in self._poll.poll(max(0.0, seconds) * 1000)]
@@ -201,37 +228,16 @@ class WorkerProcess:
             data = os.read(self._out, 1 << 16)
             if not data:
                 raise WorkerGone
-            self._take(data)
+            # The blank says that it came from the REPL, which may not speak as its supervisor.
+            self._frames += (
+                frame for line, frame in self._reader.take(data) if line[:1] != b" " or frame["t"] not in OF_SUPERVISOR
+            )
         return self._frames.popleft() if self._frames else None
 
-    def _take(self, data: bytes) -> None:
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = b"".join(self._partial) + lines[0]
-            self._partial.clear()
-        if rest:
-            self._partial.append(rest)
-            if len(self._partial) % 1024 == 0 and sum(map(len, self._partial)) > _LONGEST:
-                self._partial.clear()
-        for line in lines:
-            try:
-                text = line.decode()
-                frame: Any
-                frame, end = _parse(text, line.startswith(b" "))  # the blank says that it came from the REPL
-            except (ValueError, RecursionError):
-                continue  # junk that a cell wrote to our descriptor
-            if end == len(text) and isinstance(frame, dict) and "t" in frame and not _forged(line, frame["t"]):
-                self._frames.append(cast("dict[str, Any]", frame))
-
     def complaint(self) -> str:
-        """The last line that the worker wrote before it ended, for a message about a failed start."""
-        with contextlib.suppress(OSError):
-            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
-            return lines[-1] if lines else ""
-        return ""
+        return last_line(self._log)
 
     def close(self, patience: float = 1.0) -> None:
-        """End the supervisor and with it the REPL and its children; by force if it does not within `patience`."""
         if self._closed:
             return
         if self._writing.acquire(timeout=patience):
@@ -240,12 +246,26 @@ class WorkerProcess:
                 os.write(self._in, b"!quit\n")
             self._writing.release()
         self._closed = True
-        status = None
         try:
-            status = self._running.wait(patience)
+            end(self._running, patience, self.repl_pid)
         finally:
-            if status != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
-                self._running.kill(self.repl_pid)
-            self._running.release()
             os.close(self._wake_r)
             os.close(self._wake_w)
+
+
+def end(running: Running, patience: float, repl_pid: int | None) -> None:
+    """Wait for a supervisor that was told to quit; by force if it does not."""
+    status = None
+    try:
+        status = running.wait(patience)
+    finally:
+        if status != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
+            running.kill(repl_pid)
+        running.release()
+
+
+def last_line(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        lines = log.read_text("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+    return ""

@@ -34,6 +34,7 @@ class Sandbox:
     temporary: int = 512 << 20
     program: str = "bwrap"
     kind = "sandbox"
+    direct = True
 
     def problem(self, python: str) -> str:
         """Why this launcher does not work here, in one line; an empty string where it does.

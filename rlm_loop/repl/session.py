@@ -65,7 +65,7 @@ class PythonREPL(JournaledSession):
         if zygote is not None:
             start = zygote.starter(self._launcher)
         else:
-            start = program_starter(self._launcher, python or default_python())
+            start = program_starter(self._launcher, python or default_python(), self._launcher.direct)
         super().__init__(Life(settings, lambda _: start))
 
     @property

@@ -5,9 +5,19 @@ Two processes run this file.  The *supervisor* owns the pipes to the host and ne
 can be killed with all its children.  Frames are JSON, one a line:
 
     host -> REPL   exec, eval, set, tools, new_run, ping (each with `g`, the REPL's generation, and `id`); reply
-    REPL -> host   hello, call, done;   the supervisor adds `out` (what a cell printed) and `died`
+    REPL -> host   hello, call, done
+    supervisor -> host   died;   host -> supervisor   the lines !int, !kill, !quit (never JSON)
+
+There are two routes.  *Direct*, where descriptors can be passed: each REPL has a socket to the host, and a job that
+prints brings the pipe for its output, which the host reads.  The supervisor has only to do with life and death:
+
+    host -> supervisor   !repl with the first REPL's socket, !drain with a pipe that a process left behind still holds
+    supervisor -> host   int (an interrupt was sent), died with the next REPL's socket
+
+*Forwarded*, through pipes alone: the supervisor hands on all frames, and reads what cells print:
+
+    supervisor -> host   out (what a cell printed)
     REPL -> supervisor   pipe, and with hello and done the descriptor from which the next cell's output is read
-    host -> supervisor   the lines !int, !kill, !quit (never JSON)
 
 The first half (the codec) is imported by the host too; importing this module does nothing else.
 """
@@ -445,12 +455,14 @@ class HostEnded(BaseException):
 
 
 class Link:
-    """Frames to and from the supervisor, and calls of host tools from any thread of the cell.
+    """Frames to and from the host, by way of the supervisor, and calls of host tools from any thread of the cell.
 
     There is no reader thread.  Whoever waits reads: one of the waiting threads is the leader and hands out what
     it reads, the others wait for it (leader and followers).  Bytes once read are always handed over, because
     interrupts are deferred while that happens.
     """
+
+    direct = False
 
     def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
         self.sock, self.generation, self.interrupts = sock, generation, interrupts
@@ -459,7 +471,8 @@ class Link:
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
-        self._news = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._news, self._followers = threading.Condition(self._lock), 0
         self._writing = threading.Lock()
         self._reading = False
         self._partial: list[bytes] = []
@@ -492,13 +505,13 @@ class Link:
         with self.interrupts:
             slot: dict[str, Any] = {}
             number = next(self._ids)
-            with self._news:
+            with self._lock:
                 self._waiting[number] = slot
             try:
                 self.send({**frame, "id": number})
                 self._wait(slot)
             finally:
-                with self._news:
+                with self._lock:
                     self._waiting.pop(number, None)
         if "end" in slot:
             raise HostEnded(slot["end"])
@@ -508,7 +521,9 @@ class Link:
 
     def abandon_calls(self) -> None:
         """The cell is over: threads of it that still wait for a reply get an error."""
-        with self._news:
+        if not self._waiting:
+            return
+        with self._lock:
             for slot in self._waiting.values():
                 slot.setdefault("error", "the cell has ended")
             left = bool(self._waiting)
@@ -521,42 +536,48 @@ class Link:
         with self.interrupts:
             main = threading.get_ident() == self.interrupts.main
             while True:
-                with self._news:
+                with self._lock:
                     if news:
                         return
                     lead = not self._reading
                     if lead:
                         self._reading = True
                     else:
+                        self._followers += 1
                         self._news.wait(0.05 if main else None)  # a lock cannot be woken by a deferred interrupt
+                        self._followers -= 1
                 if lead:
                     frames: list[dict[str, Any]] = []
                     try:
                         frames = self._read()
                     finally:
-                        with self._news:
+                        with self._lock:
                             self._hand_out(frames)
                             self._reading = False
-                            self._news.notify_all()
+                            if self._followers:
+                                self._news.notify_all()
                 self.interrupts.check()
 
     def _read(self) -> list[dict[str, Any]]:
         """The frames that come next; none where only an interrupt came."""
-        ready = [fd for fd, _ in self._poll.poll()]
-        if self.interrupts.wake_r in ready:
+        ready = self._poll.poll()
+        if ready[0][0] != self._fd or len(ready) > 1:
             os.read(self.interrupts.wake_r, 4096)
-        if self._fd not in ready:
-            return []
-        data = self.sock.recv(1 << 16)
+            if self._fd not in [fd for fd, _ in ready]:
+                return []
+        data = self._receive()
         if not data:
-            os._exit(0)  # the supervisor is gone
+            os._exit(0)  # the other side is gone
         *lines, rest = data.split(b"\n")
-        if lines:
+        if lines and self._partial:
             lines[0] = b"".join(self._partial) + lines[0]
             self._partial.clear()
         if rest:
             self._partial.append(rest)
         return [_parse(line.decode())[0] for line in lines if line]
+
+    def _receive(self) -> bytes:
+        return self.sock.recv(1 << 16)
 
     def _hand_out(self, frames: list[dict[str, Any]]) -> None:
         for frame in frames:
@@ -566,6 +587,46 @@ class Link:
                 self.jobs.append(frame)
             elif frame["id"] in self._waiting:
                 self._waiting[frame["id"]].update(frame)
+
+
+class DirectLink(Link):
+    """The same to the host itself.  Each job that is captured comes with the descriptor to write its output to."""
+
+    direct = True
+
+    def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
+        super().__init__(sock, generation, interrupts)
+        self._pipes: collections.deque[int] = collections.deque()
+
+    def _receive(self) -> bytes:
+        data, extra, flags, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
+        if extra:
+            self._pipes += _descriptors(extra)
+        elif flags & _socket.MSG_CTRUNC:
+            self._pipes.append(-1)  # no descriptor was left for it
+        return data
+
+    def _read(self) -> list[dict[str, Any]]:
+        frames = super()._read()
+        for frame in frames:
+            if frame["t"] in _CAPTURED:  # it came with the frame's first byte
+                frame["pipe"] = pipe = self._pipes.popleft()
+                if frame.get("g") != self.generation and pipe >= 0:
+                    os.close(pipe)
+        return frames
+
+
+_ONE_DESCRIPTOR = _socket.CMSG_SPACE(4)
+_CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+def _descriptors(extra: Any) -> list[int]:
+    """Those that came with what `recvmsg` received."""
+    found: list[int] = []
+    for level, kind, payload in extra:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            found += array.array("i", payload[: len(payload) // 4 * 4])
+    return found
 
 
 def _crossing(value: Any) -> Any:
@@ -586,8 +647,8 @@ class Output:
     Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  A
     process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.
 
-    The supervisor gets the read end with the end of the cell before (`ahead`), so that a cell need not wake it twice.
-    Between cells descriptor 1 leads nowhere.
+    With a direct link the host makes the pipe, and the job brings it.  Else the supervisor gets the read end with the
+    end of the cell before (`ahead`), so that a cell need not wake it twice.  Between cells descriptor 1 leads nowhere.
     """
 
     def __init__(self, interrupts: Interrupts) -> None:
@@ -697,6 +758,8 @@ class Output:
             del self.writers[here]
 
     def _let_writers_end(self) -> None:
+        if not self.writers:
+            return
         end = time.monotonic() + 1.0  # one that is stuck must not hold up the session
         while self.writers and time.monotonic() < end:
             time.sleep(0.0001)
@@ -725,13 +788,18 @@ class Output:
             if nothing > 2:
                 os.close(nothing)
 
-    def open_cell(self, link: Link, cell: int) -> None:
-        self._let_writers_end()
+    def _pipe_from(self, link: Link, cell: int) -> int:
+        """The write end of the pipe that was sent ahead, or of a new one."""
         writer, self.writer = self.writer, -1
         if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
             reader, writer = os.pipe()  # where no descriptor is left, this ends the REPL: a fresh one says why
             link.send({"t": "pipe", "cell": cell}, fd=reader)
             os.close(reader)
+        return writer
+
+    def open_cell(self, link: Link, job: dict[str, Any]) -> None:
+        self._let_writers_end()
+        writer = job["pipe"] if link.direct else self._pipe_from(link, job["id"])
         os.dup2(writer, 1)
         os.dup2(writer, 2)
         if writer > 2:
@@ -908,11 +976,22 @@ class Repl:
             frame.update(self.perform(job))
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
-            if captured:
+            if not captured:
+                self.link.send(frame)
+            elif self.link.direct:
+                self.output.between_cells()  # so that the host sees the end of the pipe, if nobody else holds it
+                self.link.send(frame)
+            else:
                 self.send_with_pipe(frame)
                 self.output.between_cells()
-            else:
-                self.link.send(frame)
+
+    def begin(self) -> None:
+        python = sys.version.split()[0]
+        hello = {"t": "hello", "g": self.link.generation, "pid": os.getpid(), "python": python}
+        if self.link.direct:
+            self.link.send(hello)
+        else:
+            self.send_with_pipe(hello)
 
     def send_with_pipe(self, frame: dict[str, Any]) -> None:
         reader = self.output.ahead()
@@ -930,7 +1009,7 @@ class Repl:
         try:
             if captured:
                 before = self._hide_old_answer(job)
-                self.output.open_cell(self.link, job["id"])
+                self.output.open_cell(self.link, job)
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
             try:  # from here to the end of this block an interrupt may strike anywhere
                 try:
@@ -1247,14 +1326,32 @@ class Capture:
             self.dropped += len(bytes(self.tail[:extra]).translate(None, _CONTINUATION))
             del self.tail[:extra]
 
-    def frame(self) -> dict[str, Any]:
+    def parts(self) -> tuple[bytearray, int, bytearray]:
+        """The head, the number of characters dropped, and the tail."""
         self._trim()
         cut = _unfinished(self.head) if self.dropped else 0
         if cut:
             del self.head[-cut:]
             self.dropped += 1
-        head, tail = self.head.decode("latin-1"), self.tail.decode("latin-1")  # JSON has no bytes
-        return {"t": "out", "head": head, "dropped": self.dropped, "tail": tail}
+        return self.head, self.dropped, self.tail
+
+    def frame(self) -> dict[str, Any]:
+        head, dropped, tail = self.parts()
+        # JSON has no bytes
+        return {"t": "out", "head": head.decode("latin-1"), "dropped": dropped, "tail": tail.decode("latin-1")}
+
+    def read(self) -> bool:
+        """Take what is in the pipe, without waiting; whether it has ended."""
+        for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
+            try:
+                data = os.read(self.fd, 1 << 16)
+            except BlockingIOError:
+                return False
+            if not data:
+                return True
+            if self.live:
+                self.feed(data)
+        return False
 
 
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not begin a character
@@ -1314,41 +1411,52 @@ class Supervisor:
     def __init__(self, cap: int, home: str = "") -> None:
         self.cap, self.home = cap, home
         self.parent = os.getppid()
+        self.pid = 0  # of the REPL, once there is one
+        self.poll = select.poll()
+        self.readers: dict[int, Callable[[], Any]] = {}
+        self.from_host_partial = bytearray()
+        self.captures: dict[int, Capture] = {}
+        self.current: Capture | None = None
+        self.next_pipe = -1
+        self.generation = 0
         # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
-        self.input, output = os.dup(0), os.dup(1)
+        self.input, output = self._connect()
+        self.own = [*{self.input, output}]
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
-        self.poll = select.poll()
-        self.readers: dict[int, Callable[[], Any]] = {}
-        self.host = self._outbox(output, 0)
         self.prctl = _prctl()
+        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
+        self._begin()  # the rest can be done while the REPL starts
         if self.prctl:
             self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: daemons that cells leave become ours to kill
         wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
-        self.own = [self.input, output, wake_r, wake_w]
+        self.own += [wake_r, wake_w]
         signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-        _signal.signal(signal.SIGINT, _signal.SIG_IGN)
         _signal.signal(signal.SIGCHLD, _ignore)
         _signal.signal(signal.SIGTERM, self.die)
         _signal.signal(signal.SIGHUP, self.die)
         _signal.signal(signal.SIGUSR1, self.outlive)  # from a zygote that saw the host end
         self._read_on(self.input, self.from_host)
         self._read_on(wake_r, lambda: self.reap(wake_r))
-        self.from_host_partial = bytearray()
-        self.captures: dict[int, Capture] = {}
-        self.current: Capture | None = None
-        self.next_pipe = -1
-        self.generation = 0
+        os.write(wake_w, b"!")  # the REPL may have ended before there was somebody to hear of it
+
+    def _connect(self) -> tuple[int, int]:
+        """Where the host is read from, and where it is written to."""
+        output = os.dup(1)
+        self.host = self._outbox(output, 0)
+        return os.dup(0), output
+
+    def _begin(self) -> None:
         self.spawn()
 
     def run(self) -> None:
         while True:
             for fd, event in self.poll.poll(2000):
                 if event & select.POLLOUT:
-                    (self.host if fd == self.host.fd else self.child).flush()
+                    self._box(fd).flush()
                 if fd in self.readers and event & ~select.POLLOUT:
                     self.readers[fd]()
                 elif fd == self.host.fd and event & (select.POLLERR | select.POLLHUP):
@@ -1359,26 +1467,31 @@ class Supervisor:
     # -- the child
 
     def spawn(self) -> None:
-        self.generation += 1
         ours, theirs = _socket.socketpair()
+        self._fork(Link, theirs, [ours.fileno()])
+        self.sock = ours
+        self.from_child_partial = bytearray()
+        self.child = self._outbox(ours.fileno(), select.POLLIN)
+        self.readers[ours.fileno()] = self.from_child
+
+    def _fork(self, kind: type[Link], theirs: _socket.socket, not_its_own: list[int]) -> None:
+        """Start a REPL that has this end of a socket."""
+        self.generation += 1
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                for fd in [*self.own, *self.captures, ours.fileno()]:
+                for fd in [*self.own, *self.captures, *not_its_own]:
                     os.close(fd)
-                self._become_repl(theirs, supervisor)
+                self._become_repl(kind, theirs, supervisor)
             finally:
                 os._exit(70)
         theirs.close()
         with contextlib.suppress(OSError):  # it did so itself, or is gone
             os.setpgid(pid, pid)
-        self.pid, self.sock = pid, ours
-        self.from_child_partial = bytearray()
-        self.child = self._outbox(ours.fileno(), select.POLLIN)
-        self.readers[ours.fileno()] = self.from_child
+        self.pid = pid
 
-    def _become_repl(self, sock: _socket.socket, supervisor: int) -> None:
+    def _become_repl(self, kind: type[Link], sock: _socket.socket, supervisor: int) -> None:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
@@ -1393,10 +1506,8 @@ class Supervisor:
         if os.getppid() != supervisor:
             os._exit(0)
         _reseed()
-        link = Link(sock, self.generation, Interrupts())
-        repl = Repl(link, self.cap)
-        python = sys.version.split()[0]
-        repl.send_with_pipe({"t": "hello", "g": self.generation, "pid": os.getpid(), "python": python})
+        repl = Repl(kind(sock, self.generation, Interrupts()), self.cap)
+        repl.begin()
         repl.serve()
 
     def reap(self, wake_r: int) -> None:
@@ -1409,9 +1520,11 @@ class Supervisor:
             if pid == 0:
                 return
             if pid == self.pid:
-                self.replace(status)
+                killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+                self.replace({"t": "died", "g": self.generation, "signal": killed_by, "code": code})
 
-    def replace(self, status: int) -> None:
+    def replace(self, died: dict[str, Any]) -> None:
         """The REPL ended: clear up after it, tell the host, start a fresh one."""
         while self.from_child():
             pass  # what it still said
@@ -1422,12 +1535,12 @@ class Supervisor:
         if self.next_pipe >= 0:
             os.close(self.next_pipe)
             self.next_pipe = -1
-        killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
-        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-        self.tell({"t": "died", "g": self.generation, "signal": killed_by, "code": code})
+        self.tell(died)
         self.spawn()
 
     def kill(self, number: int) -> None:
+        if not self.pid:
+            return  # there is none yet
         try:
             if number == signal.SIGKILL:
                 os.killpg(self.pid, number)
@@ -1485,10 +1598,7 @@ class Supervisor:
             data, extra, _, _ = self.sock.recvmsg(1 << 16, _socket.CMSG_SPACE(64))
         except OSError:
             return False
-        pipes: list[int] = []
-        for level, kind, payload in extra:
-            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                pipes += array.array("i", payload[: len(payload) // 4 * 4])
+        pipes = _descriptors(extra)
         lines = _lines(self.from_child_partial, data)
         # A descriptor ends what is received with it, so it belongs to the last frame; those before it may be forged,
         # and must not use it up.
@@ -1528,22 +1638,18 @@ class Supervisor:
         fd, self.next_pipe = self.next_pipe, -1
         if fd >= 0:
             os.set_blocking(fd, False)
-            self.current = self.captures[fd] = Capture(fd, self.cap)
-            self._read_on(fd, lambda: self._drain(self.captures[fd]))
+            self.current = self._capture(fd)
+
+    def _capture(self, fd: int) -> Capture:
+        capture = self.captures[fd] = Capture(fd, self.cap)
+        self._read_on(fd, lambda: self._drain(capture))
+        return capture
 
     def _drain(self, capture: Capture) -> None:
-        for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
-            try:
-                data = os.read(capture.fd, 1 << 16)
-            except BlockingIOError:
-                return
-            if not data:
-                self._forget(capture.fd)
-                del self.captures[capture.fd]
-                os.close(capture.fd)
-                return
-            if capture.live:
-                capture.feed(data)
+        if capture.read():
+            self._forget(capture.fd)
+            del self.captures[capture.fd]
+            os.close(capture.fd)
 
     def _end_capture(self) -> None:
         capture, self.current = self.current, None
@@ -1568,6 +1674,70 @@ class Supervisor:
         box = Outbox(fd, self.poll)
         box.base = base
         return box
+
+    def _box(self, fd: int) -> Outbox:
+        return self.host if fd == self.host.fd else self.child
+
+
+class DirectSupervisor(Supervisor):
+    """Where the host and the REPL have a socket of their own.  Descriptor 0 is a socket, too, to the host and back.
+
+    A REPL never outlives its socket, so what belongs to an earlier one cannot be taken for a later one's.
+    """
+
+    def _connect(self) -> tuple[int, int]:
+        self.descriptors: list[int] = []
+        self.line = _socket.socket(fileno=os.dup(0))
+        fd = self.line.fileno()
+        self.host = self._outbox(fd, select.POLLIN)
+        return fd, fd
+
+    def _begin(self) -> None:
+        while not self.generation:  # the host sends the first REPL's socket
+            self.poll.poll(2000)
+            self.from_host()
+            if os.getppid() != self.parent:
+                self.outlive()
+
+    def from_host(self) -> None:
+        try:
+            data, extra, _, _ = self.line.recvmsg(1 << 16, _ONE_DESCRIPTOR)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, extra = b"", []
+        if not data:
+            self.outlive()
+        self.descriptors += _descriptors(extra)
+        for line in _lines(self.from_host_partial, data):
+            word, _, generation = line.rstrip().partition(b" ")
+            current = generation == b"%d" % self.generation  # else it was meant for a REPL that is gone
+            if word == b"!int":
+                if current:
+                    self.kill(signal.SIGINT)
+                self.tell({"t": "int"})  # from here on it cannot strike the next cell
+            elif word == b"!kill" and current:
+                self.kill(signal.SIGKILL)
+            elif word == b"!quit":
+                self.die()
+            elif word == b"!repl":
+                self.spawn_on(_socket.socket(fileno=self.descriptors.pop(0)))
+            elif word == b"!drain":
+                self._capture(self.descriptors.pop(0)).live = False
+
+    def spawn_on(self, theirs: _socket.socket) -> None:
+        self._fork(DirectLink, theirs, [])
+
+    def replace(self, died: dict[str, Any]) -> None:
+        self.kill_tree()
+        ours, theirs = _socket.socketpair()
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [ours.fileno()]))]
+        try:
+            self.line.sendmsg([_dumps(died).encode() + b"\n"], rights)
+        except OSError:
+            self.die()  # the host is gone, or has not read for hundreds of these
+        ours.close()
+        self.spawn_on(theirs)
 
 
 def _lines(partial: bytearray, data: bytes) -> list[bytes]:
@@ -1879,7 +2049,8 @@ def _supervise(options: dict[str, Any]) -> None:
     sys.path += options.get("path", [])
     del sys.argv[1:]
     Supervisor.limits = options.get("limits", {})
-    Supervisor(int(options.get("cap", 65536)), options.get("home", "")).run()
+    kind = DirectSupervisor if options.get("direct") else Supervisor
+    kind(int(options.get("cap", 65536)), options.get("home", "")).run()
 
 
 if __name__ == "__main__":

@@ -103,7 +103,10 @@ class Zygote:
                 given = unconfined(self.python, json.dumps(options))
             else:
                 given = launcher.confinement(self.python, json.dumps(options))
-            order = {"t": "fork", "options": json.loads(given.options), "cwd": str(cwd), "env": dict(given.env)}
+            own = json.loads(given.options)
+            if sys.platform.startswith("linux"):
+                own["direct"] = True
+            order = {"t": "fork", "options": own, "cwd": str(cwd), "env": dict(given.env)}
             with self._turns:
                 if self._process is not None and self._process.popen.poll() is not None:
                     self._stop()
@@ -175,20 +178,28 @@ class _Process:
     def fork(self, order: Mapping[str, Any], log: Path) -> Forked:
         self._orders += 1
         number, answer = self._orders, {"n": -1}
+        line: socket.socket | None = None
         ours, theirs = [-1, -1, -1], [-1, -1, -1, -1]
         try:
-            theirs[0], ours[0] = os.pipe()
-            ours[1], theirs[1] = os.pipe()
+            if order["options"].get("direct"):
+                line, other = socket.socketpair()
+                theirs[0] = other.detach()
+                theirs[1] = os.dup(theirs[0])
+            else:
+                theirs[0], ours[0] = os.pipe()
+                ours[1], theirs[1] = os.pipe()
             ours[2], theirs[3] = os.pipe()
             theirs[2] = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with self._asking:
                 socket.send_fds(self._sock, [json.dumps({**order, "n": number}).encode() + b"\n"], theirs)
                 while answer["n"] != number:  # an earlier wait may have been interrupted
                     answer = self._answer()
-            return Forked(self, answer["pid"], *ours)
+            return Forked(self, answer["pid"], line, *ours)
         except BaseException as e:
-            with contextlib.suppress(OSError):
-                os.write(ours[0], b"!quit\n")  # should it start yet, it must not take the host for gone
+            with contextlib.suppress(OSError):  # should it start yet, it must not take the host for gone
+                os.write(ours[0] if line is None else line.fileno(), b"!quit\n")
+            if line is not None:
+                line.close()
             _close(ours)
             if isinstance(e, OSError):
                 raise ReplError(f"the zygote cannot start a REPL: {e}") from e
@@ -229,8 +240,10 @@ class _Process:
 class Forked:
     """A worker that a zygote forked: a `process.Running`."""
 
-    def __init__(self, zygote: _Process, pid: int, stdin: int, stdout: int, status: int) -> None:
-        self._zygote, self.pid = zygote, pid
+    def __init__(
+        self, zygote: _Process, pid: int, line: socket.socket | None, stdin: int, stdout: int, status: int
+    ) -> None:
+        self._zygote, self.pid, self.line = zygote, pid, line
         self.stdin, self.stdout, self._status = stdin, stdout, status
         self._ended: int | None = None
 
@@ -252,6 +265,8 @@ class Forked:
 
     def release(self) -> None:
         _close([self.stdin, self.stdout, self._status])
+        if self.line is not None:
+            self.line.close()
 
 
 def _close(descriptors: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""Studies on threads, processes, Dask and (where it is installed) Ray: the same rows and traces everywhere, and what a lost worker costs."""
+"""Studies on threads, processes, Dask and Ray: the same rows and traces everywhere, and what a lost worker costs."""
 
 from __future__ import annotations
 

@@ -110,12 +110,15 @@ def test_some_of_the_arms(tmp_path: Path) -> None:
     assert [r["arm"] for r in some.rows] == [r["arm"] for r in results.rows if r["arm"] != "two"]
     assert (some.lock, some.folder, some.recorded) == (results.lock, results.folder, True)
     for wrong in ((), ("one", "five")):
-        with pytest.raises(StudyError, match="there is no arm .*; there are one, two, four"):
+        with pytest.raises(StudyError, match=r"there is no arm .*; there are one, two, four"):
             results.only(*wrong)
 
 
 def test_the_command_is_one_that_can_be_given_again(tmp_path: Path) -> None:
-    for program in ("/usr/bin/rlm-loop", str(tmp_path / "rlm_loop" / "cli.py")):  # the latter is `python -m rlm_loop.cli`
+    for program in (
+        "/usr/bin/rlm-loop",
+        str(tmp_path / "rlm_loop" / "cli.py"),
+    ):  # the latter is `python -m rlm_loop.cli`
         assert command([program, "study", "run", str(tmp_path / "x")], tmp_path) == "rlm-loop study run x"
 
 

@@ -1,0 +1,79 @@
+"""What the host writes to one REPL, with the descriptors that go with it; the host never waits for the REPL to read."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import socket
+import threading
+from collections import deque
+
+_ONE_SEND = 32_768  # bytes that a socket takes wholly or not at all
+_FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
+_NOW = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
+
+
+def send_with(sock: socket.socket, data: bytes | memoryview, fd: int, flags: int = _NOW) -> int:
+    """Send with a descriptor, which goes with the first byte."""
+    return sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))], flags)
+
+
+class Outgoing:
+    """The way to one REPL.  Short frames go at once; long ones, and those behind them, go by a thread.
+
+    So Ctrl-C, which strikes in the main thread, leaves no half frame behind, and a REPL that does not read stops
+    nobody.  What cannot be sent since the REPL is gone is dropped: the supervisor will say that it died.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._turns = threading.Lock()
+        self._left: deque[tuple[bytes, int]] = deque()
+
+    def send(self, data: bytes, fd: int = -1) -> None:
+        """Send, and close the descriptor.  Safe from any thread."""
+        with self._turns:
+            if not self._left and len(data) <= _ONE_SEND:
+                try:
+                    if fd < 0:
+                        self._sock.send(data, _NOW)
+                    else:
+                        send_with(self._sock, data, fd)
+                        os.close(fd)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    _close(fd)
+                    return
+                else:
+                    return
+            self._left.append((data, fd))
+            if len(self._left) == 1:
+                threading.Thread(target=self._work, daemon=True).start()
+
+    def close(self) -> None:
+        """Nothing is sent any more; a thread that waits for the REPL to read ends."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+    def _work(self) -> None:
+        while True:
+            data, fd = self._left[0]
+            with contextlib.suppress(OSError):
+                view = memoryview(data)
+                if fd >= 0:
+                    view = view[send_with(self._sock, view, fd, _FLAGS) :]
+                self._sock.sendall(view, _FLAGS)
+            _close(fd)
+            with self._turns:
+                self._left.popleft()
+                if not self._left:
+                    return
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        with contextlib.suppress(OSError):
+            os.close(fd)
