@@ -30,7 +30,9 @@ def source(cell: dict[str, Any]) -> str:
 
 
 def python(cell: dict[str, Any]) -> str:
-    """The cell without lines that are for IPython or a shell."""
+    """The cell without lines that are for IPython or a shell.  A cell of a magic (`%%rlm`) holds no Python."""
+    if source(cell).startswith("%%"):
+        return ""
     return "\n".join(line for line in source(cell).splitlines() if not line.startswith(("%", "!")))
 
 
@@ -75,7 +77,7 @@ class TestEach:
             ends_in_a_value = not source(cell).rstrip().endswith(";") and isinstance(
                 (ast.parse(python(cell)).body or [None])[-1], ast.Expr
             )
-            assert cell["outputs"] or not ends_in_a_value, source(cell)
+            assert cell["outputs"] or not (ends_in_a_value or source(cell).startswith("%%")), source(cell)
 
     def test_no_cell_failed_or_names_a_folder_of_the_machine(self, path: Path) -> None:
         for cell in code(path):
@@ -97,6 +99,18 @@ class TestEach:
 
     def test_it_is_no_larger_than_a_page(self, path: Path) -> None:
         assert path.stat().st_size < LIMIT
+
+
+def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
+    """Both in the quickstart: one display each, of the run's end, with nothing that only works while it goes on."""
+    found = [c for c in code(NOTEBOOKS[0]) if "live=True" in source(c) or source(c).startswith("%%rlm")]
+    assert len(found) == 2
+    for cell in found:
+        (shown,) = cell["outputs"]
+        html = "".join(shown["data"]["text/html"])
+        assert "answered" in html
+        assert "<progress" not in html
+        assert "answered: 1 turn" in "".join(shown["data"]["text/plain"])
 
 
 @pytest.fixture(scope="module")

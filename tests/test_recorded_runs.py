@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,14 @@ from rlm_loop.study.archive import TRACES, read_packed
 from rlm_loop.trace_reader import read
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-#: Traces of an archive that are read, evenly spaced: all of them would take minutes on a busy machine.
-SAMPLE = 40
 
 
 @pytest.mark.parametrize(
     "archive", sorted(EXPERIMENTS.rglob(TRACES)), ids=lambda path: str(path.parent.relative_to(EXPERIMENTS))
 )
 def test_rows_sum_to_the_bill_and_nothing_is_left(archive: Path, tmp_path: Path) -> None:
-    """A sample of each archive; RLM_LOOP_TEST_ALL_TRACES=1 reads them all."""
-    packed = sorted(read_packed(archive.parent).items())
-    step = 1 if os.environ.get("RLM_LOOP_TEST_ALL_TRACES") == "1" else max(1, len(packed) // SAMPLE)
     calls = 0
-    for name, data in packed[::step]:
+    for name, data in read_packed(archive.parent).items():
         file = tmp_path / "trace.jsonl"
         file.write_bytes(data)
         record = read(file)

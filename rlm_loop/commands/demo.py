@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlm_loop.commands.experiments import load, run_study, show_table
 from rlm_loop.commands.models import fetch
 from rlm_loop.commands.setup import Misuse, explain, notes, results
-from rlm_loop.commands.study import load, run_study, show_table
 
 if TYPE_CHECKING:
     from rlm_loop.study import Results, Study

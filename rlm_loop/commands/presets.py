@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.commands.study import show_table
+from rlm_loop.commands.experiments import show_table
 
 
 def presets(

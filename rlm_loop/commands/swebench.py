@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rlm_loop.commands.experiments import show_table
 from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse, notes
-from rlm_loop.commands.study import show_table
 
 if TYPE_CHECKING:
     from rlm_loop.tasks.swebench import Report

@@ -414,6 +414,8 @@ class Interrupts:
     def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
         if self.cell is None:
             return
+        if _importing(frame):
+            return  # cut short, it would leave a half-made package for all later cells; the next interrupt comes soon
         self.count += 1
         if self.held:
             self.pending = True
@@ -438,6 +440,14 @@ class Interrupts:
 
 
 # --------------------------------------------------------------------------------------- frames and calls
+
+
+def _importing(frame: types.FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != _OURS:
+        if frame.f_code.co_filename.startswith("<frozen importlib."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class HostEnded(BaseException):

@@ -7,13 +7,14 @@ every second turn.  The one arm without a number is the loop without any: dose z
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import count, decimal, provenance_line
 from rlm_loop.study import ArmSummary, Results, StudyError
-from rlm_loop.study.results import unit
+from rlm_loop.study.results import Unit, unit
 from rlm_loop.study.statistics import bootstrap, mean, sign_test
 from rlm_loop.study.summary import total_tokens
 
@@ -30,7 +31,8 @@ class Dose:
 
     `gained` and `lost` are the tasks that only this arm, and only the arm without injectors, resolved; `p` is the exact
     two-sided p of McNemar's test.  `more` is the mean difference in tokens a task (in and out) on the same tasks, `low`
-    and `high` its bootstrap interval of 95 %; `None` where one of the token counts is not known.
+    and `high` its bootstrap interval of 95 %, in which the seeds of a task count as one; `None` where one of the token
+    counts is not known.
     """
 
     injector: str
@@ -83,7 +85,7 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
     }
     pairs = [(here, tokens[plain][u]) for u, here in tokens[summary.arm].items()]
     known = [here - there for here, there in pairs if here is not None and there is not None]
-    between = bootstrap(known) if len(known) == len(pairs) else None
+    between = bootstrap(_by_task(tokens[summary.arm], known)) if len(known) == len(pairs) else None
     low, high = between or (None, None)
     return Dose(
         injector,
@@ -97,6 +99,14 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
         low,
         high,
     )
+
+
+def _by_task(units: Iterable[Unit], values: Sequence[float]) -> list[float]:
+    """The mean of each task: its seeds and variants are no new tasks, as in `compare`."""
+    tasks: dict[str, list[float]] = {}
+    for (_, _, task, _), value in zip(units, values, strict=True):
+        tasks.setdefault(task, []).append(value)
+    return [sum(of) / len(of) for of in tasks.values()]
 
 
 def dose_table(results: Results | pd.DataFrame) -> Table:

@@ -1,10 +1,14 @@
-"""A table as LaTeX: text that LaTeX shows as it is, between the rules of booktabs."""
+"""A table as LaTeX: text that LaTeX shows as it is, between the rules of booktabs, no wider than the page."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 
-#: What LaTeX reads as a command, and letters that a plain pdflatex does not know.
+#: A table that is wider than the text is made as wide as that.
+_FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
+#: What LaTeX reads as a command, and signs that a plain pdflatex does not know.  Of letters it knows the Latin ones.
 _SHOWN = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -29,8 +33,8 @@ _SHOWN = {
     "≥": r"$\geq$",
     "≈": r"$\approx$",
     "→": r"$\rightarrow$",
-    "–": "--",
-    "—": "---",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
     "…": r"\ldots{}",
     "\u00a0": "~",
     "\n": " ",
@@ -38,8 +42,12 @@ _SHOWN = {
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX shows it, on one line."""
-    return "".join(_SHOWN.get(letter, letter) for letter in text)
+    """Text as LaTeX shows it, on one line.  Control characters, which end a run of LaTeX, are spaces.
+
+    Hyphens stay apart (`--jobs`), since LaTeX makes one dash of two.
+    """
+    shown = "".join(_SHOWN.get(letter, " " if unicodedata.category(letter) == "Cc" else letter) for letter in text)
+    return re.sub("-(?=-)", "-{}", shown)
 
 
 def latex_table(
@@ -50,9 +58,10 @@ def latex_table(
     head = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{escaped(title)}}}"]
     head += [rf"\label{{{label}}}"] if label else []
     said = "\\\\ {}".join(escaped(note) for note in notes)
-    below = [r"\par\smallskip", rf"{{\footnotesize {said}\par}}"] if notes else []
+    below = [r"\par\smallskip", rf"{{\footnotesize\raggedright {said}\par}}"] if notes else []
     body = [r"\toprule", _line(columns), r"\midrule", *(_line(row) for row in rows), r"\bottomrule"]
-    lines = [*head, rf"\begin{{tabular}}{{{sides}}}", *body, r"\end{tabular}", *below, r"\end{table}"]
+    tabular = [_FITTED, rf"\begin{{tabular}}{{{sides}}}", *body, r"\end{tabular}}"]
+    lines = [*head, *tabular, *below, r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 

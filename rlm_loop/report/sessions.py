@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_loop.past_run import ledger_of
 from rlm_loop.report.figures.cells import cells
+from rlm_loop.report.trace_files import trace_files
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 from rlm_loop.trace import TraceError
+from rlm_loop.trace_reader import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,18 +34,28 @@ def mean_session(
     """
     import pandas
 
+    wanted = {
+        arm.label: [str(r["trace"]) for r in list(arm.rows.values())[:tasks]] for arm in cells(results, arms).arms
+    }
+    every = [name for names in wanted.values() for name in names]
+    found = {name: _session(name, path) for name, path in trace_files(results, every)}
+    if gone := [name for name in every if name not in found]:
+        raise _unreadable(gone[0], "it is not there")
     rows: list[dict[str, object]] = []
-    for arm in cells(results, arms).arms:
-        sessions = [_session(results, row["trace"]) for row in list(arm.rows.values())[:tasks]]
-        rows += [{"arm": arm.label, **row} for row in _means(sessions, share)]
+    for label, names in wanted.items():
+        rows += [{"arm": label, **row} for row in _means([found[name] for name in names], share)]
     return pandas.DataFrame(rows, columns=["arm", "turn", "cause", "tokens", "resent", "running"])
 
 
-def _session(results: Results, trace: str) -> Session:
+def _unreadable(trace: str, why: object) -> StudyError:
+    return StudyError(f"the trace {trace} cannot be read ({why}); a figure by turn needs all traces")
+
+
+def _session(name: str, path: Path) -> Session:
     try:
-        ledger = ledger_of(results.trace({"trace": trace}))
+        ledger = ledger_of(read(path))
     except (TraceError, OSError) as error:
-        raise StudyError(f"the trace {trace} cannot be read ({error}); a figure by turn needs all traces") from None
+        raise _unreadable(name, error) from None
     tokens, resent = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
     for row in ledger.rows:
         if row.depth == 0:

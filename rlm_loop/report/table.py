@@ -32,14 +32,24 @@ class Table:
         lines = [_line(self.columns), _line(rule), *(_line(row) for row in self.rows)]
         return "\n".join([f"**{self.title}**", "", *lines, "", *self.notes]).rstrip() + "\n"
 
-    def to_latex(self, *, label: str = "") -> str:
+    def to_latex(self, *, label: str = "", columns: Sequence[str] | None = None) -> str:
         """The table for a paper, in a `table` float with the rules of `booktabs`; its notes below, in small letters.
 
-        Needs `\\usepackage{booktabs}`; what LaTeX reads as commands is escaped.  `label` is for `\\ref`.
+        Needs `\\usepackage{booktabs,graphicx}`; what LaTeX reads as commands is escaped.  `label` is for `\\ref`.  A
+        table wider than the text is made smaller until it fits; `columns` takes only those (and the names), so that it
+        stays legible.  Letters that are not Latin need XeLaTeX or LuaLaTeX and a font that has them.  Raises
+        `ValueError` for a column that there is none of.
         """
         from rlm_loop.report.latex import latex_table
 
-        return latex_table(self.title, self.columns, self.rows, self.notes, self.labels, label)
+        shown = list(range(len(self.columns)))
+        if columns is not None:
+            if unknown := [name for name in columns if name not in self.columns]:
+                raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(self.columns)}")
+            wanted = [self.columns.index(name) for name in columns]
+            shown = [*range(self.labels), *(i for i in wanted if i >= self.labels)]
+        rows = [[row[i] for i in shown] for row in self.rows]
+        return latex_table(self.title, [self.columns[i] for i in shown], rows, self.notes, self.labels, label)
 
     def to_text(self) -> str:
         """The table for a terminal or a log, in plain characters."""

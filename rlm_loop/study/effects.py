@@ -122,8 +122,8 @@ def _ratio(logs: Sequence[float], pairs: Pairs, alpha: float) -> Effect:
         p_difference=p,
         value=_mean(pairs.here),
         baseline_value=_mean(pairs.there),
-        method="geometric mean of paired ratios, BCa bootstrap, sign-flip permutation test",
-        spread=math.sqrt(variance * len(logs)) if variance > 0 else 0.0,
+        method="geometric mean of paired ratios, BCa bootstrap and inverted sign flips, sign-flip permutation test",
+        spread=math.sqrt(variance * len(logs)),  # not a number for one cluster, of which no spread is known
     )
 
 

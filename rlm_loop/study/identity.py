@@ -117,7 +117,9 @@ def _version(package: str) -> str | None:
 
 def command(argv: Sequence[str], here: Path) -> str:
     """A command line without this machine's folders: paths below `here` are made relative, others lose theirs."""
-    words = [Path(argv[0]).name, *(_local(word, here) for word in argv[1:])] if argv else []
+    program = Path(argv[0]).name if argv else ""
+    # `python -m rlm_loop.cli` is the same program
+    words = ["rlm-loop" if program == "cli.py" else program, *(_local(word, here) for word in argv[1:])] if argv else []
     return " ".join(words)[:500]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_loop.study.contrast import Contrast
-from rlm_loop.study.statistics import pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
+from rlm_loop.study.statistics import fewest_clusters, pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
 
 if TYPE_CHECKING:
     from rlm_loop.study.comparison import Comparison
@@ -47,10 +47,15 @@ def plans(comparison: Comparison, power: float = 0.8) -> list[Plan]:
 def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Plan]:
     estimate, alpha, n = contrast.estimate or 0.0, comparison.alpha, contrast.pairs
     if contrast.effect == "ratio":
-        effect, spread = math.log(estimate), contrast.spread or 0.0
-        now = power_of_mean(n, effect=effect, spread=spread, alpha=alpha)
-        needed = pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power) if spread and effect else None
-        yield _plan(contrast, "as observed", estimate, now, needed)
+        if contrast.spread is None:  # of one cluster nothing can be planned
+            return
+        effect, spread = math.log(estimate), contrast.spread
+        clusters = fewest_clusters(alpha)
+        enough = contrast.clusters >= clusters
+        now = power_of_mean(n, effect=effect, spread=spread, alpha=alpha) if enough else 0.0
+        needed = pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power)
+        least = math.ceil(clusters * n / contrast.clusters)
+        yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
     # one pair more of each kind keeps a share of 0 from promising that nothing will ever differ (Agresti & Min 2005)
     discordant = ((contrast.discordant or 0.0) * n + 1) / (n + 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study.errors import StudyError
@@ -76,6 +76,13 @@ class Results:
             if finished(row):
                 of.add(row["arm"])
         return {u for u, of in done.items() if (of == arms) is complete}
+
+    def only(self, *arms: str) -> Results:
+        """The same results with these arms alone.  Raises `StudyError` for an arm that is not there."""
+        unknown = [a for a in arms if a not in self.arms]
+        if unknown or not arms:
+            raise StudyError(f"there is no arm {', '.join(unknown) or 'named'}; there are {', '.join(self.arms)}")
+        return replace(self, rows=[r for r in self.rows if r["arm"] in arms])
 
     @property
     def provenance(self) -> dict[str, Any]:

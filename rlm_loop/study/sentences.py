@@ -98,7 +98,8 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
         return f"; no number of tasks would show it {truth}"
     if plan.more_tasks == 0:
         return f"; {truth}, a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
-    return f"; {truth}, about {_count(plan.more_tasks)} more tasks would be needed to show it (power 80 %)"
+    more = f"{_count(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)}"
+    return f"; {truth}, about {more} would be needed to show it (power 80 %)"
 
 
 def _worse(contrast: Contrast, comparison: Comparison) -> str:
@@ -108,7 +109,7 @@ def _worse(contrast: Contrast, comparison: Comparison) -> str:
         return ""
     return (
         f"{contrast.arm} resolves fewer tasks than {contrast.baseline} "
-        f"({_difference(contrast, comparison)}; exact McNemar test, {_p(p)}), on {_where(contrast)}."
+        f"({_difference(contrast, comparison)}; exact McNemar test, {_p(p)} unadjusted), on {_where(contrast)}."
     )
 
 
@@ -152,7 +153,7 @@ def _methods(comparison: Comparison) -> str:
     if one.clusters == one.pairs:
         by = "tasks count as independent"
     else:
-        by = f"pairs are clustered by {one.clustered_by} ({one.clusters} clusters)"
+        by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
     return f"Intervals are {_percent(comparison)} ones, {holm}, and {by}{few}."
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from itertools import product
@@ -14,10 +12,8 @@ from typing import Any, Self
 
 from rlm_loop.budget import Budget
 from rlm_loop.study.contract import check, contract, declared
-from rlm_loop.study.course import Course, utc_now
 from rlm_loop.study.crossing import Crossed, Values, changed, checked, crossings
-from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
-from rlm_loop.study.executors import hosted
+from rlm_loop.study.errors import StudyError
 from rlm_loop.study.grid import (
     Agent,
     ArmFactory,
@@ -31,19 +27,10 @@ from rlm_loop.study.grid import (
     model_name,
     task_digest,
 )
-from rlm_loop.study.identity import extended, identity, mark_of, session
-from rlm_loop.study.load import results_of
-from rlm_loop.study.pace import Pace, pacing
-from rlm_loop.study.places import capacity
-from rlm_loop.study.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
-from rlm_loop.study.reading import every_row, latest, read_contract, read_lock, versions_of
+from rlm_loop.study.identity import identity, mark_of
+from rlm_loop.study.progress import Progress
 from rlm_loop.study.results import Results
-from rlm_loop.study.rows import key, to_run
-from rlm_loop.study.run_on import run_on
-from rlm_loop.study.runner import agent_of, run_cells
-from rlm_loop.study.spending import Spending
-from rlm_loop.study.status import watched
-from rlm_loop.study.store import Store
+from rlm_loop.study.running import Planned, run_planned
 from rlm_loop.tasks.base import Suite
 
 
@@ -200,59 +187,19 @@ class Study:
         """
         agents, arms = self._made()
         grid = self._cells(agents, arms, limit)
-        find = agent_of(agents)
-        paced = find if rate is None else pacing(find, Pace(rate))
-        with Store(folder, self.name) as store, ExitStack() as opened:
-            lock = extended(old := read_lock(folder), self._identity(agents, grid), folder)
-            every = list(every_row(folder))
-            known = {key(r): r for r in latest(every)}
-            todo = [c for c in grid if to_run(known.get(c.key), retry_failed=retry_failed)]
-            if todo:
-                agreed = check(contract(self, limit=limit, agents=agents))
-                store.write_contract(agreed.since(read_contract(folder)))
-                self._begin(lock, old, list(dict.fromkeys(c.name for c in arms)))
-            store.write_lock({**lock, "question": self.question, "identity": mark_of(lock)})
-            planned = {c.key for c in grid} - {c.key for c in todo}
-            done = [row for cell, row in known.items() if cell in planned]
-            spending = None if max_cost is None else Spending(max_cost, find, every)
-            if spending is not None:
-                spending.check(todo)
-            where = opened.enter_context(hosted(executor, jobs)) if todo else None
-            asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
-            shown = _progress(progress, Forecast(todo, done, jobs), len(grid), self.name)
-            with watched(store.folder, shown, planned=len(grid), todo=len(todo), jobs=jobs) as told:
-                course = Course(todo, store, told, seconds=seconds, spending=spending)
-                try:
-                    if where is not None:
-                        run_on(where, self.name, course, find, store.folder, jobs=asked, rate=rate)
-                    else:
-                        run_cells(self.name, course, paced, store.folder)
-                except StudyInterrupted as stopped:
-                    message = f"{stopped.message} (results: {folder})"
-                    raise StudyInterrupted(message, len(done) + stopped.finished, len(grid)) from None
-        if spending is not None and spending.stopped and course.left:
-            warnings.warn(
-                f"{self.name}: ended with {course.left} cells to go, since ${spending.total:.4g} of at most "
-                f"${spending.limit:.4g} are spent; give more (max_cost) and run again to go on",
-                StudyWarning,
-                stacklevel=2,
-            )
-        return results_of(folder, recorded=False)
-
-    def _begin(self, lock: dict[str, Any], old: Mapping[str, Any] | None, arms: list[str]) -> None:
-        """Note in the lock that a session begins, unless one like it is there."""
-        # the lock's own mappings are sorted, and the rows of several jobs come in any order
-        now = {**session(utc_now()), "arms": arms, "order_seed": self.order_seed}
-        before, this = versions_of(old or {}), versions_of({"sessions": [now]})
-        if before and this and before[-1] != this[0]:
-            warnings.warn(
-                f"{self.name}: earlier results are of rlm-loop {', '.join(before)}, this is {this[0]}; "
-                "run in another folder where they are not to be mixed",
-                StudyWarning,
-                stacklevel=3,
-            )
-        if now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
-            lock["sessions"].append(now)
+        names = list(dict.fromkeys(c.name for c in arms))
+        return run_planned(
+            Planned(self.name, self.question, names, agents, grid, self._identity(agents, grid), self.order_seed),
+            folder,
+            lambda: check(contract(self, limit=limit, agents=agents)),
+            progress=progress,
+            seconds=seconds,
+            jobs=jobs,
+            executor=executor,
+            retry_failed=retry_failed,
+            max_cost=max_cost,
+            rate=rate,
+        )
 
     def _identity(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
@@ -261,15 +208,3 @@ class Study:
                 arms.setdefault(arm, {}).setdefault(model, arm_settings(agent))
         tasks = {(c.suite, c.task.id): c.task for c in grid}
         return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds)
-
-
-def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return all(old.get(k) == new[k] for k in ("machine", "packages"))
-
-
-def _progress(wanted: bool | Progress, forecast: Forecast, planned: int, name: str) -> Progress:
-    if not isinstance(wanted, bool):
-        return wanted
-    if not wanted:
-        return Silent()
-    return Bar(forecast, planned, name) if watching() else Lines(forecast, planned, to_stderr)

@@ -51,6 +51,17 @@ def test_doses_are_paired_with_none() -> None:
     assert [found["thought-832"].more, found["thought-832"].low, found["thought-832"].high] == [832, 832, 832]
 
 
+def test_a_task_that_was_met_twice_is_not_two_tasks() -> None:
+    """Else a study would be made surer by running it twice."""
+    once = dosed()
+    for n, row in enumerate(once.rows):
+        row["input_tokens"] += 7 * n % 100
+    twice = Results([*once.rows, *({**r, "seed": r["seed"] + 1000} for r in once.rows)], once.lock)
+    intervals = [end for d in by_dose(once) for end in (d.more, d.low, d.high)]
+    assert len(set(intervals)) > 9
+    assert [end for d in by_dose(twice) for end in (d.more, d.low, d.high)] == pytest.approx(intervals)
+
+
 def test_a_frame_is_as_good() -> None:
     results = dosed()
     assert dose_table(results.frame()).rows == dose_table(results).rows
@@ -97,11 +108,11 @@ def test_the_bootstrap_interval_holds_the_mean_and_repeats(values: list[int]) ->
 
 
 def test_the_bootstrap_has_the_width_of_a_normal_interval() -> None:
-    """Forty values of a known spread: 1.96 standard errors either side, give or take."""
+    """Forty values of a known spread: 2.02 standard errors (t, not normal) either side, give or take."""
     values = [float(v) for v in range(40)]
     found = bootstrap(values)
     assert found is not None
-    error = math.sqrt(sum((v - 19.5) ** 2 for v in values) / 40 / 40)
-    assert found[0] == pytest.approx(19.5 - 1.96 * error, abs=0.5)
-    assert found[1] == pytest.approx(19.5 + 1.96 * error, abs=0.5)
+    error = math.sqrt(sum((v - 19.5) ** 2 for v in values) / 39 / 40)
+    assert found[0] == pytest.approx(19.5 - 2.02 * error, abs=0.5)
+    assert found[1] == pytest.approx(19.5 + 2.02 * error, abs=0.5)
     assert bootstrap([1.0]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -28,6 +29,8 @@ from rlm_loop.study import Results, StudyError
 LONG = {
     "code-blocks-with-a-long-name": (0.9, 150, 95, 2.6),
     "react-text-as-of-2022": (0.1, 320, 150, 3.4),
+    "lean[history=outputs, max_tokens=200]": (0.3, 190, 90, 2.9),
+    "lean[history=none, max_tokens=200]": (0.3, 190, 90, 2.9),
 }
 
 
@@ -78,6 +81,7 @@ def test_each_figure_says_its_numbers_and_keeps_its_words_inside(name: str) -> N
         paired_slopes,
         ablation_heatmap,
         anytime_curves,
+        lambda r: overhead_by_turn(pd.concat([ledger().assign(arm=arm) for arm in r.arms])),
     ],
 )
 def test_long_names_stay_inside_and_nothing_lies_on_the_caption(draw: Callable[[Results], Any]) -> None:
@@ -85,9 +89,13 @@ def test_long_names_stay_inside_and_nothing_lies_on_the_caption(draw: Callable[[
     inside(made)
     renderer = made.canvas.get_renderer()
     (caption,) = [text for text in made.texts if text.get_text()][-1:] or [made._supxlabel]
-    low = made._supxlabel.get_window_extent(renderer) if made._supxlabel else caption.get_window_extent(renderer)
-    for legend in made.legends:
-        assert not legend.get_window_extent(renderer).overlaps(low)
+    if caption is not None:
+        low = made._supxlabel.get_window_extent(renderer) if made._supxlabel else caption.get_window_extent(renderer)
+        for legend in made.legends:
+            assert not legend.get_window_extent(renderer).overlaps(low)
+    titles = [axes.get_title(loc="left") for axes in made.axes]
+    boxes = [axes._left_title.get_window_extent(renderer) for axes, title in zip(made.axes, titles) if title]
+    assert not [1 for i, box in enumerate(boxes) for other in boxes[:i] if box.overlaps(other)]
 
 
 def inside(made: Any) -> None:
@@ -97,6 +105,19 @@ def inside(made: Any) -> None:
     assert box.y0 > -0.03
     assert box.x1 < width + 0.03
     assert box.y1 < height + 0.03
+
+
+@pytest.mark.parametrize("high", [1.3, 4.5, 17.0, 60.0])
+def test_ticks_of_ratios_do_not_meet(high: float) -> None:
+    wide = compared().query("measure != 'cost'").assign(arm=lambda f: f["arm"] + "[max_depth=0, max_tokens=200]")
+    wide.loc[wide["effect"] == "ratio", "high"] = high
+    made = paired_differences(wide)
+    made.draw_without_rendering()
+    for axes in made.axes[1:]:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert len(boxes) > 2
+        assert "same" in [label.get_text() for label in axes.get_xticklabels()]
+        assert not [1 for left, right in pairwise(boxes) if left.overlaps(right)]
 
 
 def test_a_frame_is_only_read() -> None:

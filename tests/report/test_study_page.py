@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from made_crossed import crossed_study
 from made_study import HOSTILE, QUESTION, judge, made_study
 from parsed_page import Parsed
 
@@ -19,6 +21,7 @@ from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.cli import main
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report.study_page import study_page, trace_folder, write_study_page, write_trace_pages
+from rlm_loop.report.study_page.drawings import chosen, drawings
 from rlm_loop.report.study_page.findings import POLICIES
 from rlm_loop.report.study_page.missing import CRASHED, NOT_JUDGED, NOT_RUN, gaps
 from rlm_loop.report.study_page.question import question_of
@@ -217,6 +220,69 @@ def test_a_long_question_is_cut_in_the_heading_and_whole_below() -> None:
     found = question_of(Results([], {"question": "Why? " * 100}))
     assert len(found.title) <= 200
     assert found.text == (("Why? " * 100).strip(),)
+
+
+# -- figures that only some studies have numbers for
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return load_study(crossed_study(tmp_path_factory.mktemp("crossed")))
+
+
+@pytest.fixture(scope="module")
+def words(crossed: Results) -> list[tuple[str, str]]:
+    """What stands below each figure, without the comparison, which takes time."""
+    html = drawings(crossed, crossed.arms[0])
+    assert html.count("data:image/svg+xml;base64,") == html.count("<figcaption><details>") == html.count("<figure")
+    return re.findall(r"<summary>(.+?), in words</summary><p>(.+?)</p>", html)
+
+
+def names(found: Results) -> list[str]:
+    return [name for name, _ in chosen(found, found.arms[0])]
+
+
+@pytest.mark.parametrize(
+    ("figure", "says"),
+    [
+        ("Resolved within a budget", "max_tokens=50]: 2 of 2, half of them within 2 steps"),
+        ("Overhead by turn, mean of the runs that reach it, code[max_depth=0", "of overhead in the prompt of turn 1"),
+        ("Call tree of code[max_depth=1, max_tokens=", "depth 1: 3 nodes, 24 tokens of their own"),
+        ("Ablation", "max depth 1, max tokens 200: 100 %, 2/2"),
+        ("Response to max_tokens", "code, max_tokens 50: 2 of 4"),
+    ],
+)  # fmt: skip
+def test_factors_traces_and_sub_calls_have_figures_of_their_own(
+    words: list[tuple[str, str]], figure: str, says: str
+) -> None:
+    (said,) = [text for name, text in words if name.startswith(figure)]
+    assert says in said
+
+
+def test_no_figure_where_there_is_nothing_to_show(folder: Path, crossed: Results) -> None:
+    plain = load_study(folder)  # one turn, no sub-calls, no factors
+    gone = replace(crossed, folder="")  # no traces
+    failed = replace(crossed, rows=[{**row, "resolved": False} for row in crossed.rows])
+    for found, absent in (
+        (plain, ("Overhead", "Call tree", "Ablation", "Response")),
+        (gone, ("Overhead", "Call tree")),
+        (failed, ("Resolved within",)),
+    ):
+        assert [name for name in names(found) if name.startswith(absent)] == []
+    without = [row for row in crossed.rows if "max_depth=0" in row["arm"]]  # sub-calls that were refused
+    assert not [name for name in names(replace(crossed, rows=without)) if name.startswith("Call tree")]
+
+
+def test_a_trace_that_cannot_be_read_costs_its_figures_only(crossed: Results, tmp_path: Path) -> None:
+    folder = tmp_path / "packed"
+    export(crossed.folder, folder)
+    cut = folder / "traces.tar.gz"
+    cut.write_bytes(cut.read_bytes()[:-300])
+    found = load_study(folder)
+    assert "Ablation" in names(found)
+    (make,) = [make for name, make in chosen(found, found.arms[0]) if name.startswith("Overhead by turn")]
+    with pytest.raises(StudyError, match="cannot read"):
+        make()
 
 
 # -- studies that are not whole

@@ -84,8 +84,8 @@ def kill_often(folder: Path, seed: int, kills: int) -> int:
     chance, results, killed = random.Random(seed), folder / "results.jsonl", 0
     for number in range(kills):
         begun = rows_in(results)
-        share = max(0, EPISODES - 10 - begun) / (kills - number)
-        wanted = begun + chance.randint(0, int(1.8 * share))
+        left = max(0, EPISODES - 20 - begun)  # the last ones are for the life that is not killed
+        wanted = begun + min(left, chance.randint(0, int(1.8 * left / (kills - number))))
         child = live(folder, jobs=chance.choice([1, 1, 4]))
         while rows_in(results) < wanted and os.waitpid(child, os.WNOHANG) == (0, 0):
             time.sleep(0.001)

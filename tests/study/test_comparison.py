@@ -65,7 +65,7 @@ def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
 def test_an_arm_that_is_worse_is_called_worse() -> None:
     said = " ".join(compare(paired([("n", "y")] * 20 + [("y", "y")] * 20 + [("y", "n")] * 2)).sentences())
     assert "lean resolves fewer tasks than base (difference -42.9 points" in said
-    assert "exact McNemar test, p < 0.001" in said
+    assert "exact McNemar test, p < 0.001 unadjusted" in said
 
 
 def test_a_loop_that_resolves_nothing_is_not_called_as_good_as_one_that_resolves_nothing() -> None:
@@ -146,6 +146,46 @@ def test_seeds_of_a_task_and_tasks_of_a_repository_count_as_clusters() -> None:
     assert "too few repositories or families to cluster by" in few.sentences()[-1]
     forced = compare(paired(LARGE, facts=[{"repo": f"r{i // 50}"} for i in range(200)]), cluster="repo")
     assert row(forced, "resolved")["clusters"] == 4
+
+
+def test_many_seeds_of_one_task_show_nothing() -> None:
+    """They say how sure the outcome of this task is, and nothing about other tasks."""
+    compared = compare(paired([("y", "n")] * 20, seeds=20))
+    assert not any(c.holds for c in compared.contrasts)
+    found = row(compared, "resolved")
+    assert (found["clusters"], found["design"]) == (1, 20)
+    assert found["low"] < 0
+    assert row(compared, "input_tokens")["spread"] != row(compared, "input_tokens")["spread"], "not known"
+    assert set(compared.power()["measure"]) == {"resolved"}, "of one task no spread is known, so nothing is planned"
+
+
+@pytest.mark.parametrize(("n", "shown"), [(5, False), (6, True)])
+def test_a_handful_of_tasks_gets_ratios_but_no_claims(n: int, shown: bool) -> None:
+    compared = compare(paired([("y", "y")] * n), family=("input_tokens",))
+    assert row(compared, "input_tokens")["holds"] == shown
+    said = compared.sentences()[0]
+    if not shown:
+        assert "95 % interval not known, p = 0.062)" in said
+        assert "about 1 more task would be needed to show it" in said
+    plan = compared.power().query("measure == 'input_tokens'").iloc[0]
+    assert (plan["needed"], plan["power_now"] > 0) == (6, shown)
+    clustered = compare(paired([("y", "y")] * 20, seeds=5)).power().query("measure == 'input_tokens'").iloc[0]
+    assert (clustered["needed"], clustered["power_now"]) == (30, 0), "6 tasks of 5 seeds each"
+
+
+def test_a_task_of_two_suites_is_two_variants_of_one() -> None:
+    """The same questions over two sets of files: 72 pairs, which count as 36 clusters, as seeds would."""
+    one, two = paired(SMALL), paired(SMALL)
+    rows = [*one.rows, *({**r, "suite": "other"} for r in two.rows)]
+    found = row(compare(Results(rows, one.lock)), "resolved")
+    assert (found["tasks"], found["pairs"], found["clusters"]) == (72, 72, 36)
+
+
+def test_without_a_margin_a_worse_arm_can_be_shown_to_differ_by_more_tasks() -> None:
+    compared = compare(paired([("n", "y")] * 6 + [("y", "n")] * 3 + [("n", "n")] * 16), margin=0)
+    plan = compared.power().query("measure == 'resolved'").iloc[0]
+    assert plan["power_now"] > 0.05
+    assert plan["more_tasks"] > 50
 
 
 def test_without_a_margin_the_claim_is_a_difference() -> None:

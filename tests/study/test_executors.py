@@ -1,4 +1,4 @@
-"""Studies on threads, processes and Dask: the same rows and traces everywhere, and what a lost worker costs."""
+"""Studies on threads, processes, Dask and Ray: the same rows and traces everywhere, and what a lost worker costs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rlm_loop.study.places import capacity, in_this_process, on_this_machine
 from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
+RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason="pip install 'rlm-loop[ray]'"))
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
 
@@ -35,7 +37,14 @@ def events(trace: Path) -> list[str]:
     return [json.loads(line)["event"] for line in trace.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("where", ["threads:2", "processes:2", "dask:2"])
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's workers are no children of this process, so they find the tests' own modules in their environment only."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1])]))
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("where", ["threads:2", "processes:2", "dask:2", RAY])
 def test_rows_and_traces_are_those_of_a_run_in_turn(tmp_path: Path, where: str) -> None:
     study = Study("mine", ARMS, suite("a", 3))
     one, other = study.run(tmp_path / "one", False), study.run(tmp_path / "other", False, executor=where)
@@ -56,7 +65,8 @@ def _dies_once(flag: Path, task_id: str) -> Callable[[Task], None]:
     return before
 
 
-@pytest.mark.parametrize("where", ["processes:2", "dask:2"])
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("where", ["processes:2", "dask:2", RAY])
 def test_a_lost_worker_costs_the_episode_that_it_ran(tmp_path: Path, where: str) -> None:
     arms = {"good": Arm("good"), "bad": Arm("bad", before=_dies_once(tmp_path / "flag", "a-3"))}
     study = Study("mine", arms, suite("a", 6))

@@ -14,6 +14,7 @@ from study_arms import Arm, suite, unreachable
 from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, verify_traces
 from rlm_loop.study.archive import read_trace
 from rlm_loop.study.grid import slug, without_folder
+from rlm_loop.study.identity import command
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
 from rlm_loop.tasks.base import Task
 from rlm_loop.trace import TraceError
@@ -100,6 +101,25 @@ def test_frames(tmp_path: Path) -> None:
     assert "recorded run of 15 cells" in results._repr_html_()
     with pytest.raises(StudyError, match="there is no arm 'five'; there are one, two, four"):
         results.by_arm("five")
+
+
+def test_some_of_the_arms(tmp_path: Path) -> None:
+    results = recorded(tmp_path)
+    some = results.only("four", "one")
+    assert some.arms == ["one", "four"]
+    assert [r["arm"] for r in some.rows] == [r["arm"] for r in results.rows if r["arm"] != "two"]
+    assert (some.lock, some.folder, some.recorded) == (results.lock, results.folder, True)
+    for wrong in ((), ("one", "five")):
+        with pytest.raises(StudyError, match=r"there is no arm .*; there are one, two, four"):
+            results.only(*wrong)
+
+
+def test_the_command_is_one_that_can_be_given_again(tmp_path: Path) -> None:
+    for program in (
+        "/usr/bin/rlm-loop",
+        str(tmp_path / "rlm_loop" / "cli.py"),
+    ):  # the latter is `python -m rlm_loop.cli`
+        assert command([program, "study", "run", str(tmp_path / "x")], tmp_path) == "rlm-loop study run x"
 
 
 def test_provenance(tmp_path: Path) -> None:

@@ -145,6 +145,10 @@ def _told(panels: Mapping[str, Sequence[Ends]]) -> str:
         for ends in found:
             whole, n = ends.resolved(ends.budgets[-1]), len(ends.runs)
             half = next((b for b in ends.budgets if whole and 2 * ends.resolved(b) >= whole), None)
-            middle = f", half of them within {half:,.0f} {name}" if half is not None else ""
+            middle = (
+                f", half of them within {half:,.0f} {name if half != 1 else name.removesuffix('s')}"
+                if half is not None
+                else ""
+            )
             lines.append(f"{ends.arm}: {whole} of {n}{middle}")
     return f"Share of tasks resolved within a budget. {'; '.join(lines)}."

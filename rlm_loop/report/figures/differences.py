@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.report.figures.cells import cells, rows_of
-from rlm_loop.report.figures.effects import Effect, effects_of, given, scale
+from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, thin_ticks
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, sheet, style
@@ -72,6 +72,9 @@ def paired_differences(
         row[0].set_ylim(len(names) - 0.4, -0.6)
         used = [r for r in found if r["measure"] in panels]
         caption(made, _caption(used, rows is not None, margin if "resolved" in panels else None))
+        for axes in row:
+            if axes.get_xscale() == "log":
+                thin_ticks(made, axes)
     made.set_label(_told(effects, used))
     return made
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.style import GREY, SMALL
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 _COLUMNS = {"arm", "baseline", "measure", "estimate", "low", "high"}
 #: Ratios beyond 16 times are drawn at the edge; a scale wide enough for one stray task would hide all others.
@@ -89,6 +91,20 @@ def scale(axes: Any, effects: Sequence[Effect], margin: float | None) -> None:
     powers = [p for p in range(-top, top + 1) if not p % max(1, math.ceil(top / 2))]
     axes.set_xticks([2.0**p for p in powers], [_times(p) for p in powers], fontsize=SMALL)
     axes.set_xticks([], minor=True)
+
+
+def thin_ticks(made: Figure, axes: Any) -> None:
+    """Take away every second tick as long as two of them meet; the layout has to be known, so this comes last."""
+    made.draw_without_rendering()
+    renderer: Any = made.canvas.get_renderer()  # type: ignore[attr-defined]
+    while True:
+        ticks, labels = list(axes.get_xticks()), axes.get_xticklabels()
+        boxes = [label.get_window_extent(renderer).expanded(1.08, 1.0) for label in labels]
+        if len(ticks) < 4 or not any(left.overlaps(right) for left, right in pairwise(boxes)):
+            return
+        middle = len(ticks) // 2  # no difference stays
+        kept = [i for i in range(len(ticks)) if not (i - middle) % 2]
+        axes.set_xticks([ticks[i] for i in kept], [labels[i].get_text() for i in kept], fontsize=SMALL)
 
 
 def _times(power: int) -> str:

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.causes import cause_colour
-from rlm_loop.report.figures.style import COLOURS, HATCHES, MARKERS, finish, sheet, style
+from rlm_loop.report.figures.style import (
+    COLOURS,
+    HATCHES,
+    MARKERS,
+    PAGE,
+    SMALL,
+    columns_of,
+    finish,
+    lettered,
+    sheet,
+    style,
+)
 from rlm_loop.report.overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
 
 if TYPE_CHECKING:
@@ -18,6 +29,8 @@ _FIXED = ("tool_schema", "system", "template")
 _NAMES = {"tool_schema": "tool schemas", "system": "system text", "template": "template's markers"}
 #: Arms have other colours than causes.
 _ARMS = (COLOURS[2], COLOURS[3], COLOURS[4])
+#: Panels in a row.
+_ACROSS = 3
 _STYLES = ("-", "--")
 
 
@@ -28,32 +41,38 @@ def overhead_by_turn(
     window: int = WINDOW,
     cached_price: float = CACHED_PRICE,
 ) -> Figure:
-    """One panel an arm (overhead in the window by turn, its causes stacked), and one of what was billed so far.
+    """One panel an arm (overhead in the window by turn, its causes stacked), and below one of what was billed so far.
 
     `frame` is as for `growths`, `arms` are those to show in their order (default: all).  The figure's alternative text
     is its label (`figure.get_label()`).  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
     """
     found = chosen_arms(frame, arms)
     order = _order(found)
+    across = min(len(found), _ACROSS)
+    down = -(-len(found) // across)
+    longest = max(growth.turns for growth in found)
+    top = max(1, *(n for growth in found for n in growth.window())) * 1.08
     with style():
-        made = sheet(2.6 * len(found) + 3.8, 3.7)
+        made = sheet(PAGE, 2.45 * down + 3.0)
         made.get_layout_engine().set(wspace=0.05)  # type: ignore[union-attr]
-        axes: list[Any] = list(made.subplots(1, len(found) + 1, width_ratios=[2.6] * len(found) + [3.4]))
-        top = max(1, *(n for growth in found for n in growth.window())) * 1.08
-        for number, (panel, growth) in enumerate(zip(axes, found, strict=False)):
+        grid = made.add_gridspec(down + 1, across)
+        for number, growth in enumerate(found):
+            panel: Any = made.add_subplot(grid[number // across, number % across])
             _stack(panel, growth, order)
+            panel.set_xlim(1, max(2, longest))
             panel.set_ylim(0, top)
-            _finish(panel, f"{chr(97 + number)}   {growth.arm}: in the window")
-            if number:
+            _finish(panel, lettered(number, growth.arm, (PAGE - 1.2) / across))
+            if number % across:
                 panel.tick_params(labelleft=False)
-        axes[0].set_ylabel("tokens of overhead in the prompt")
-        handles, names = axes[0].get_legend_handles_labels()
-        shares = axes[len(found) - 1].secondary_yaxis("right", functions=_shares_of(window))
-        shares.yaxis.set_major_formatter("{x:g} %")
-        shares.set_ylabel(f"of a window of {window:,}", fontsize=8)
-        _bill(axes[-1], found, cached_price)
-        _finish(axes[-1], f"{chr(97 + len(found))}   Billed so far")
-        made.legend(handles[::-1], names[::-1], loc="outside lower left", ncols=len(names), frameon=False, fontsize=8)
+            else:
+                panel.set_ylabel("overhead tokens in prompt")
+            if number % across == across - 1 or growth is found[-1]:
+                _shares(panel, window)
+        bill: Any = made.add_subplot(grid[down, :])
+        _bill(bill, found, cached_price)
+        _finish(bill, lettered(len(found), "Billed so far", PAGE))
+        handles, names = made.axes[0].get_legend_handles_labels()
+        made.legend(handles[::-1], names[::-1], loc="outside upper left", ncols=4, frameon=False, fontsize=SMALL)
     made.set_label(_told(found, window, cached_price))
     return made
 
@@ -64,14 +83,15 @@ def _order(found: Sequence[Growth]) -> list[str]:
 
 
 def _stack(axes: Any, growth: Growth, order: Sequence[str]) -> None:
-    turns = range(1, growth.turns + 1)
+    turns: list[float] = [*range(1, growth.turns + 1)]
     heights = [growth.window(lambda cause, this=cause: cause == this) for cause in order]
+    if growth.turns == 1:  # an area of one point cannot be seen
+        turns, heights = [1, 1.12], [[*height, *height] for height in heights]
     labels = [_NAMES.get(c, c.removeprefix("scaffold:").replace("_", " ")) for c in order]
     colours = [cause_colour(c) for c in order]
     bands = axes.stackplot(turns, *heights, colors=colours, labels=labels, linewidth=0.5, edgecolor="white")
     for number, band in enumerate(bands):  # neighbours differ in grey too
         band.set_hatch(HATCHES[number % len(HATCHES)])
-    axes.set_xlim(1, max(2, growth.turns))
 
 
 def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
@@ -82,9 +102,18 @@ def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
             billed = growth.billed(cached_price=price)
             look = {"color": _ARMS[index % 3], "marker": MARKERS[index % 7], "markersize": 4}
             axes.plot(turns, billed, line, label=name, linewidth=1.6, markevery=max(1, growth.turns // 6), **look)
-    axes.set_ylim(0, 1.3 * axes.get_ylim()[1])  # room for the legend
-    axes.set_ylabel("tokens of overhead, all prompts so far")
-    axes.legend(frameon=False, fontsize=8, loc="upper left", handlelength=3.4)
+    columns = columns_of([f"{growth.arm}, cached at 10%" for growth in found], PAGE - 1, len(found))
+    lines = 2 * -(-len(found) // columns)
+    axes.set_ylim(0, (1.08 + 0.11 * lines) * axes.get_ylim()[1])  # room for the legend
+    axes.set_ylabel("tokens of overhead so far")
+    axes.legend(frameon=False, fontsize=SMALL, loc="upper left", ncols=columns, handlelength=3.4)
+
+
+def _shares(panel: Any, window: int) -> None:
+    """The right axis: what the tokens are of a window."""
+    shares = panel.secondary_yaxis("right", functions=_shares_of(window))
+    shares.yaxis.set_major_formatter("{x:g} %")
+    shares.set_ylabel(f"of a window of {window:,}", fontsize=SMALL)
 
 
 def _shares_of(window: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:

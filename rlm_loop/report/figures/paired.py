@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, cells
 from rlm_loop.report.figures.measures import Measure, measure_of
-from rlm_loop.report.figures.style import COLOURS, GREY, PAGE, SMALL, caption, finish, round_ticks, sheet, style
+from rlm_loop.report.figures.style import (
+    COLOURS,
+    GREY,
+    PAGE,
+    SMALL,
+    caption,
+    finish,
+    lettered,
+    round_ticks,
+    sheet,
+    style,
+)
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -19,6 +30,8 @@ if TYPE_CHECKING:
 
 _LESS, _MORE, _SAME = COLOURS[0], COLOURS[1], "#8c8c8c"
 _ACROSS = 3
+#: Letters below a panel that do not meet.
+_LETTERS = 22
 
 
 @dataclass(frozen=True)
@@ -86,7 +99,7 @@ def paired_slopes(
                 axes.set_visible(False)
                 continue
             _panel(axes, known[number], asked)
-            finish(axes, f"{chr(97 + number)}   {known[number].arm.label}")
+            finish(axes, lettered(number, known[number].arm.label, (PAGE - 0.9) / _ACROSS))
             if number % across == 0:
                 axes.set_ylabel(f"{asked.name} (log scale)")
         low, high = grid.flat[0].get_ylim()
@@ -107,7 +120,10 @@ def _panel(axes: Any, pairs: Pairs, asked: Measure) -> None:
     axes.plot([0, 1], pairs.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
     axes.set_yscale("log")
     axes.set_xlim(-0.12, 1.12)
-    axes.set_xticks([0, 1], [pairs.baseline.name, pairs.arm.name], color="black")
+    names = [pairs.baseline.name, pairs.arm.name]
+    if sum(map(len, names)) > _LETTERS:  # the title has the arm, and the caption the baseline
+        names = ["baseline", "arm"]
+    axes.set_xticks([0, 1], names, color="black")
     for tick, side in zip(axes.get_xticklabels(), ("left", "right"), strict=True):
         tick.set_horizontalalignment(side)
     axes.set_xlabel(f"x {pairs.ratio:.2f}\n{pairs.less} less, {pairs.more} more", fontsize=SMALL, color=GREY)

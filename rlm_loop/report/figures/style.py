@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -98,17 +99,31 @@ def finish(axes: Any, title: str = "", below: str = "", *, grid: str = "y") -> N
 
 def caption(made: Figure, text: str) -> None:
     """What the numbers include, in small letters below the figure; broken into lines that fit its width."""
-    import textwrap
-
     inches = float(made.get_size_inches()[0])
     made.supxlabel(textwrap.fill(text, int(inches * 19)), fontsize=7, color=GREY, x=0.01, ha="left")
+
+
+def lettered(number: int, name: str, inches: float) -> str:
+    """The title of a panel so wide: its letter and the name of what it shows; a long name takes a line for factors."""
+    room = max(8, int(inches / 0.085) - 4)
+    head, bracket, factors = name.partition("[")
+    parts = [head, bracket + factors] if len(name) > room and head else [name]
+    lines = [line for part in parts for line in textwrap.wrap(part, room, break_long_words=False)]
+    return f"{chr(97 + number % 26)}   " + "\n     ".join(lines)
+
+
+def columns_of(names: Sequence[str], inches: float, most: int) -> int:
+    """How many columns of a legend in small letters find room beside each other."""
+    widest = 0.8 + 0.066 * max(map(len, names), default=0)
+    return max(1, min(most, len(names), int(inches / widest)))
 
 
 def legend_above(made: Figure, handles: Sequence[Any], *, across: int = 4) -> None:
     """What is drawn, by its label, above all panels, where it hides no data and no caption."""
     names = [str(h.get_label()) for h in handles]
+    columns = columns_of(names, float(made.get_size_inches()[0]), across)
     look = {"frameon": False, "fontsize": SMALL, "handlelength": 3.4}
-    made.legend(handles, names, loc="outside upper left", ncols=min(across, len(names)), **look)
+    made.legend(handles, names, loc="outside upper left", ncols=columns, **look)
 
 
 def round_ticks(axis: Any, low: float, high: float, wording: str) -> None:
@@ -118,7 +133,7 @@ def round_ticks(axis: Any, low: float, high: float, wording: str) -> None:
     if len(chosen) > 7:
         chosen = [s for s in chosen if f"{s:e}"[0] == "1"]
     if len(chosen) < 2:
-        chosen = [low, high]
+        chosen = [float(f"{end:.3g}") for end in (low, high)]
     axis.set_ticks(chosen, minor=False)
     axis.set_ticks([], minor=True)
     axis.set_major_formatter(wording)

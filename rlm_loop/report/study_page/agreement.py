@@ -16,7 +16,10 @@ def agreement(results: Results) -> str:
     if found is None:
         return note("No contract was recorded: in what the arms differ was not compared when this study was run.")
     differing = {d.factor for d in found.differences}
-    rows = [[factor, _word(found, factor, factor in differing), covers] for factor, covers in FACTORS.items()]
+    rows = [
+        [factor, _word(found, factor, factor in differing), covers.replace("`", "")]
+        for factor, covers in FACTORS.items()
+    ]
     rows.sort(key=lambda row: row[0] not in differing)
     arms = len({arm for p in found.probes for arm in p.arms})
     table = Table(

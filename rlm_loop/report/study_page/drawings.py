@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.page.marked import safe
 from rlm_loop.report.study_page.parts import note
+from rlm_loop.report.study_page.traced import Drawing, traced
 from rlm_loop.study import Results, StudyError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ _PAIRED = "measure in ['resolved', 'input_tokens']"
 #: Lines of resolve rates that one figure has room for.
 _LINES = 40
 
-Drawing = tuple[str, Callable[[], "Figure"]]
-
 
 def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> str:
     """Every figure that the study has numbers for; `compared` is the frame of the comparison, where it is at hand."""
@@ -30,30 +29,34 @@ def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = No
 
     try:
         with style():  # one word about matplotlib, where it is missing, not one a figure
-            return "".join(_figure(name, make) for name, make in _chosen(results, baseline, compared))
+            return "".join(_figure(name, make) for name, make in chosen(results, baseline, compared))
     except StudyError as error:
         return note(str(error))
 
 
-def _chosen(results: Results, baseline: str, compared: pd.DataFrame | None) -> Iterator[Drawing]:
+def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> Iterator[Drawing]:
+    """The figures that the study has numbers for, by name, not drawn yet."""
     from rlm_loop.report import figures
 
     arms, suites = len(results.arms), {row["suite"] for row in results.rows}
     by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
     yield "Resolved against tokens", lambda: figures.resolve_against_tokens(results)
+    if any(row["resolved"] for row in results.compared):
+        yield "Resolved within a budget", lambda: figures.anytime_curves(results)
     if arms > 1 and compared is not None:
         shown = compared.query(_PAIRED)  # its caption counts the missing pairs of what it is given
         yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)
     if arms > 1:
         yield "Prompt tokens, task by task", lambda: figures.paired_slopes(results, baseline=baseline)
     yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
+    yield from traced(results, baseline)
     factors = _factors(results)
     if factors:
         yield "Ablation", lambda: figures.ablation_heatmap(results)
     for factor, values in factors.items():
         if len(values) > 2 and all(isinstance(v, (int, float)) for v in values):
-            yield f"Response to {factor}", lambda chosen=factor: figures.dose_response(results, factor=chosen)
+            yield f"Response to {factor}", lambda this=factor: figures.dose_response(results, factor=this)
 
 
 def _factors(results: Results) -> dict[str, list[Any]]:

@@ -18,7 +18,8 @@ from rlm_loop.report.study_page.missing import missing_pairs
 from rlm_loop.report.study_page.origin import origin
 from rlm_loop.report.study_page.parts import or_why, section
 from rlm_loop.report.study_page.question import question_of
-from rlm_loop.report.study_page.trace_pages import address, names_of
+from rlm_loop.report.study_page.trace_pages import address
+from rlm_loop.report.trace_files import names_of
 from rlm_loop.study import Results, StudyError, load_study
 
 _HERE = "rlm_loop.report.study_page"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
-import tempfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from rlm_loop.report.page import run_page
-from rlm_loop.study import Results, StudyError
-from rlm_loop.study.archive import TRACES
+from rlm_loop.report.trace_files import trace_files
+from rlm_loop.study import Results
 from rlm_loop.trace import TraceError
 
 Progress = Callable[[Iterable[tuple[str, Path]]], Iterable[tuple[str, Path]]]
@@ -27,7 +23,7 @@ def write_trace_pages(results: Results, folder: str | Path, *, progress: Progres
     """
     there = Path(folder)
     links: dict[str, str] = {}
-    for name, trace in progress(_traces(results)):
+    for name, trace in progress(trace_files(results)):
         try:
             text = run_page(trace)
         except TraceError:
@@ -49,29 +45,3 @@ def _below(name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     inner = path.relative_to("traces") if path.is_relative_to("traces") else path
     return inner.with_suffix(".html")
-
-
-def names_of(results: Results) -> list[str]:
-    """The traces that the rows name, in their order; none that would lie outside the study's folder."""
-    names = dict.fromkeys(str(row["trace"]) for row in results.rows if row["trace"])
-    return [n for n in names if not PurePosixPath(n).is_absolute() and ".." not in PurePosixPath(n).parts]
-
-
-def _traces(results: Results) -> Iterator[tuple[str, Path]]:
-    """Each trace that is there with a file that holds it; a packed one only until the next is asked for."""
-    wanted, packed = names_of(results), Path(results.folder) / TRACES
-    loose = [name for name in wanted if (Path(results.folder) / name).is_file()]
-    yield from ((name, Path(results.folder) / name) for name in loose)
-    rest = set(wanted) - set(loose)
-    if not rest or not packed.is_file():
-        return
-    try:
-        with tarfile.open(packed, "r:gz") as tar, tempfile.TemporaryDirectory() as scratch:
-            for member in tar:
-                if member.name in rest and (file := tar.extractfile(member)) is not None:
-                    path = Path(scratch) / PurePosixPath(member.name).name
-                    path.write_bytes(file.read())
-                    yield member.name, path
-                    path.unlink()
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise StudyError(f"cannot read {packed}: {error}; export the study again, or leave the traces out") from error

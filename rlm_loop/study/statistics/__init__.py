@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.families import holm
     from rlm_loop.study.statistics.margins import noninferiority, score_statistic
     from rlm_loop.study.statistics.passes import pass_at_k
-    from rlm_loop.study.statistics.power import pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
+    from rlm_loop.study.statistics.power import (
+        fewest_clusters,
+        pairs_for_mean,
+        pairs_for_rate,
+        power_of_mean,
+        power_of_rate,
+    )
     from rlm_loop.study.statistics.rates import (
         mcnemar,
         newcombe_interval,
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
         rate_interval,
         wilson_interval,
     )
-    from rlm_loop.study.statistics.ratios import mean_interval, sign_flip
+    from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, sign_flip
     from rlm_loop.study.statistics.sequences import bounded_sequence, mean_sequence
 
 __all__ = [
@@ -33,6 +39,8 @@ __all__ = [
     "bounded_sequence",
     "codes_of",
     "effective_size",
+    "fewest_clusters",
+    "flip_interval",
     "holm",
     "mcnemar",
     "mean",
@@ -66,9 +74,9 @@ _HOME = {
     **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
     **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
     **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
-    **dict.fromkeys(("mean_interval", "sign_flip"), "ratios"),
+    **dict.fromkeys(("flip_interval", "mean_interval", "sign_flip"), "ratios"),
     **dict.fromkeys(("bounded_sequence", "mean_sequence"), "sequences"),
-    **dict.fromkeys(("pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
+    **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
     "holm": "families",
     "pass_at_k": "passes",
 }

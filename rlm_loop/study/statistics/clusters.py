@@ -60,12 +60,15 @@ def effective_size(
     `variance` is that of the mean by cluster, `simple` what it would be for n independent units, `most` the largest
     size believed (n where not given: a design effect below 1 is taken for chance).  The factor of t quantiles pays
     for a variance that was learnt from few clusters.  E. L. Korn & B. I. Graubard, Survey Methodology 24 (1998).
+    Where nothing varies, or there is one cluster, nothing is known of how alike the units of a cluster are: each
+    cluster then counts as one unit, as it should for seeds of a task that all end in the same way.
     """
     variance, simple = np.asarray(variance, dtype=float), np.asarray(simple, dtype=float)
+    if clusters < 2:
+        return np.full(simple.shape, float(clusters))
     with np.errstate(divide="ignore", invalid="ignore"):
         size = np.where(variance > 0, n * simple / variance, np.inf)
-    size = np.minimum(np.where(np.isnan(size), np.inf, size), n if most is None else most)
-    if clusters < 2 or clusters >= n:
-        return size
-    few = stats.t.ppf(1 - alpha / 2, n - 1) / stats.t.ppf(1 - alpha / 2, clusters - 1)
-    return size * few**2
+    size = np.minimum(size, n if most is None else most)
+    if clusters < n:
+        size = size * (stats.t.ppf(1 - alpha / 2, n - 1) / stats.t.ppf(1 - alpha / 2, clusters - 1)) ** 2
+    return np.where((variance <= 0) & (simple <= 0), float(clusters), size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,8 @@ from rlm_loop.study.statistics.clusters import Floats
 _EXACT = 400
 #: Shares of discordant pairs at which the exact p is looked for, between the margin and all pairs.
 _SHARES = 160
+#: Around so many peaks of these it is looked for more finely, at so many shares.
+_PEAKS, _BETWEEN = 4, 41
 
 
 def score_statistic(here: Any, there: Any, n: Any, margin: float) -> Floats:
@@ -42,9 +45,8 @@ def noninferiority(here: float, there: float, n: float, margin: float) -> float:
     For an effective size that is not whole, the whole one below it is taken.
     """
     seen = float(score_statistic(here, there, n, margin))
-    if n > _EXACT:
-        return float(min(1.0, 2 * stats.norm.sf(seen)))
-    return float(min(1.0, 2 * exact_tail(seen, max(1, int(n + 1e-9)), margin)))
+    tail = stats.norm.sf(seen) if n > _EXACT else exact_tail(seen, max(1, int(n + 1e-9)), margin)
+    return float(min(1.0, max(2 * tail, sys.float_info.min)))  # below what a float can hold, but never 0
 
 
 def exact_tail(seen: float, n: int, margin: float) -> float:
@@ -52,10 +54,20 @@ def exact_tail(seen: float, n: int, margin: float) -> float:
     statistic = _statistics(n, margin)
     sizes = np.arange(n + 1)
     enough = (statistic >= seen - 1e-9).sum(axis=1)  # it grows with `here` among pairs of the same discord
+
+    def tail(shares: Floats) -> Floats:
+        chance_here = ((shares - margin) / 2 / shares)[:, None]
+        tails = stats.binom.sf(sizes - enough, sizes, chance_here)
+        return (stats.binom.pmf(sizes, n, shares[:, None]) * tails).sum(axis=1)
+
     shares = margin + (1 - margin) * np.linspace(0, 1, _SHARES) ** 2
-    chance_here = ((shares - margin) / 2 / shares)[:, None]
-    tails = stats.binom.sf(sizes - enough, sizes, chance_here)
-    return float((stats.binom.pmf(sizes, n, shares[:, None]) * tails).sum(axis=1).max())
+    coarse = tail(shares)
+    beside = np.concatenate([[-1.0], coarse, [-1.0]])
+    peaks = np.flatnonzero((coarse >= beside[:-2]) & (coarse >= beside[2:]))
+    worst = peaks[np.argsort(coarse[peaks])[-_PEAKS:]]
+    below, above = shares[np.maximum(worst - 1, 0)], shares[np.minimum(worst + 1, _SHARES - 1)]
+    fine = np.linspace(below, above, _BETWEEN).ravel()
+    return float(max(coarse.max(), tail(fine).max()))
 
 
 @lru_cache(maxsize=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
+from statistics import NormalDist
 
 
 def wilson(successes: int, n: int, z: float = 1.959964) -> tuple[float, float]:
@@ -69,11 +70,37 @@ def sign_test(here: int, there: int) -> float:
 def bootstrap(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float] | None:
     """The 95 % percentile bootstrap interval of a mean, the same for the same seed; `None` for fewer than two values.
 
-    B. Efron, Annals of Statistics 7 (1979).
+    B. Efron, Annals of Statistics 7 (1979).  Percentiles are taken further out the fewer values there are, as t to
+    normal, since the bootstrap of few is too narrow: T. Hesterberg, The American Statistician 69 (2015), "expanded".
+    Where most values are alike it covers less than 95 % all the same (`mean_interval` does not, but needs scipy).
     """
     if len(values) < 2:
         return None
     draw = random.Random(seed)
     means = [sum(draw.choices(values, k=len(values))) / len(values) for _ in range(resamples)]
-    low, high = percentile(means, 2.5), percentile(means, 97.5)
+    beyond = 100 * expanded_tail(len(values))
+    low, high = percentile(means, beyond), percentile(means, 100 - beyond)
     return None if low is None or high is None else (low, high)
+
+
+def expanded_tail(n: int) -> float:
+    """The share of bootstrap means of n values that lies beyond each end of a 95 % interval: 0.025 for many values."""
+    low, high = 0.0, 1000.0
+    for _ in range(60):  # the t quantile, by halving
+        middle = (low + high) / 2
+        low, high = (middle, high) if _inside(middle, n - 1) < 0.95 else (low, middle)
+    return NormalDist().cdf(-math.sqrt(n / (n - 1)) * low)
+
+
+def _inside(t: float, df: int) -> float:
+    """The chance that a t of `df` degrees of freedom lies between -t and t.
+
+    M. Abramowitz & I. Stegun, Handbook of Mathematical Functions (1964), 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(df))
+    term = math.cos(angle) if df % 2 else 1.0
+    series = 0.0 if df == 1 else term
+    for k in range(2 + df % 2, df - 1, 2):
+        term *= math.cos(angle) ** 2 * (k - 1) / k
+        series += term
+    return 2 / math.pi * (angle + math.sin(angle) * series) if df % 2 else math.sin(angle) * series

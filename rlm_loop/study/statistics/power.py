@@ -19,11 +19,15 @@ def power_of_rate(
     `discordant` is the share of pairs that just one arm resolves, `difference` the true difference of the rates.  The
     normal approximation with the variance at the margin for the test and the true one for the power: J. Nam,
     Biometrics 53 (1997) 1422.  Where few pairs are discordant the true power is up to 4 points higher.  `margin=0`
-    gives the power of the sign test to show that the arm is better (R. J. Connor, Biometrics 43 (1987) 207).
+    gives the power of McNemar's test to show that the arms differ, in the direction in which they do (R. J. Connor,
+    Biometrics 43 (1987) 207).  0 for so few pairs that not even all of them in favour would show it.
     """
+    difference = difference if margin else abs(difference)
     gain = difference + margin
-    if gain <= 0 or n <= 0:
-        return alpha / 2 if gain == 0 else 0.0
+    if gain < 0 or 2 * ((1 - margin) / 2) ** n > alpha:
+        return 0.0
+    if gain == 0:
+        return alpha / 2
     true = max(discordant - difference**2, 1e-12)
     tested = max(_discordant_at(discordant, difference, margin) - margin**2, 1e-12)
     z = stats.norm.ppf(1 - alpha / 2)
@@ -51,10 +55,13 @@ def power_of_mean(n: float, *, effect: float, spread: float, alpha: float = 0.05
     """The chance that n pairs show a mean that differs from 0: the power of the paired t test.
 
     `effect` is the true mean (of log-ratios: the logarithm of the true ratio), `spread` the standard deviation of
-    a pair.  The permutation test has the same power for large n: E. J. G. Pitman, Biometrika 29 (1938).
+    a pair.  The permutation test has the same power for large n: E. J. G. Pitman, Biometrika 29 (1938).  0 for fewer
+    pairs than `fewest_clusters`, of which sign flips can show nothing.
     """
-    if n < 2 or spread <= 0:
-        return 1.0 if n >= 2 and effect else 0.0
+    if n < fewest_clusters(alpha):
+        return 0.0
+    if spread <= 0:
+        return 1.0 if effect else 0.0
     df, shift = n - 1, abs(effect) / spread * math.sqrt(n)
     t = stats.t.ppf(1 - alpha / 2, df)
     if shift > t + 8:  # the noncentral t loses its digits out there
@@ -65,6 +72,11 @@ def power_of_mean(n: float, *, effect: float, spread: float, alpha: float = 0.05
 def pairs_for_mean(*, effect: float, spread: float, alpha: float = 0.05, power: float = 0.8) -> int | None:
     """The fewest pairs with that power (`power_of_mean`); `None` where no number of pairs is enough."""
     return _fewest(lambda n: power_of_mean(n, effect=effect, spread=spread, alpha=alpha), power)
+
+
+def fewest_clusters(alpha: float = 0.05) -> int:
+    """How many clusters a sign-flip test needs to reach alpha at all: all of them point the same way, p = 2 / 2^n."""
+    return math.ceil(1 + math.log2(1 / alpha) - 1e-9)
 
 
 def _fewest(chance: Callable[[float], float], power: float) -> int | None:

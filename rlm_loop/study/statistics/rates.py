@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
     seen = abs(int(np.rint((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).sum())))
     moved = moved[moved > 0]
     if moved.size and moved.max() == 1:
-        return float(stats.binomtest((moved.size + seen) // 2, moved.size).pvalue)
+        return max(float(stats.binomtest((moved.size + seen) // 2, moved.size).pvalue), sys.float_info.min)
     chance = np.ones(1)  # of the sums -total, ..., total
     for step in moved:
         wider = np.zeros(chance.size + 2 * step)
@@ -108,4 +109,5 @@ def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
         wider[2 * step :] += chance / 2
         chance = wider
     total = (chance.size - 1) // 2
-    return float(min(1.0, chance[np.abs(np.arange(-total, total + 1)) >= seen].sum()))
+    p = float(min(1.0, chance[np.abs(np.arange(-total, total + 1)) >= seen].sum()))
+    return max(p, sys.float_info.min)  # below what a float can hold, but never 0

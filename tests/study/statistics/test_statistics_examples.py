@@ -14,7 +14,9 @@ from scipy import stats
 
 from rlm_loop.study import statistics
 from rlm_loop.study.statistics import (
+    codes_of,
     effective_size,
+    flip_interval,
     holm,
     mcnemar,
     mean_interval,
@@ -25,6 +27,8 @@ from rlm_loop.study.statistics import (
     pairs_for_mean,
     pairs_for_rate,
     pass_at_k,
+    power_of_mean,
+    power_of_rate,
     rate_interval,
     score_statistic,
     sign_flip,
@@ -33,11 +37,14 @@ from rlm_loop.study.statistics import (
     wilson,
     wilson_interval,
 )
+from rlm_loop.study.statistics.plain import expanded_tail
+from rlm_loop.study.statistics.ratios import bca_interval
 
 
 @pytest.mark.parametrize(
     ("resolved", "n", "low", "high"),
-    # R. G. Newcombe, Statistics in Medicine 17 (1998) 857, table I, method 3
+    # R. G. Newcombe, Statistics in Medicine 17 (1998) 857, table I, method 3.  The same to 10 digits: R 4.2.2,
+    # prop.test(81, 263, correct = FALSE)$conf.int; statsmodels 0.15.0, proportion_confint(81, 263, method="wilson").
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
 def test_wilson_as_published_and_as_in_scipy(resolved: int, n: int, low: float, high: float) -> None:
@@ -51,7 +58,8 @@ def test_wilson_as_published_and_as_in_scipy(resolved: int, n: int, low: float, 
 
 def test_newcombe_as_published() -> None:
     """Complete response before and after consolidation (Cavo 2012), in Fagerland, Lydersen & Laake, Statistical
-    Analysis of Contingency Tables (2017), chapter 8, and the tests of their R package contingencytables."""
+    Analysis of Contingency Tables (2017), chapter 8: Newcombe_square_and_add_CI_paired_2x2 prints "-0.0621 (95% CI
+    -0.1186 to -0.0046)" in tests/testthat/test-ch8.R of their R package contingencytables (github.com/ocbe-uio)."""
     low, high = newcombe_interval(59, 6, 16, 80)
     assert [float(low), float(high)] == pytest.approx([-0.1186, -0.0046], abs=5e-5)
 
@@ -59,9 +67,13 @@ def test_newcombe_as_published() -> None:
 @pytest.mark.parametrize(
     ("here", "there", "n", "limits", "z", "digits"),
     [
-        (6, 16, 161, (-0.1240, -0.0054), 1.959964, 5e-5),  # Cavo 2012, as above: Tango's interval
-        (1, 7, 21, (-0.517, -0.026), 1.959964, 5e-4),  # Bentur 2009, in the tests of the R package ratesci
-        (28, 25, 618, (-0.0148, 0.0247), 1.644854, 5e-5),  # R package PropCIs, scoreci.mp(25, 28, 618), 90 %
+        # Cavo 2012, in the same file as above: Tango_asymptotic_score_CI_paired_2x2, "-0.1240 to -0.0054"
+        (6, 16, 161, (-0.1240, -0.0054), 1.959964, 5e-5),
+        # scoreci.mp(b, c, n, conf.level) of the R package PropCIs (github.com/cran/PropCIs, R/scoreci.mp.R), its
+        # iteration run in R 4.2.2: (7, 1, 21, 0.95), (25, 28, 618, 0.9), and the example of its manual, (40, 20, 160)
+        (1, 7, 21, (-0.51723, -0.02600), 1.959964, 5e-6),
+        (28, 25, 618, (-0.014834, 0.024715), 1.644854, 1e-6),
+        (20, 40, 160, (-0.218064, -0.030865), 1.959964, 1e-6),
     ],
 )
 def test_the_score_statistic_as_published(
@@ -74,18 +86,24 @@ def test_the_score_statistic_as_published(
 
 
 def test_mcnemar_as_published() -> None:
-    """Cavo 2012: the exact conditional test gives p = 0.0525 (Fagerland and others, table 8.5)."""
+    """Cavo 2012 again.  R 4.2.2: binom.test(6, 22)$p.value is 0.0524787902832, and so says statsmodels 0.15.0,
+    mcnemar([[59, 6], [16, 80]], exact=True).pvalue."""
     here = np.repeat([1, 1, 0, 0], [59, 6, 16, 80])
     there = np.repeat([1, 0, 1, 0], [59, 6, 16, 80])
-    assert mcnemar(here, there, np.arange(161)) == pytest.approx(0.0525, abs=5e-5)
+    assert mcnemar(here, there, np.arange(161)) == pytest.approx(0.0524787902832, abs=1e-12)
     assert mcnemar(here, there, np.arange(161)) == pytest.approx(sign_test(6, 16))
 
 
+#: Darwin's maize, differences in eighths of an inch: `ZeaMays` in the R package HistData.
 DARWIN = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 
 
 def test_sign_flips_as_published() -> None:
-    """Darwin's maize in R. A. Fisher, The Design of Experiments (1935), 21: 1,726 of 32,768 changes of sign."""
+    """R. A. Fisher, The Design of Experiments (1935), 21: 863 of 32,768 changes of sign reach the sum of 314, so 1,726
+    on both sides.  R 4.2.2, coin 1.4.2: oneway_test(v ~ g | b, distribution = "exact") of the differences
+    and as many zeros, in blocks of two, has p = 1726 / 32768 as well, and so has scipy's `permutation_test`, here."""
+    every = stats.permutation_test((DARWIN,), np.sum, permutation_type="samples", n_resamples=2**15)
+    assert every.pvalue == pytest.approx(1726 / 32768)
     assert float(sign_flip(DARWIN, np.arange(15))) == pytest.approx(1726 / 32768)
     drawn = float(sign_flip([*DARWIN, 0.0], np.arange(16), resamples=20000))
     assert drawn == pytest.approx(1726 / 32768, abs=0.006)
@@ -108,9 +126,28 @@ def test_exact_tests_are_a_count_of_all_changes_of_sign(units: list[tuple[bool, 
     assert float(sign_flip(difference, codes)) == pytest.approx(counted)
 
 
-def test_holm_as_published() -> None:
-    """The example of the Wikipedia article on Holm's method, and R's p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")."""
+def test_inverted_sign_flips_as_in_scipy() -> None:
+    """The ends of the interval are where the p of scipy's test of all changes of sign crosses alpha."""
+    low, high = (float(x) for x in flip_interval(DARWIN, np.arange(15)))
+    assert (low, high) == pytest.approx((-1 / 6, 41.0), abs=1e-6)
+    for mean, inside in [(low - 0.001, False), (low + 0.001, True), (high - 0.001, True), (high + 0.001, False)]:
+        every = stats.permutation_test(
+            (np.array(DARWIN) - mean,), np.sum, permutation_type="samples", n_resamples=2**15
+        )
+        assert (every.pvalue > 0.05) == inside
+
+
+def test_bca_as_in_r() -> None:
+    """R 4.2.2, boot 1.3.28.1: boot.ci(boot(DARWIN, function(x, i) mean(x[i]), R = 200000), type = "bca", conf = 1 - 2 *
+    pnorm(-sqrt(15/14) * qt(0.975, 14))) with set.seed(1) gives -5.067 and 38.067; that of 0.95 is -1.73 to 36.4."""
+    low, high = bca_interval(np.array(DARWIN, dtype=float), np.ones(15), 0.05, 50_000, 0)
+    assert [float(low), float(high)] == pytest.approx([-5.067, 38.067], abs=0.5)
+
+
+def test_holm_as_in_r() -> None:
+    """R 4.2.2: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm"), and that of six."""
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05, 0.001]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09, 0.006])
     assert holm([0.02, None, 0.9]) == [0.04, None, 0.9]
     assert holm([]) == []
 
@@ -138,6 +175,15 @@ def test_the_variance_by_cluster_is_the_sandwich_of_cluster_sums() -> None:
     assert math.isnan(float(variance_of_mean(y, np.zeros(10, dtype=int))))
 
 
+@pytest.mark.parametrize("varies", [0.0, 1.0])
+def test_one_cluster_counts_as_one_unit_and_so_do_seeds_that_are_all_alike(varies: float) -> None:
+    """40 tasks of 5 seeds that all end alike are 40 observations, and 10 seeds of one task are one."""
+    assert float(effective_size(math.nan, 0.1 * varies, 10, 1)) == 1
+    assert float(effective_size(0.0, 0.0, 200, 40, most=1000)) == 40
+    _, low, high = rate_interval(np.zeros(200), np.repeat(np.arange(40), 5))
+    assert (float(low), float(high)) == pytest.approx(tuple(float(x) for x in wilson_interval(0.0, 40)))
+
+
 def test_an_effective_size_is_n_over_the_design_effect() -> None:
     few = (stats.t.ppf(0.975, 99) / stats.t.ppf(0.975, 24)) ** 2
     assert float(effective_size(0.02, 0.01, 100, 25)) == pytest.approx(50 * few)
@@ -147,25 +193,110 @@ def test_an_effective_size_is_n_over_the_design_effect() -> None:
 
 def test_bca_without_skewness_is_near_the_t_interval() -> None:
     values = stats.norm.ppf((np.arange(60) + 0.5) / 60)
-    mean, low, high = mean_interval(values, np.arange(60), resamples=20000)
+    low, high = bca_interval(values, np.ones(60), 0.05, 20000, 0)
     half = stats.t.ppf(0.975, 59) * values.std(ddof=1) / math.sqrt(60)
-    assert [float(low - mean), float(high - mean)] == pytest.approx([-half, half], rel=0.04)
+    assert [float(low), float(high)] == pytest.approx([-half, half], rel=0.04)
 
 
-def test_bca_of_pairs_that_never_vary_is_a_point() -> None:
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-3, 5), st.integers(0, 9)), min_size=1, max_size=18),
+    st.sampled_from([0.0, 0.1, 1 / 3]),
+    st.sampled_from([0.05, 0.1, 0.2]),
+)
+def test_sign_flips_reject_just_what_lies_outside_their_interval(
+    units: list[tuple[int, int]], mean: float, alpha: float
+) -> None:
+    """Ties, clusters of one and of many, few clusters (all changes counted) and many (drawn)."""
+    values, codes = np.array([u[0] for u in units], dtype=float), codes_of([u[1] for u in units])
+    low, high = flip_interval(values, codes, alpha, resamples=199)
+    p = float(sign_flip(values - mean, codes, resamples=199))
+    assert (p > alpha) == (low <= mean <= high)
+    assert low <= values.mean() <= high
+
+
+def test_the_interval_of_a_ratio_excludes_nothing_that_the_test_does_not() -> None:
+    """8 tasks with the same steps and one with more: no test would call that a difference, and BCa alone might."""
+    values = np.array([0.0] * 8 + [math.log(3)])
+    mean, low, high = (float(x) for x in mean_interval(values, np.arange(9)))
+    assert low <= 0 < mean < high
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        values = rng.exponential(1, 16) - 0.6
+        _, low, high = (float(x) for x in mean_interval(values, np.arange(16), resamples=200))
+        assert float(sign_flip(values, np.arange(16))) <= 0.05 or low <= 0 <= high
+
+
+def test_pairs_that_never_vary_have_a_point_for_an_interval() -> None:
     assert [float(x) for x in mean_interval(np.full(9, 0.5), np.arange(9))] == [0.5, 0.5, 0.5]
+    rows = np.array([[0.5] * 9, [0.0] * 8 + [0.9]])
+    mean, low, high = mean_interval(rows, np.arange(9), resamples=200)
+    assert [mean[0], low[0], high[0]] == [0.5, 0.5, 0.5]
+    assert low[1] <= 0 < mean[1] < high[1]
+
+
+@pytest.mark.parametrize(("n", "known"), [(1, False), (2, False), (5, False), (6, True)])
+def test_no_interval_is_made_where_no_test_could_show_anything(n: int, known: bool) -> None:
+    """Five pairs that all point the same way have p = 2 / 32, so that nothing is outside of a 95 % interval."""
+    values = np.linspace(0.5, 0.6, n)
+    _, low, high = (float(x) for x in mean_interval(values, np.arange(n), resamples=200))
+    assert (low == low, high == high) == (known, known)
+    assert (float(sign_flip(values, np.arange(n))) <= 0.05) == known
+    assert np.isfinite([float(x) for x in flip_interval(values, np.arange(n))]).all() == known
     assert np.isnan([float(x) for x in mean_interval(np.full(9, 0.5), np.zeros(9, dtype=int))[1:]]).all()
 
 
 def test_pairs_needed_as_published() -> None:
-    """A paired t test of half a standard deviation needs 34 pairs (J. Cohen, Statistical Power Analysis, table 2.4.1;
-    G*Power); Connor's formula for McNemar's test by hand."""
+    """A paired t test of half a standard deviation needs 33.37, so 34 pairs: R 4.2.2, pwr.t.test(d = 0.5, power = 0.8,
+    type = "paired") of pwr 1.3.0 and power.t.test(n = 34, ...)$power = 0.80777669; statsmodels 0.15.0, TTestPower().
+    Connor's formula for McNemar's test by hand."""
     assert pairs_for_mean(effect=0.5, spread=1.0) == 34
+    assert power_of_mean(34, effect=0.5, spread=1.0) == pytest.approx(0.807777, abs=2e-6)
+    assert power_of_mean(33, effect=0.5, spread=1.0) == pytest.approx(0.795366, abs=2e-6)
     z, power = stats.norm.ppf(0.975), stats.norm.ppf(0.8)
     by_hand = (z * math.sqrt(0.3) + power * math.sqrt(0.3 - 0.1**2)) ** 2 / 0.1**2
     assert pairs_for_rate(discordant=0.3, difference=0.1, margin=0.0) == math.ceil(by_hand)
     assert pairs_for_rate(discordant=0.3, difference=-0.05, margin=0.03) is None
     assert pairs_for_mean(effect=1e-9, spread=1.0) is None
+
+
+def test_no_power_is_promised_to_so_few_pairs_that_no_test_could_show_it() -> None:
+    """The least p of 5 pairs is 2 / 32, of 6 it is 2 / 64; at a margin of 3 points 2 x 0.485^5 is above 0.05 too."""
+    for n, shown in ((5, False), (6, True)):
+        assert (power_of_mean(n, effect=3.0, spread=0.1) > 0.8) == shown
+        assert (power_of_rate(n, discordant=1.0, difference=0.99, margin=0.0) > 0.8) == shown
+        assert (power_of_rate(n, discordant=1.0, difference=0.99, margin=0.03) > 0.8) == shown
+        assert (mcnemar(np.ones(n), np.zeros(n), np.arange(n)) <= 0.05) == shown
+        assert (noninferiority(n, 0, n, 0.03) <= 0.05) == shown
+    assert pairs_for_mean(effect=3.0, spread=0.1) == 6
+    assert pairs_for_mean(effect=3.0, spread=0.0) == 6
+
+
+def test_without_a_margin_power_is_that_of_a_difference_in_either_direction() -> None:
+    worse, better = (power_of_rate(200, discordant=0.3, difference=d, margin=0.0) for d in (-0.1, 0.1))
+    assert worse == better > 0.5
+    assert power_of_rate(200, discordant=0.3, difference=-0.1, margin=0.03) == 0
+
+
+def test_no_p_is_zero() -> None:
+    """2 / 2^2000 is less than a float can hold."""
+    assert 0 < mcnemar(np.ones(2000), np.zeros(2000), np.arange(2000)) < 1e-300
+    assert 0 < mcnemar(np.ones(4000), np.zeros(4000), np.repeat(np.arange(2000), 2)) < 1e-300
+    assert 0 < noninferiority(4000, 0, 4000, 0.03) < 1e-300
+
+
+@pytest.mark.parametrize(("here", "there", "n"), [(5, 0, 60), (3, 1, 108), (9, 6, 300), (2, 0, 300)])
+def test_the_exact_p_is_that_of_the_worst_share_of_discordant_pairs(here: int, there: int, n: int) -> None:
+    """Summed over all tables, at ten times as many shares as the package looks at."""
+    seen = float(score_statistic(here, there, n, 0.03))
+    discordant, only_here = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+    possible = only_here <= discordant
+    table = score_statistic(only_here, np.maximum(discordant - only_here, 0), n, 0.03)
+    least = np.where(possible & (table >= seen - 1e-9), only_here, n + 1).min(axis=1)
+    share = 0.03 + 0.97 * np.linspace(0, 1, 1600)[:, None] ** 2
+    tails = stats.binom.sf(least - 1, np.arange(n + 1), (share - 0.03) / 2 / share)
+    worst = float((stats.binom.pmf(np.arange(n + 1), n, share) * tails).sum(axis=1).max())
+    assert noninferiority(here, there, n, 0.03) == pytest.approx(min(1.0, 2 * worst), rel=5e-4)
 
 
 @settings(max_examples=20, deadline=None)
@@ -192,3 +323,10 @@ def test_no_function_hides_behind_a_module_of_its_name() -> None:
     modules = {m.name for m in pkgutil.iter_modules(statistics.__path__)}
     assert not modules & set(statistics.__all__)
     assert all(callable(getattr(statistics, name)) for name in statistics.__all__)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 10, 28, 101])
+def test_the_percentiles_of_the_plain_bootstrap_are_those_of_t(n: int) -> None:
+    """T. Hesterberg, The American Statistician 69 (2015), with scipy's t."""
+    expanded = stats.norm.sf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1))
+    assert expanded_tail(n) == pytest.approx(expanded, abs=1e-12)

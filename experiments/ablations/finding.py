@@ -1,0 +1,57 @@
+"""The finding of this study, from its committed results: tables and sentences into README.md, and figure.png.
+
+python experiments/ablations/finding.py [--folder runs/ablations]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rlm_loop.report import arm_table
+from rlm_loop.report.figures import ablation_heatmap, save
+from rlm_loop.study import Results, load_study
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- finding: written by finding.py -->\n", "<!-- end of finding -->"
+
+
+def finding(results: Results) -> str:
+    """A table of all arms, sentences on each loop's changes, and what the batching of replies did, as Markdown."""
+    said = [arm_table(results, "code").to_markdown()]
+    for loop in ("code", "lean"):
+        arms = [arm for arm in results.arms if arm.partition("[")[0] == loop]
+        compared = results.only(*arms).compare(loop)
+        said += [f"Against `{loop}`:", "\n".join(f"- {s}" for s in compared.sentences())]
+    return "\n\n".join([*said, batching(results)])
+
+
+def batching(results: Results) -> str:
+    """How often two arms that asked the same first question, at temperature 0, got another first reply."""
+    first = {(r["arm"], r["task"]): next(results.trace(r).calls()) for r in results.rows}
+    tasks = sorted({task for _, task in first})
+    lines: list[str] = []
+    for arm in ("code[max_history=4]", "code[require_code=True]"):
+        pairs = [(first["code", task], first[arm, task]) for task in tasks]
+        same = [(a, b) for a, b in pairs if a[1].messages == b[1].messages]
+        other = sum(a[2].text != b[2].text for a, b in same)
+        lines.append(
+            f"`{arm}` got another first reply than `code` to the same first prompt in {other} of {len(same)} tasks"
+        )
+    return "Batching: " + ", and ".join(lines) + "."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=HERE / "results", help="a study's results")
+    results = load_study(parser.parse_args().folder)
+    readme = HERE / "README.md"
+    before, _, rest = readme.read_text("utf-8").partition(BEGIN)
+    text = finding(results)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+    save(ablation_heatmap(results), HERE / "figure.png")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
