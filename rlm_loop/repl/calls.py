@@ -63,6 +63,8 @@ class CellCalls:
 
     def waited(self) -> float:
         """Seconds spent in host tools so far."""
+        if not self.made:
+            return 0.0
         with self._lock:
             return self._waited + (self._clock() - self._since if self._under_way else 0.0)
 

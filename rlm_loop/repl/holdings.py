@@ -15,6 +15,8 @@ from rlm_loop.repl.results import Fate, News, restart_news
 
 _OLD_VALUES = 1 << 30  # bytes on disk of host values that were replaced since, kept to rebuild what was made of them
 
+_ALL_KEPT, _NO_NEWS = Fate(), News()  # made once, since nearly every cell ends so
+
 _WORKER_FAILED = "exit status 70"  # what the worker's own code ends with where it cannot go on
 
 
@@ -61,7 +63,7 @@ class Holdings:
 
     def take_news(self) -> News:
         """What the next cell has to say of an earlier restart; told once."""
-        news, self._news = self._news, News()
+        news, self._news = self._news, _NO_NEWS
         return news
 
     # -- how it is lost
@@ -70,7 +72,7 @@ class Holdings:
         """Bring the names up to date after a job; what becomes of them where the REPL was replaced."""
         if ended.how == "done":
             self.names, self._just_rebuilt = names_in_report(ended, self.names), False
-            return Fate()
+            return _ALL_KEPT
         if self._just_rebuilt and _WORKER_FAILED in ended.cause:
             self.journal.begin()  # the earlier cells leave a process in which the worker cannot go on: not again
         self.fate = self.foreseen()
