@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -205,9 +206,11 @@ def plain(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): v if type(v) in _ATOMS else plain(v) for k, v in value.items()}
     if kind is tuple or kind is list:
-        return [plain(v) for v in value]
+        return [v if type(v) in _ATOMS else plain(v) for v in value]
+    if kind is float and isfinite(value):
+        return value
     if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -215,7 +218,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"is": type(value).__name__, **{k: plain(v) for k, v in vars(value).items() if not k.startswith("_")}}
+        own = {k: v if type(v) in _ATOMS else plain(v) for k, v in vars(value).items() if k[0] != "_"}
+        return {"is": kind.__name__, **own}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
