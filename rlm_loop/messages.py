@@ -64,9 +64,15 @@ class Message:
     def text(self) -> str:
         return self.spans[0].text if len(self.spans) == 1 else "".join([span.text for span in self.spans])
 
+    # Its JSON is kept, since every later request of a run holds the message again.
     @cached_property
-    def _canonical(self) -> str:  # kept, since every later request of a run holds the message again
+    def _canonical(self) -> str:
         return canonical(self.to_dict())
+
+    @cached_property
+    def _unescaped(self) -> str:
+        text = _unescaped(self.to_dict())
+        return self._canonical if text == self._canonical else text
 
     def to_dict(self) -> dict[str, Any]:
         """The message in the chat-completions wire format."""
@@ -124,6 +130,12 @@ class Prompt:
             }
         return body
 
+    def to_json(self, settings: Mapping[str, Any]) -> str:
+        """The request body as JSON text, with settings added; raises `ValueError` where one is infinite or NaN."""
+        messages = ",".join([m._unescaped for m in self.messages])  # pyright: ignore[reportPrivateUsage]
+        rest = _unescaped({**self._settings(), **settings})[1:]
+        return f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}'
+
     def digest(self) -> str:
         """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
         messages = ",".join([m._canonical for m in self.messages])  # pyright: ignore[reportPrivateUsage]
@@ -133,6 +145,8 @@ class Prompt:
 
 canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str).encode
 """A JSON value as text in canonical form."""
+
+_unescaped = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def digest(value: Any) -> str:

@@ -61,13 +61,14 @@ class Http:
             else Proxied(proxy, f"{place.scheme}://{place.netloc}", **limits)
         )
 
-    def post(self, path: str, body: Any) -> Response:
-        """Send JSON to `path` below the address.
+    def post(self, path: str, body: Mapping[str, Any] | str) -> Response:
+        """Send an object to `path` below the address, as JSON; a text is JSON already.
 
         Raises `UnicodeEncodeError` for a body that is no valid text, `TooLate` and `Lost`.
         """
-        sent = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-        return self._way.ask("POST", self._path + path, self._headers, sent)
+        if not isinstance(body, str):
+            body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return self._way.ask("POST", self._path + path, self._headers, body.encode())
 
     def get(self, path: str, timeout: float | None = None) -> Response:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""
