@@ -23,7 +23,7 @@ LAYERS = {
     " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead"
     " show_text show_record show_markdown",
     2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
-    " answers context_on_disk preview testing cell_calls live",
+    " tool_threads answers context_on_disk preview testing cell_calls live",
     3: "dialects environment localise context compaction history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",
