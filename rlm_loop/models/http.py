@@ -56,7 +56,7 @@ class Http:
         )
         proxy = getproxies().get(place.scheme) if proxies and not proxy_bypass(host) else None
         self._way: Connections | Proxied = (
-            Connections(host, place.port, **limits)
+            Connections(host.strip("[]"), place.port, **limits)
             if proxy is None
             else Proxied(proxy, f"{place.scheme}://{place.netloc}", **limits)
         )

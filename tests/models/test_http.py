@@ -117,11 +117,13 @@ class Bare:
     context: ssl.SSLContext | None = None
 
     @contextmanager
-    def serving(self) -> Generator[str]:
-        with socket.create_server(("127.0.0.1", 0)) as server:
+    def serving(self, host: str = "127.0.0.1") -> Generator[str]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, 0), family=family) as server:
             thread = threading.Thread(target=self._serve, args=(server,), daemon=True)
             thread.start()
-            yield f"http{'s' if self.context else ''}://127.0.0.1:{server.getsockname()[1]}"
+            shown = f"[{host}]" if ":" in host else host
+            yield f"http{'s' if self.context else ''}://{shown}:{server.getsockname()[1]}"
         thread.join()
 
     def _serve(self, server: socket.socket) -> None:
@@ -145,6 +147,19 @@ def test_head_and_body_come_together() -> None:
         assert Http(address, headers={}, timeout=5).post("/x", {"a": 1}).json() == {}
     head, _, body = server.read[0].partition(b"\r\n\r\n")
     assert (head.split(b"\r\n")[0], body) == (b"POST /x HTTP/1.1", b'{"a":1}')
+
+
+def test_an_address_of_version_6_and_a_path_that_is_no_ascii() -> None:
+    server = Bare([OK])
+    try:
+        with server.serving("::1") as address:
+            Http(f"{address}/a ü", headers={}, timeout=5).post("/x", {})
+    except OSError as error:
+        if isinstance(error, Lost):
+            raise
+        pytest.skip(f"there is no IPv6 here: {error}")
+    lines = server.read[0].split(b"\r\n")
+    assert lines[:2] == [b"POST /a%20%C3%BC/x HTTP/1.1", b"Host: " + address.removeprefix("http://").encode()]
 
 
 def test_connections_are_kept_but_not_those_that_the_server_closed_meanwhile(chat_server: ChatServer) -> None:
@@ -190,6 +205,11 @@ def test_answers_of_every_form_and_broken_ones(answer: bytes, body: object) -> N
             assert str(caught.value)
         else:
             assert client.post("/x", {}).json() == body
+
+
+def test_a_server_may_refuse_before_it_has_read_everything() -> None:
+    with Bare([b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"]).serving() as address:
+        assert Http(address, headers={}, timeout=5).post("/x", {"a": "b" * 8_000_000}).status == 413
 
 
 def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
