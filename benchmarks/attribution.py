@@ -45,6 +45,7 @@ def measure(name: str, turns: int, tokens: int) -> list[dict[str, float]]:
         begin = time.perf_counter()
         found = attribute(prompt, parts, reply.usage)
         call = ledger.charge(found.parts, found.usage, turn=turn, exact=found.exact, sent_messages=2 * turn - 2)
+        assert len(call.rows)  # they are worked out when they are first read
         counted += time.perf_counter() - begin
         assert call.exact, "the local model reported another number than was counted"
         rows.append(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from rlm_loop.later import Later
 from rlm_loop.messages import Prompt, Usage
 
 #: Tokens that the provider billed and that no counted text accounts for.
@@ -79,10 +80,11 @@ def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | No
     counted = sum(p.tokens for p in measured) if measured else None
     known, doubt = credible(usage)
     reported = known.input_tokens
+    parts: Sequence[Part] = ()
     if measured:
         parts = reconcile(measured, reported)
-    else:
-        parts = apportion(prompt, reported) if reported is not None else []
+    elif reported is not None:
+        parts = Later(lambda: apportion(prompt, reported))
     if counted is not None and reported is not None and counted > reported and not doubt:
         doubt = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
     return Attribution(parts, known, counted, counted is not None and counted == reported, doubt)

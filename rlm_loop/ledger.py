@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlm_loop.attribution import RESIDUAL, Again, Part, Row, apportion, attribute, reconcile, rows_of
+from rlm_loop.later import Later
 from rlm_loop.messages import Usage
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Call:
     depth: int
     purpose: str
     usage: Usage
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     exact: bool
     seconds: float = 0.0
     waited: float = 0.0
@@ -92,11 +93,13 @@ class Ledger:
         it had sent earlier.  Parts that do not sum to the usage are made to, with a residual, and the
         call is not exact then.
         """
-        whole = reconcile(parts, usage.input_tokens)
-        exact = exact and usage.input_tokens is not None and whole == list(parts)
+        reported, cached, again = usage.input_tokens, usage.cached_tokens, tuple(again)
+        parts = parts if isinstance(parts, Later) else tuple(parts)
+        exact = exact and reported is not None and sum(p.tokens for p in parts) == reported
         with self._lock:
             number = len(self.calls) + 1
-            rows = rows_of(whole, number, turn, depth, purpose, sent_messages, usage.cached_tokens, again)
+            who = (number, turn, depth, purpose)
+            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, cached, again))
             call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, doubt)
             self.calls.append(call)
             return call

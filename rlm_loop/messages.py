@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -61,7 +62,17 @@ class Message:
 
     @property
     def text(self) -> str:
-        return "".join(span.text for span in self.spans)
+        return self.spans[0].text if len(self.spans) == 1 else "".join([span.text for span in self.spans])
+
+    # Its JSON is kept, since every later request of a run holds the message again.
+    @cached_property
+    def _canonical(self) -> str:
+        return canonical(self.to_dict())
+
+    @cached_property
+    def _unescaped(self) -> str:
+        text = _unescaped(self.to_dict())
+        return self._canonical if text == self._canonical else text
 
     def to_dict(self) -> dict[str, Any]:
         """The message in the chat-completions wire format."""
@@ -104,7 +115,10 @@ class Prompt:
 
     def to_dict(self) -> dict[str, Any]:
         """The request body in the chat-completions wire format, sampling settings excluded."""
-        body: dict[str, Any] = {"messages": [m.to_dict() for m in self.messages]}
+        return {"messages": [m.to_dict() for m in self.messages], **self._settings()}
+
+    def _settings(self) -> dict[str, Any]:
+        body: dict[str, Any] = {}
         if self.tools:
             body["tools"] = [dict(t) for t in self.tools]
         if self.stop:
@@ -116,14 +130,31 @@ class Prompt:
             }
         return body
 
+    def to_json(self, settings: Mapping[str, Any]) -> str:
+        """The request body as JSON text, with settings added; raises `ValueError` where one is infinite or NaN."""
+        messages = ",".join([m._unescaped for m in self.messages])  # pyright: ignore[reportPrivateUsage]
+        rest = _unescaped({**self._settings(), **settings})[1:]
+        return f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}'
+
     def digest(self) -> str:
         """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
-        return digest(self.to_dict())
+        messages = ",".join([m._canonical for m in self.messages])  # pyright: ignore[reportPrivateUsage]
+        rest = canonical(self._settings())[1:]  # "messages" comes first in the order of the keys
+        return _sha256(f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}')
+
+
+canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str).encode
+"""A JSON value as text in canonical form."""
+
+_unescaped = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of a JSON value in canonical form."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return _sha256(canonical(value))
+
+
+def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 

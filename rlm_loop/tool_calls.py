@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.tool_function import Tool, ToolError
+from rlm_loop.tool_threads import TOOL_THREADS
 
 _MAX_KEY = 200
 
@@ -60,10 +61,10 @@ class Running:
         limit = None if limit is None or math.isinf(limit) else min(limit, threading.TIMEOUT_MAX)
         if self._begun.acquire(blocking=False):
             if limit is None:
-                self._do()
+                self._do()()
             else:
                 context = contextvars.copy_context()
-                threading.Thread(target=context.run, args=(self._do,), daemon=True, name=f"tool-{self._name}").start()
+                TOOL_THREADS.run(f"tool-{self._name}", lambda: context.run(self._do))
         if not self._done.wait(limit):
             raise ToolError("timeout", f"{self._name} gave no result within {limit:g} s")
         value, error = self._ended
@@ -76,12 +77,12 @@ class Running:
         """Whether it ended by a signal to stop (`SystemExit`, Ctrl-C), which is no result."""
         return self._ended[1] is not None and not isinstance(self._ended[1], Exception)
 
-    def _do(self) -> None:
+    def _do(self) -> Callable[[], None]:
         try:
             self._ended = self._work(), None
         except BaseException as error:  # carried to the caller, who decides
             self._ended = None, error
-        self._done.set()
+        return self._done.set
 
 
 class Kept:

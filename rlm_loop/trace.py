@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
+from math import isfinite
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,9 +42,11 @@ class Trace:
 
     def __init__(self, path: str | Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self.path = str(path) if path is not None else None
-        self.events: list[dict[str, Any]] = []
+        self._events: list[dict[str, Any]] = []
+        self._unread: list[str] = []  # of the events in memory those that nobody has looked at yet
         self._clock = clock
         self._stored: set[str] = set()
+        self._shared: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest settings and their hash
         self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
         self._redact = redactor(os.environ)
         self._file: IO[str] | None = None
@@ -55,15 +58,28 @@ class Trace:
             except OSError as error:
                 raise TraceError(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
 
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What was recorded, where there is no file."""
+        with self._lock:
+            self._events += map(json.loads, self._unread)
+            self._unread.clear()
+            return self._events
+
     def record(self, event: str, **data: Any) -> None:
         """Append one event; values are made JSON (dataclasses by their fields, unknown objects by `repr`)."""
+        self._append(self._line(event, data))
+
+    def _line(self, event: str, data: Mapping[str, Any]) -> str:
         line = {"event": event, "at": round(self._clock(), 3), **{k: plain(v) for k, v in data.items()}}
-        text = self._redact(_as_json(line))
+        return self._redact(_as_json(line))
+
+    def _append(self, *lines: str) -> None:
         with self._lock:
             if self._file is None:
-                self.events.append(json.loads(text))
+                self._unread += lines
                 return
-            self._file.write(text + "\n")
+            self._file.write("\n".join([*lines, ""]))
             self._file.flush()
 
     def start(self, **data: Any) -> None:
@@ -81,28 +97,23 @@ class Trace:
         base, sent = self._last.get(data.get("node", "0"), ("", ()))
         kept = common(sent, prompt.messages)
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
-        hashes: list[str] = []
+        hashes, lines = list[str](), list[str]()
         for message in prompt.messages[kept:]:
             key = digest(body_of(message))
             if key not in self._stored:
                 self._stored.add(key)
-                self.record("message", hash=key, message=message)
+                lines.append(self._line("message", {"hash": key, "message": message}))
             hashes.append(key)
         name = prompt.digest()
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
-        shared = digest(plain(rest))
+        if not all(a is b for a, b in zip(self._shared[1], rest.values(), strict=True)):
+            self._shared = digest(plain(rest)), tuple(rest.values())
+        shared = self._shared[0]
         if shared not in self._stored:
             self._stored.add(shared)
-            self.record("settings", hash=shared, **rest)
-        self.record(
-            "request",
-            digest=name,
-            base=base if kept else None,
-            added=hashes,
-            **cut,
-            settings=shared,
-            **data,
-        )
+            lines.append(self._line("settings", {"hash": shared, **rest}))
+        about = {"digest": name, "base": base if kept else None, "added": hashes, **cut, "settings": shared, **data}
+        self._append(*lines, self._line("request", about))  # in one write: a line costs less than a system call
         self._last[data.get("node", "0")] = (name, prompt.messages)
         return name
 
@@ -155,7 +166,7 @@ def common(before: Sequence[Message], now: Sequence[Message]) -> int:
     """How many leading messages are the same."""
     count = 0
     for old, new in zip(before, now, strict=False):
-        if old != new:
+        if old is not new and old != new:  # nearly always the very same
             break
         count += 1
     return count
@@ -186,7 +197,7 @@ def body_of(message: Message) -> dict[str, Any]:
     }
 
 
-_ATOMS = (str, int, type(None), bool)
+_ATOMS = frozenset((str, int, bool, type(None)))
 
 
 def plain(value: Any) -> Any:
@@ -195,15 +206,20 @@ def plain(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
-        return {str(k): plain(v) for k, v in value.items()}
-    if value is None or isinstance(value, (bool, int, str)):
+        return {str(k): v if type(v) in _ATOMS else plain(v) for k, v in value.items()}
+    if kind is tuple or kind is list:
+        return [v if type(v) in _ATOMS else plain(v) for v in value]
+    if kind is float and isfinite(value):
+        return value
+    if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else {"repr": repr(value)}
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"is": type(value).__name__, **{k: plain(v) for k, v in vars(value).items() if not k.startswith("_")}}
+        own = {k: v if type(v) in _ATOMS else plain(v) for k, v in vars(value).items() if k[0] != "_"}
+        return {"is": kind.__name__, **own}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

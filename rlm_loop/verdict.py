@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from rlm_loop.actions import CallTool, FailureKind, Malformed
 from rlm_loop.budget import Account
@@ -35,10 +36,10 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     found = account.exceeded()
     if found is not None:
         return Stop(found[0]), found[1]
-    malformed = _run_length([_unreadable(t) for t in turns])
+    malformed = _run_length(_unreadable(t) for t in reversed(turns))
     if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
         return Stop.MALFORMED, f"{malformed} unreadable replies in a row; the last: {_message(turns[-1])}"
-    refusals = _run_length([_refusal(t) for t in turns])
+    refusals = _run_length(_refusal(t) for t in reversed(turns))
     if refusals >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
     refused = sum(o.failure is not None and o.failure.kind == "rejected" for t in turns for o in t.observations)
@@ -48,7 +49,7 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     if period:
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
         return Stop.REPEATED, f"{again}, twice over"
-    failures = _run_length([failed for t in turns for failed in _tool_results(t)])
+    failures = _run_length(failed for t in reversed(turns) for failed in reversed(_tool_results(t)))
     if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
         return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
     return None
@@ -80,14 +81,9 @@ def _tool_results(turn: Turn) -> list[bool]:
     ]
 
 
-def _run_length(flags: Sequence[bool]) -> int:
-    """How many trailing flags are set."""
-    count = 0
-    for flag in reversed(flags):
-        if not flag:
-            break
-        count += 1
-    return count
+def _run_length(latest_first: Iterable[bool]) -> int:
+    """How many flags are set before the first that is not; no turn beyond it is looked at."""
+    return sum(1 for _ in takewhile(bool, latest_first))
 
 
 def _period(turns: Sequence[Turn]) -> int:
@@ -95,18 +91,24 @@ def _period(turns: Sequence[Turn]) -> int:
 
     The result is part of the comparison: the same `check()` after a change is progress, not repetition.
     """
-    seen = [_signature(t) for t in turns[-4:]]
-    if len(seen) >= 2 and seen[-1] == seen[-2]:
+    last = turns[-4:]
+    if len(last) >= 2 and _alike(last[-1], last[-2]):
         return 1
-    if len(seen) == 4 and seen[0] == seen[2] and seen[1] == seen[3]:
+    if len(last) == 4 and _alike(last[0], last[2]) and _alike(last[1], last[3]):
         return 2
     return 0
 
 
-def _signature(turn: Turn) -> tuple[object, ...]:
-    calls = tuple((c.name, c.arguments) for c in turn.reply.tool_calls)
-    came = tuple((_PASSING.sub("", o.text), o.failure and o.failure.kind) for o in turn.observations)
-    return (turn.reply.text, calls, came)
+def _alike(one: Turn, other: Turn) -> bool:
+    return _said(one) == _said(other) and _came(one) == _came(other)
+
+
+def _said(turn: Turn) -> tuple[object, ...]:
+    return (turn.reply.text, *((c.name, c.arguments) for c in turn.reply.tool_calls))
+
+
+def _came(turn: Turn) -> list[object]:
+    return [(_PASSING.sub("", o.text), o.failure and o.failure.kind) for o in turn.observations]
 
 
 def _message(turn: Turn) -> str:

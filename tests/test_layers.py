@@ -18,12 +18,12 @@ PACKAGE = Path(rlm_loop.__file__).parent
 
 #: Layer of every module or sub-package; a sub-package's modules share its layer.
 LAYERS = {
-    0: "messages actions",
+    0: "messages actions later",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
     " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead"
     " show_text show_record show_markdown",
     2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
-    " answers context_on_disk preview testing cell_calls live",
+    " tool_threads answers context_on_disk preview testing cell_calls live",
     3: "dialects environment localise context compaction history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",

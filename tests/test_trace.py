@@ -105,6 +105,28 @@ def test_without_a_path_events_are_kept_in_memory() -> None:
     trace = Trace()
     trace.start(x=1)
     assert [e["event"] for e in trace.events] == ["run_start"]
+    trace.record("turn", turn=1)  # and what was looked at before is the same list
+    trace.request(Prompt.ask("q"))
+    assert [e["event"] for e in trace.events] == ["run_start", "turn", "message", "settings", "request"]
+
+
+def test_settings_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
+    tools: tuple[dict[str, str], ...] = ({"name": "f"},)
+    with Trace(tmp_path / "t.jsonl") as trace:
+        trace.start()
+        for prompt in (Prompt(), Prompt(tools=tools), Prompt(tools=tools), Prompt(), Prompt(stop=("x",))):
+            trace.request(prompt)
+    events = read(tmp_path / "t.jsonl").events
+    stored = [e["hash"] for e in events if e["event"] == "settings"]
+    assert [stored.index(e["settings"]) for e in events if e["event"] == "request"] == [0, 1, 1, 0, 2]
+
+
+def test_a_request_is_written_at_once_and_whole(tmp_path: Path) -> None:
+    with Trace(tmp_path / "t.jsonl") as trace:
+        trace.start()
+        trace.request(Prompt((say("system", "s", "system"), say("user", "q", "task"))))
+        lines = (tmp_path / "t.jsonl").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["run_start", *["message"] * 2, "settings", "request"]
 
 
 @pytest.mark.parametrize(

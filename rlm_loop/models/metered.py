@@ -13,8 +13,8 @@ from rlm_loop.call_tree import Node
 from rlm_loop.charges import NO_REPLY, difference
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
-from rlm_loop.models.base import Measuring, Model
-from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.models.base import Model
+from rlm_loop.models.counting import measured, size_unmeasured
 from rlm_loop.slots import Slots
 from rlm_loop.trace import Trace, common
 
@@ -86,8 +86,8 @@ class Metered:
         self.turn = turn
         scope = self.node.scope
         scope.check()
-        measured = list(self.model.measure(prompt)) if isinstance(self.model, Measuring) else None
-        estimate = sum(p.tokens for p in measured) if measured is not None else prompt_tokens(self.model, prompt)
+        parts = measured(self.model, prompt)
+        estimate = size_unmeasured(self.model, prompt) if parts is None else sum(p.tokens for p in parts)
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             try:
@@ -116,12 +116,12 @@ class Metered:
             usage, _ = credible(reply.usage)
             self.account.settle(held, usage, reply.waited)
             self.node.spend(usage)
-        self._charge(prompt, measured, reply, request, turn)
+        self._charge(prompt, parts, reply, request, turn)
         scope.check()  # charged, but too late to be of use
         return reply
 
-    def _charge(self, prompt: Prompt, measured: list[Part] | None, reply: Reply, request: str, turn: int) -> None:
-        found = attribute(prompt, measured, reply.usage)
+    def _charge(self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int) -> None:
+        found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
         again = list(self._sent_before(prompt.messages, sent))
         call = self.ledger.charge(
@@ -146,14 +146,14 @@ class Metered:
             "exact": call.exact,
             "sent": sent,
             "after": after,
-            "parts": difference(before, measured) if measured else None,
+            "parts": difference(before, parts) if parts else None,
             **({"again": again} if again else {}),  # where compaction moved messages forward
         }
         self._sent = prompt.messages
         for message in prompt.messages[sent:]:
             self._seen.update((message, *((message.turn, span) for span in message.spans)))
-        if measured:
-            self._counted = call.call, measured
+        if parts:
+            self._counted = call.call, parts
         self.trace.record(
             "reply", node=self.node.path, request=request, turn=turn, depth=self.depth, reply=reply, charged=charged
         )

@@ -86,11 +86,9 @@ class OpenAICompatibleModel:
         Raises `AuthenticationFailed`, `ModelNotFound`, `ModelUnreachable`, `RateLimited`, `RequestRejected`, or
         `ModelError` for a server that keeps failing.
         """
-        body = {"model": self.model, **prompt.to_dict(), **self._options}
         limit = self.max_tokens if max_tokens is None else max_tokens
-        for key, value in (("max_tokens", limit), ("temperature", self.temperature), ("seed", self.seed)):
-            if value is not None:
-                body.setdefault(key, value)
+        own = {"model": self.model, "max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
+        body = prompt.to_json({**{k: v for k, v in own.items() if v is not None}, **self._options})
         start = time.perf_counter()
         answer, waited = self._retry.call(lambda: self._attempt(body))
         reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
@@ -111,7 +109,7 @@ class OpenAICompatibleModel:
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
 
-    def _attempt(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _attempt(self, body: str) -> Mapping[str, Any]:
         try:
             response = self._http().post("/chat/completions", body)
         except UnicodeEncodeError as error:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from conftest import ChatServer, completion  # pyright: ignore
@@ -19,7 +26,9 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("address", ["localhost:1/v1", "ftp://host/v1", "http://", "", "http://[::1/v1"])
+@pytest.mark.parametrize(
+    "address", ["localhost:1/v1", "ftp://host/v1", "http://", "", "http://[::1/v1", f"http://{'a' * 64}.org"]
+)
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(BadAddress):
         Http(address, headers={}, timeout=1)
@@ -96,3 +105,127 @@ def test_a_server_that_hangs_up(chat_server: ChatServer) -> None:
     chat_server.say("hang up")
     with pytest.raises(Lost, match="closed connection"):
         Http(chat_server.address, headers={}, timeout=5).post("/chat/completions", {})
+
+
+@dataclass
+class Bare:
+    """A server that reads once from each connection, sends the next of its answers, and hangs up."""
+
+    answers: list[bytes]
+    read: list[bytes] = field(default_factory=list)
+    closed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    context: ssl.SSLContext | None = None
+
+    @contextmanager
+    def serving(self, host: str = "127.0.0.1") -> Generator[str]:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, 0), family=family) as server:
+            thread = threading.Thread(target=self._serve, args=(server,), daemon=True)
+            thread.start()
+            shown = f"[{host}]" if ":" in host else host
+            yield f"http{'s' if self.context else ''}://{shown}:{server.getsockname()[1]}"
+        thread.join()
+
+    def _serve(self, server: socket.socket) -> None:
+        for answer in self.answers:
+            connection = server.accept()[0]
+            with connection, suppress(OSError):
+                if self.context is not None:
+                    connection = self.context.wrap_socket(connection, server_side=True)
+                self.read.append(connection.recv(1 << 16))
+                connection.sendall(answer)
+                connection.close()
+            self.closed.release()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def test_head_and_body_come_together() -> None:
+    server = Bare([OK])
+    with server.serving() as address:
+        assert Http(address, headers={}, timeout=5).post("/x", {"a": 1}).json() == {}
+    head, _, body = server.read[0].partition(b"\r\n\r\n")
+    assert (head.split(b"\r\n")[0], body) == (b"POST /x HTTP/1.1", b'{"a":1}')
+
+
+def test_an_address_of_version_6_and_a_path_that_is_no_ascii() -> None:
+    server = Bare([OK])
+    try:
+        with server.serving("::1") as address:
+            Http(f"{address}/a ü", headers={}, timeout=5).post("/x", {})
+    except OSError as error:
+        if isinstance(error, Lost):
+            raise
+        pytest.skip(f"there is no IPv6 here: {error}")
+    lines = server.read[0].split(b"\r\n")
+    assert lines[:2] == [b"POST /a%20%C3%BC/x HTTP/1.1", b"Host: " + address.removeprefix("http://").encode()]
+
+
+def test_connections_are_kept_but_not_those_that_the_server_closed_meanwhile(chat_server: ChatServer) -> None:
+    server = Bare([OK, OK])
+    with server.serving() as address:
+        client = Http(address, headers={}, timeout=5)
+        for path in ("/1", "/2"):
+            client.post(path, {})
+            server.closed.acquire(timeout=5)
+    assert [request.split()[1] for request in server.read] == [b"/1", b"/2"]
+    chat_server.say(completion())
+    kept = Http(chat_server.address, headers={}, timeout=5)
+    for _ in range(3):
+        kept.post("/chat/completions", {})
+    assert len(chat_server.connections) == 1
+    kept.close()
+    kept.post("/chat/completions", {})
+    assert len(chat_server.connections) == 2
+
+
+PACKED = gzip.compress(b'{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(PACKED) + PACKED, {"a": 1}),
+        (b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n5\r\n": 1}\r\n0\r\n\r\n', {"a": 1}),
+        (b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}', {"a": 1}),  # its end is the end of the connection
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{}", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", None),
+        (b"+OK POP3 ready\r\n", None),
+        (b"", None),
+    ],
+)
+def test_answers_of_every_form_and_broken_ones(answer: bytes, body: object) -> None:
+    with Bare([answer]).serving() as address:
+        client = Http(address, headers={}, timeout=5)
+        if body is None:
+            with pytest.raises(Lost) as caught:
+                client.post("/x", {})
+            assert str(caught.value)
+        else:
+            assert client.post("/x", {}).json() == body
+
+
+def test_a_server_may_refuse_before_it_has_read_everything() -> None:
+    with Bare([b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"]).serving() as address:
+        assert Http(address, headers={}, timeout=5).post("/x", {"a": "b" * 8_000_000}).status == 413
+
+
+def test_certificates_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is needed to make a certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *made.split(), *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with Bare([OK, OK], context=context).serving() as address:
+        with pytest.raises(Lost, match="certificate"):
+            Http(address, headers={}, timeout=5).post("/x", {})
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert Http(address, headers={}, timeout=5).post("/x", {}).status == 200
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(Lost, match=r"none.pem cannot be read"):
+        Http("https://127.0.0.1:1", headers={}, timeout=5)

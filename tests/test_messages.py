@@ -1,0 +1,65 @@
+"""Values that are said: how they are sent and hashed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.messages import Message, Prompt, Span, ToolCall, digest
+
+TEXTS = st.text(st.characters(codec=None), max_size=12)  # lone surrogates too
+MESSAGES = st.builds(
+    Message,
+    st.sampled_from(["system", "user", "assistant", "tool"]),
+    st.lists(st.builds(Span, TEXTS, st.sampled_from(["task", "assistant"])), max_size=3).map(tuple),
+    st.lists(st.builds(ToolCall, st.none() | TEXTS, TEXTS, TEXTS), max_size=2).map(tuple),
+    st.none() | TEXTS,
+    st.integers(0, 4),
+)
+SCHEMAS = st.dictionaries(TEXTS, TEXTS | st.integers() | st.floats() | st.dictionaries(TEXTS, TEXTS), max_size=3)
+PROMPTS = st.builds(
+    Prompt,
+    st.lists(MESSAGES, max_size=4).map(tuple),
+    st.lists(SCHEMAS, max_size=2).map(tuple),
+    st.lists(TEXTS, max_size=2).map(tuple),
+    st.none() | SCHEMAS,
+)
+
+
+@given(PROMPTS, st.lists(MESSAGES, max_size=2))
+def test_a_prompt_is_hashed_as_the_body_that_is_sent(prompt: Prompt, more: list[Message]) -> None:
+    assert prompt.digest() == digest(prompt.to_dict())
+    grown = prompt + more  # what was worked out for its messages is kept, and has to be theirs
+    assert grown.digest() == digest(grown.to_dict())
+
+
+@given(PROMPTS, st.dictionaries(TEXTS, TEXTS | st.booleans(), max_size=2))
+def test_a_body_as_text_is_the_body(prompt: Prompt, settings: dict[str, Any]) -> None:
+    def body() -> Any:
+        return json.dumps({**prompt.to_dict(), **settings}, allow_nan=False)
+
+    try:
+        expected = json.loads(body())
+    except ValueError:  # NaN in a schema
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            prompt.to_json(settings)
+    else:
+        assert json.loads(prompt.to_json(settings)) == expected
+
+
+def test_text_is_sent_as_it_is_and_hashed_as_ascii() -> None:
+    prompt = Prompt.ask("\u03a9 \x7f")
+    assert "\u03a9 \x7f" in prompt.to_json({})
+    assert prompt.digest() == digest(prompt.to_dict())
+
+
+def test_the_order_of_keys_makes_no_difference_and_every_part_does() -> None:
+    def of(**more: Any) -> str:
+        return Prompt((Message("user", (Span("a", "task"),)),), **more).digest()
+
+    assert of(tools=({"a": 1, "b": 2},)) == of(tools=({"b": 2, "a": 1},))
+    assert len({of(), of(tools=({},)), of(stop=("x",)), of(reply_schema={}), Prompt().digest()}) == 5
