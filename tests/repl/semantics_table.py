@@ -125,7 +125,7 @@ PROMISES = (
         "15",
         "a smaller one per dialect",
         "test_observation_cap.py::test_a_dialect_may_have_a_smaller_cap",
-        breaks=('getattr(self.dialect(), "observation_cap", HARD_CAP)', "HARD_CAP"),
+        breaks=('getattr(agent.dialect(), "observation_cap", HARD_CAP)', "HARD_CAP"),
     ),
     promise(
         "15",
@@ -203,8 +203,8 @@ PROMISES = (
         "repl/test_kernel.py::test_a_kernel_does_not_outlive_a_host_that_is_killed",
         "repl/test_zygote.py::test_no_zygote_outlives_a_host_that_is_killed",
         breaks=(
-            "            if os.getppid() != self.parent:\n                self.outlive()",
-            "            if False:\n                self.outlive()",
+            "            if os.getppid() != self.parent:\n                self.outlive()  # somebody",
+            "            if False:\n                self.outlive()  # somebody",
         ),
     ),
     promise(
@@ -219,7 +219,7 @@ PROMISES = (
         "threads that a cell leaves running cannot write into a later cell's output",
         "repl/test_output.py::test_what_a_cell_leaves_running_does_not_write_into_a_later_cell",
         "repl/test_output.py::test_a_thread_that_acts_after_its_cell_is_not_heard",
-        breaks=("        if self._output.stale():\n            return memoryview(data).nbytes\n", ""),
+        breaks=("nbytes if self.stale() else write()\n        finally:", "nbytes if False else write()\n        finally:"),
     ),
     promise(
         "19",

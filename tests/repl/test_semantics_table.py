@@ -33,3 +33,10 @@ def test_no_line_is_left_out() -> None:
     assert lines >= {str(n) for n in range(11, 22)} | {f"part {n}" for n in range(1, 8)} | {"shows"}
     assert len({(p.line, p.says) for p in PROMISES}) == len(PROMISES)
     assert all(p.tests for p in PROMISES)
+
+
+def test_what_a_mutant_changes_is_there_once() -> None:
+    sources = [path.read_text("utf-8") for path in (TESTS.parent / "rlm_loop").rglob("*.py")]
+    for entry in PROMISES:
+        if entry.mutant is not None:
+            assert sum(text.count(entry.mutant.old) for text in sources) == 1, entry.says
