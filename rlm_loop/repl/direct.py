@@ -149,7 +149,9 @@ class DirectWorker:
         if self._link_fd < 0:
             return False
         try:
-            data = self._link.recv(_AT_ONCE, socket.MSG_DONTWAIT)
+            if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
+                self._raw.extend(map(self._link.recv, (_AT_ONCE,), (socket.MSG_DONTWAIT,)))
+            data = self._raw.pop()
         except BlockingIOError:
             return False
         except OSError:
@@ -195,6 +197,7 @@ class DirectWorker:
         """From here on there is another REPL."""
         self._link, self._link_fd, self._out = link, link.fileno(), Outgoing(link)
         self._from_repl = FrameReader()
+        self._raw: list[bytes] = []
         self._poll.register(link, select.POLLIN)
         self._generation += 1
 
@@ -230,7 +233,7 @@ class DirectWorker:
     def _close(self, capture: Capture) -> None:
         if capture.fd in self._unwatched:
             self._unwatched.remove(capture.fd)
-        else:
+        with contextlib.suppress(KeyError):  # not watched yet
             self._poll.unregister(capture.fd)
         self._over.append(capture.fd)
         capture.fd = -1

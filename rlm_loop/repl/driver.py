@@ -14,12 +14,12 @@ from typing import Any, Literal, NamedTuple
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.calls import CellCalls
 from rlm_loop.repl.direct import DirectWorker
+from rlm_loop.repl.limits import REPEAT
 from rlm_loop.repl.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
-_REPEAT = 0.15  # seconds between interrupts of a cell that goes on
 _AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is told to quit
 _QUIT = 0.2  # seconds for it to do so, before it is killed too
 
@@ -54,6 +54,7 @@ class Driver:
         self.generation = 0
         self.fresh = True
         self._ready = False
+        self._printed = _NOTHING
 
     def begin(self) -> Worker:
         """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
@@ -125,7 +126,9 @@ class Driver:
         """
         worker = self.ensure()
         clock, began = self._clock, self._clock()
-        out = _NOTHING
+        if ping < 0:  # else Ctrl-C may have struck after the output was received
+            self._printed = _NOTHING
+        out = self._printed
         since, next_interrupt, killed = began, 0.0, False
 
         def ended(
@@ -152,7 +155,7 @@ class Driver:
                         killed = True
                     elif spent >= next_interrupt and not killed:
                         worker.control("int")
-                        next_interrupt = spent + _REPEAT
+                        next_interrupt = spent + REPEAT
                     limit = self._grace + _AFTER_KILL if killed else min(next_interrupt, self._grace)
                     pause = limit - spent
                 else:
@@ -170,7 +173,7 @@ class Driver:
                         calls.start(frame, session)
                 elif kind == "out":
                     if frame.get("id", job) == job:
-                        out = _piece(frame)
+                        self._printed = out = _piece(frame)
                 elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
                     if frame.get("id") == ping:
                         return ended("done")
@@ -178,7 +181,7 @@ class Driver:
                         stopped = ""  # it was done before the interrupt reached it
                     return ended("done", frame)
                 elif kind == "done" and frame.get("quiet") is not True:
-                    out = Piece()  # it was printed by that cell
+                    self._printed = out = _NOTHING  # it was printed by that cell
                 elif cause := self._take(frame):
                     return ended("killed" if killed else "died", cause=cause)
         except WorkerGone:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+#: Seconds between interrupts of a cell that goes on.
+REPEAT = 0.15
 _LEAST = {
     "memory": (32 << 20, "bytes, at least 32 MiB (an empty REPL takes 10)"),
     "cpu_seconds": (1, "seconds, at least 1"),

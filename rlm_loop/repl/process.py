@@ -174,6 +174,7 @@ class WorkerProcess:
         self._poll.register(self._wake_r, select.POLLIN)
         self._reader = FrameReader()
         self._frames: deque[dict[str, Any]] = deque()
+        self._raw: list[bytes] = []
         self._closed = False
         self.repl_pid: int | None = None
 
@@ -225,7 +226,9 @@ class WorkerProcess:
         if self._wake_r in ready:
             os.read(self._wake_r, 4096)
         if self._out in ready:
-            data = os.read(self._out, 1 << 16)
+            if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
+                self._raw.extend(map(os.read, (self._out,), (1 << 16,)))
+            data = self._raw.pop()
             if not data:
                 raise WorkerGone
             # The blank says that it came from the REPL, which may not speak as its supervisor.

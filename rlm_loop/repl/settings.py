@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.belongings import check_inside
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.limits import REPEAT, Limits
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,9 @@ class Settings:
     def worker_options(self, cwd: Path, home: Path) -> dict[str, Any]:
         """What the worker is told of them, given the working folder and the session's private one."""
         options: dict[str, Any] = {"cap": self.output_cap, "path": [str(cwd)], "home": str(home)}
-        return {**options, "limits": self.limits.as_options()}
+        # Half of the grace time for an import to end: one cut short leaves a half-made package for all later cells.
+        spare = min(8, int(0.5 * self.grace / REPEAT))
+        return {**options, "limits": self.limits.as_options(), "spare": spare}
 
     def again(self, cwd: Path | str | None) -> dict[str, Any]:
         """The same options with another working folder, by name."""

@@ -378,12 +378,15 @@ class Interrupts:
     A signal that came while deferred also writes to a pipe, so that waiting in poll() ends.
     """
 
+    spare = 0  # interrupts of a cell that wait for an import to end
+
     def __init__(self) -> None:
         self.main = threading.get_ident()
         self.cell: int | None = None
         self.held = 0
         self.pending = False
         self.count = 0
+        self.spared = 0
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_r, False)
         os.set_blocking(self.wake_w, False)
@@ -414,8 +417,9 @@ class Interrupts:
     def on_signal(self, _signum: int, frame: types.FrameType | None) -> None:
         if self.cell is None:
             return
-        if _importing(frame):
-            return  # cut short, it would leave a half-made package for all later cells; the next interrupt comes soon
+        if self.spared < self.spare and _importing(frame):
+            self.spared += 1  # cut short, it would leave a half-made package for all later cells; most are over soon
+            return
         self.count += 1
         if self.held:
             self.pending = True
@@ -1010,6 +1014,7 @@ class Repl:
             if captured:
                 before = self._hide_old_answer(job)
                 self.output.open_cell(self.link, job)
+            self.interrupts.spared = 0
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
             try:  # from here to the end of this block an interrupt may strike anywhere
                 try:
@@ -1310,6 +1315,7 @@ class Capture:
         self.fd, self.keep = fd, 2 * max(cap, RECORD)  # half of the cap, at up to four bytes a character
         self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
         self.live = True
+        self.raw: list[bytes] = []
 
     def feed(self, data: bytes) -> None:
         room = self.keep - len(self.head)
@@ -1344,9 +1350,11 @@ class Capture:
         """Take what is in the pipe, without waiting; whether it has ended."""
         for _ in range(16):  # a pipe holds less than this; a writer that never stops must not keep us here
             try:
-                data = os.read(self.fd, 1 << 16)
+                if not self.raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
+                    self.raw.extend(map(os.read, (self.fd,), (1 << 16,)))
             except BlockingIOError:
                 return False
+            data = self.raw.pop()
             if not data:
                 return True
             if self.live:
@@ -2049,6 +2057,7 @@ def _supervise(options: dict[str, Any]) -> None:
     sys.path += options.get("path", [])
     del sys.argv[1:]
     Supervisor.limits = options.get("limits", {})
+    Interrupts.spare = options.get("spare", 0)
     kind = DirectSupervisor if options.get("direct") else Supervisor
     kind(int(options.get("cap", 65536)), options.get("home", "")).run()
 
