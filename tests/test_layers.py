@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import subprocess
 import sys
@@ -62,7 +63,11 @@ def layer(module: str) -> int:
 def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterator[Import]:
     """Every import of this package in a module, wherever it stands, as the module that is really meant."""
     typing_only: set[ast.AST] = set()
-    tree = ast.parse(text)
+    gc.disable()  # Python 3.11 raises a SystemError where a collection runs Python code while it builds the tree
+    try:
+        tree = ast.parse(text)
+    finally:
+        gc.enable()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             typing_only.update(inner for statement in node.body for inner in ast.walk(statement))
