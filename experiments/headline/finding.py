@@ -10,11 +10,11 @@ from pathlib import Path
 
 from rlm_loop.report import arm_table, suite_table
 from rlm_loop.report.figures import paired_differences, save
+from rlm_loop.report.readme import write_between
 from rlm_loop.study import Results, load_study
 
 HERE = Path(__file__).resolve().parent
 BASELINE = "react-text"
-BEGIN, END = "<!-- finding: written by finding.py -->\n", "<!-- end of finding -->"
 
 
 def finding(results: Results) -> str:
@@ -29,10 +29,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, default=HERE / "results", help="a study's results")
     results = load_study(parser.parse_args().folder)
-    readme = HERE / "README.md"
-    before, _, rest = readme.read_text("utf-8").partition(BEGIN)
     text = finding(results)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}", "utf-8")
+    write_between(HERE / "README.md", "finding", text)
     save(paired_differences(results, baseline=BASELINE), HERE / "figure.png")
     print(text)
 

@@ -21,12 +21,13 @@ from contenders import HERE, Contender, chosen
 from counter import FileCounter
 from driving import drive
 from records import keep, rows_of
-from tables import overhead_table, put, whole
+from tables import overhead_table, whole
 from wire_session import OBSERVATION, TASK, Step, session
 
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, ScriptedModel, weights
 from rlm_loop.models.base import Measuring
+from rlm_loop.report.readme import write_between
 
 RESULTS = HERE / "results" / "overhead.jsonl"
 
@@ -110,7 +111,7 @@ def main() -> None:
         print(f"{one.name}: {row['calls']} calls", problem, took, file=sys.stderr)
     table = overhead_table(rows_of(options.out))
     if options.out == RESULTS:
-        put(HERE / "README.md", "overhead", table)
+        write_between(HERE / "README.md", "overhead", table)
     print(table)
 
 

@@ -26,11 +26,12 @@ from build import CACHE, python_of
 from contenders import HERE, Contender, chosen
 from driving import drive
 from records import append, rows_of
-from tables import put, tasks_table
+from tables import tasks_table
 
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import Model
+from rlm_loop.report.readme import write_between
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.workspace import Workspace
@@ -144,7 +145,7 @@ def main() -> None:
             pool.shutdown(cancel_futures=True)
     table = tasks_table(rows_of(options.out))
     if options.out == RESULTS:
-        put(HERE / "README.md", "tasks", table)
+        write_between(HERE / "README.md", "tasks", table)
     print(table)
 
 

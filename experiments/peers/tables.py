@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from contenders import CONTENDERS
@@ -106,14 +105,3 @@ def tasks_table(rows: Sequence[Row]) -> str:
             f" {calls:.1f} | {failed} |"
         )
     return "\n".join(lines)
-
-
-def put(readme: Path, name: str, table: str) -> None:
-    """Write a table between the README's marks of that name.  Raises `ValueError` where it has none."""
-    text = readme.read_text("utf-8")
-    begin, end = f"<!-- {name}: written by the command -->\n", f"<!-- end of {name} -->"
-    before, found, rest = text.partition(begin)
-    _old, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"{readme} has no marks for the table {name!r}: put {begin.strip()} and {end} there")
-    readme.write_text(f"{before}{begin}\n{table}\n\n{end}{after}", "utf-8")

@@ -22,11 +22,12 @@ from contenders import HERE, Contender, chosen
 from driving import drive
 from overhead import job_of
 from records import keep, rows_of
-from tables import put, times_table
+from tables import times_table
 from wire_session import session
 
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
+from rlm_loop.report.readme import write_between
 
 RESULTS = HERE / "results" / "times.jsonl"
 
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         keep(options.out, row_of(one, times[one.name], problems.get(one.name), options.turns, options.rounds))
     table = times_table(rows_of(options.out))
     if options.out == RESULTS:
-        put(HERE / "README.md", "times", table)
+        write_between(HERE / "README.md", "times", table)
     print(table)
 
 

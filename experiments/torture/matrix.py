@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.report.readme import write_between
 from rlm_loop.torture import CASES, KINDS
 
 Rows = dict[str, dict[str, Any]]
-_BEGIN, _END = "<!-- table: written by run.py --report -->\n", "<!-- end of the table -->"
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -48,9 +48,7 @@ def report(out: Path, order: list[str], readme: Path | None) -> None:
     (out / "matrix.md").write_text("\n".join(text) + "\n", encoding="utf-8")
     print(table)
     if readme is not None:
-        before, _, rest = readme.read_text("utf-8").partition(_BEGIN)
-        after = rest.partition(_END)[2]
-        readme.write_text(f"{before}{_BEGIN}\n{table}\n\n{_END}{after}", encoding="utf-8")
+        write_between(readme, "table", table)
 
 
 def _with_gap(row: dict[str, Any], gaps: Mapping[str, str]) -> dict[str, Any]:

@@ -259,17 +259,6 @@ def test_the_committed_session_is_whole(peers: Any) -> None:
     assert peers.tables.overhead_table(rows) in (HERE / "README.md").read_text("utf-8")
 
 
-def test_a_table_is_put_between_its_marks(peers: Any, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("a\n<!-- times: written by the command -->\nold\n<!-- end of times -->\nb\n", "utf-8")
-    peers.tables.put(readme, "times", "| new |")
-    peers.tables.put(readme, "times", "| newer |")
-    text = "a\n<!-- times: written by the command -->\n\n| newer |\n\n<!-- end of times -->\nb\n"
-    assert readme.read_text("utf-8") == text
-    with pytest.raises(ValueError, match="no marks for the table 'other'"):
-        peers.tables.put(readme, "other", "")
-
-
 @pytest.mark.parametrize("file", ["times", "tasks"])
 def test_other_committed_results_are_in_the_readme(peers: Any, file: str) -> None:
     rows = peers.records.rows_of(HERE / "results" / f"{file}.jsonl")
