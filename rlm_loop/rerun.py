@@ -12,8 +12,8 @@ from typing import Any
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.cell_calls import CellCall, asked
 from rlm_loop.repl.base import Session
+from rlm_loop.repl.incoming import decode
 from rlm_loop.repl.text import same_text
-from rlm_loop.repl.worker import decode
 
 #: A cell that ended so never ran.
 _NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")

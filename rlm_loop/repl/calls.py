@@ -6,16 +6,21 @@ import contextlib
 import contextvars
 import json
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.repl.incoming import decode
 from rlm_loop.repl.process import Worker, WorkerGone
 from rlm_loop.repl.text import same_text
-from rlm_loop.repl.worker import decode, portable
+from rlm_loop.repl.worker import portable
 from rlm_loop.scope import Scope, cell_scope
 
 _LONGEST_REPR = 1_000_000
+_AT_ONCE = 128  # calls of a cell that run at the same time; the others wait for their turn
+_MOST = 200_000  # calls of one cell: all are kept, for the journal
+_MOST_SENT = 256 << 20  # bytes of all their arguments, about
 
 inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar("inside", default=frozenset())
 """Identities of the sessions for which this context runs a tool; they wait for it, so it must not use them."""
@@ -51,6 +56,9 @@ class CellCalls:
         self._since = 0.0
         self._waited = 0.0
         self._closed = False
+        self._sent = 0
+        self._threads = 0
+        self._queue: deque[tuple[HostCall, Any, Callable[..., Any], list[Any], dict[str, Any]]] = deque()
         self._scope: Scope | None = None  # of the first call on
         self.made: list[HostCall] = []
         """All calls of the cell, in the order in which they came."""
@@ -90,13 +98,18 @@ class CellCalls:
         try:
             args, kwargs = decode(frame["args"]), decode(frame["kwargs"])
             args, kwargs = [*args], {**kwargs}
-        except (ValueError, TypeError, KeyError, LookupError, ArithmeticError, RecursionError) as e:
+        except (ValueError, TypeError, KeyError) as e:
             refusal = f"ValueError: unreadable arguments ({type(e).__name__})"
         if tool is None:
-            refusal = f"NameError: there is no host tool named {name!r}"
+            refusal = f"NameError: there is no host tool named {str(name)[:100]!r}"
         with self._lock:
+            self._sent += frame.get("size", 0)
             if self._closed:
                 refusal = refusal or "RuntimeError: the cell is being stopped"
+            elif len(self.made) >= _MOST or self._sent > _MOST_SENT:
+                refusal = (
+                    f"RuntimeError: a cell may make {_MOST:,} calls, with {_MOST_SENT:,} bytes of arguments in all"
+                )
             else:
                 self.made.append(call)
                 if self.ended is not None:
@@ -106,6 +119,10 @@ class CellCalls:
                     if not self._under_way:
                         self._since = self._clock()
                     self._under_way += 1
+                    if self._threads >= _AT_ONCE:
+                        self._queue.append((call, number, tool, args, kwargs))  # pyright: ignore[reportArgumentType]
+                        return
+                    self._threads += 1
             if self._scope is None:
                 self._scope = Scope()
         if refusal or tool is None:
@@ -118,6 +135,19 @@ class CellCalls:
         threading.Thread(target=context.run, args=(self._work, call, number, tool, args, kwargs), daemon=True).start()
 
     def _work(
+        self, call: HostCall, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> None:
+        """One call after the other, while there are any that wait for their turn."""
+        while True:
+            self._one(call, number, tool, args, kwargs)
+            with self._lock:
+                if self._closed or not self._queue:
+                    self._threads -= 1
+                    self._queue.clear()
+                    return
+                call, number, tool, args, kwargs = self._queue.popleft()
+
+    def _one(
         self, call: HostCall, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> None:
         ended: BaseException | None = None

@@ -26,6 +26,8 @@ from rlm_loop.repl.worker import Capture
 
 _CAPTURED = ("exec", "eval")  # jobs that print, as in `worker.py`
 _AT_ONCE = 1 << 16
+_PASSCRED = getattr(socket, "SO_PASSCRED", 0)
+_ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
 _SOON = 2  # milliseconds: a cell that is over by then is woken for once, at its end, and not when it prints
 _ANSWER = 5.0  # seconds for the supervisor to say that it has sent an interrupt: a cell may have stopped it
 _NEWS = 1.0  # seconds for it to say that the REPL ended, where that has been seen already
@@ -52,7 +54,9 @@ class DirectWorker:
         self._interrupts = 0  # sent, and not yet answered
         self._generation = 0
         self.repl_pid: int | None = None
+        self.fault = ""
         ours, theirs = socket.socketpair()
+        _tell_sender(ours)
         with theirs, contextlib.suppress(OSError):  # it ended already, which `receive` notices
             send_with(line, b"!repl\n", theirs.fileno())
         self._meet(ours)
@@ -150,17 +154,20 @@ class DirectWorker:
             return False
         try:
             if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                self._raw.extend(map(self._link.recv, (_AT_ONCE,), (socket.MSG_DONTWAIT,)))
-            data = self._raw.pop()
+                self._raw.extend(map(self._link.recvmsg, (_AT_ONCE,), (_ONE_SENDER,), (socket.MSG_DONTWAIT,)))
+            data, sender, _, _ = self._raw.pop()
         except BlockingIOError:
             return False
         except OSError:
-            data = b""
+            data, sender = b"", []
         if not data:  # it ended, or closed its side, which is as bad
-            self._poll.unregister(self._link_fd)
-            self._link_fd = -1
-            self.control("kill")
+            self._end_repl("")
             return False
+        if sender != self._sender:  # the process, as the kernel says
+            if self._sender is not None:
+                self._end_repl("a process that a cell left spoke in its place")
+                return True
+            self._sender = sender  # it said hello, before any cell ran
         for _, frame in self._from_repl.take(data):
             kind = frame["t"]
             if kind in OF_SUPERVISOR:
@@ -168,7 +175,16 @@ class DirectWorker:
             if kind == "done":
                 self._finish(frame)
             self._frames.append(frame)
+        if self._from_repl.refused:
+            self._end_repl(f"it sent {self._from_repl.refused}")
         return True
+
+    def _end_repl(self, fault: str) -> None:
+        """Hear it no longer, and have it killed: no honest worker does what it did."""
+        self.fault = fault
+        self._poll.unregister(self._link_fd)
+        self._link_fd = -1
+        self.control("kill")
 
     def _hear_supervisor(self, seconds: float = 0.0) -> bool:
         """Take what the supervisor says, if it says something in time; whether it lives and did."""
@@ -186,18 +202,38 @@ class DirectWorker:
         for _, frame in self._from_supervisor.take(data):
             if frame["t"] == "int":
                 self._interrupts -= 1
-                continue
-            self._outlive_repl()
-            self._out.close()
-            self._meet(socket.socket(fileno=fds.pop()))
-            self._frames.append(frame)
+            elif frame["t"] == "died" and fds:
+                self._outlive_repl()
+                self._out.close()
+                self._frames.append(frame)
+                self._gone = not self._meet_next(fds.pop())
+            else:
+                self._gone = True  # cells can be at it, too
+        for fd in fds:
+            os.close(fd)
+        self._gone = self._gone or bool(self._from_supervisor.refused)
         return not self._gone
+
+    def _meet_next(self, fd: int) -> bool:
+        """Take the socket of the next REPL, if it is one."""
+        try:
+            link = socket.socket(fileno=fd)
+        except OSError:
+            os.close(fd)
+            return False
+        if link.family != socket.AF_UNIX:
+            link.close()
+            return False
+        _tell_sender(link)
+        self._meet(link)
+        return True
 
     def _meet(self, link: socket.socket) -> None:
         """From here on there is another REPL."""
         self._link, self._link_fd, self._out = link, link.fileno(), Outgoing(link)
         self._from_repl = FrameReader()
-        self._raw: list[bytes] = []
+        self._raw: list[tuple[bytes, list[Any], int, Any]] = []
+        self._sender: list[Any] | None = None
         self._poll.register(link, select.POLLIN)
         self._generation += 1
 
@@ -259,6 +295,12 @@ class DirectWorker:
                     os.close(capture.fd)
             for fd in (*self._over, *(self._spare or ()), self._wake_r, self._wake_w):
                 os.close(fd)
+
+
+def _tell_sender(link: socket.socket) -> None:
+    """Have the kernel say of each message which process sent it, where it can (Linux)."""
+    if _PASSCRED:
+        link.setsockopt(socket.SOL_SOCKET, _PASSCRED, 1)
 
 
 def _pipe() -> tuple[int, int]:

@@ -22,6 +22,7 @@ _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which i
 _BUSY_SLICE = 0.05
 _AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is told to quit
 _QUIT = 0.2  # seconds for it to do so, before it is killed too
+_AHEAD = 10_000  # messages between two cells; there is one for each job sent ahead, and the rest is a flood
 
 _NOTHING = Piece()
 
@@ -92,6 +93,9 @@ class Driver:
         cause = ""
         try:
             while (frame := worker.receive(0)) is not None:
+                if len(self._backlog) >= _AHEAD:
+                    self.drop()
+                    return f"it sent more than {_AHEAD:,} messages between two cells"
                 died = self._take(frame)
                 if died:
                     cause = died
@@ -210,7 +214,8 @@ class Driver:
         elif frame["t"] == "died":
             self.generation += 1
             self.fresh = True
-            return _cause(frame)
+            fault, self.worker.fault = self.worker.fault, ""
+            return fault or _cause(frame)
         return ""
 
 
@@ -234,6 +239,8 @@ def _piece(frame: Mapping[str, Any]) -> Piece:
 
 
 def _cause(frame: Mapping[str, Any]) -> str:
+    if isinstance(fault := frame.get("fault"), str) and fault:
+        return fault[:200]
     number, code = frame.get("signal"), frame.get("code")
     if not isinstance(number, int):
         return f"it ended itself with exit status {code}"

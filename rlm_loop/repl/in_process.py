@@ -110,7 +110,7 @@ class InProcessSession:
         with self._turn():
             self._cells += 1
             ended, raised = self._perform(code, f"<cell {self._cells}>", limit)
-            self.last = cell_result(ended, Fate(), limit, self.output_cap)
+            self.last = cell_result(ended, Fate(), limit, self.output_cap, rich=True)
             if raised is not None:
                 raise raised
             return self.last

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlm_loop.repl.base import CellError
 from rlm_loop.repl.calls import HostCall
-from rlm_loop.repl.worker import decode
+from rlm_loop.repl.incoming import decode
 
 _MOST = 64 << 20  # characters of code, output and host results that are kept; beyond, the oldest cells are forgotten
 
@@ -214,7 +214,7 @@ def arguments(call: HostCall) -> tuple[list[Any], dict[str, Any]]:
     """What a host tool was called with; forms that cannot be read are given as they came."""
     try:
         return [*decode(call.args)], {**decode(call.kwargs)}
-    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError):
+    except (ValueError, TypeError):
         return [call.args], {}
 
 

@@ -23,6 +23,7 @@ class JournaledSession:
 
     name = "python"
     description = DESCRIPTION
+    _rich = False  # whether its cells can display pictures and HTML
 
     def __init__(self, life: Life) -> None:
         self._life, self._held, self._settings = life, life.held, life.settings
@@ -54,9 +55,9 @@ class JournaledSession:
             news = held.take_news()
             ended, spent, calls = life.serve(driver, {"t": "exec", "code": code, "file": f"<cell {held.cells}>"}, limit)
             fate = life.account(driver, ended)
-            self.last = own = cell_result(ended, fate, limit, self.output_cap)
+            self.last = own = cell_result(ended, fate, limit, self.output_cap, rich=self._rich)
             if news.note:
-                self.last = cell_result(ended, fate, limit, self.output_cap, news)
+                self.last = cell_result(ended, fate, limit, self.output_cap, news, rich=self._rich)
             held.add_cell(code, own, ended, calls)
             if spent is not None:
                 raise spent

@@ -38,6 +38,8 @@ class KernelREPL(JournaledSession):
     Needs `pip install 'rlm-loop[kernel]'`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
 
+    _rich = True
+
     def __init__(
         self,
         kernel: str = "python3",

@@ -16,8 +16,9 @@ from typing import Any
 
 from rlm_loop.repl.calls import HostCall
 from rlm_loop.repl.context_files import listing
+from rlm_loop.repl.incoming import decode
 from rlm_loop.repl.journal import Cell, Journal, arguments
-from rlm_loop.repl.worker import NotExact, SubAnswer, SubFailure, decode, encode, load
+from rlm_loop.repl.worker import NotExact, SubAnswer, SubFailure, encode, load
 
 _INLINE = 20_000  # characters of a literal that still belongs into a cell; more goes into a file
 
@@ -221,5 +222,5 @@ def _record(call: HostCall) -> tuple[str, list[Any], dict[str, Any], str, Any]:
             batch = [(v.ok, v.error if isinstance(v, SubFailure) else str(v)) for v in value]
             return call.name, args, kwargs, "batch", batch
         return call.name, args, kwargs, "value", value
-    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError):
+    except ValueError:
         return call.name, args, kwargs, "value", outcome.get("value")

@@ -131,6 +131,8 @@ class Worker(Protocol):
 
     repl_pid: int | None
     """The REPL's process id, once it said hello."""
+    fault: str
+    """What the REPL did that no honest one does, where it was killed for that; who reports it empties it."""
 
     def send(self, frame: Mapping[str, Any]) -> None:
         """Write one frame; raises `WorkerGone`.  Safe from any thread."""
@@ -177,6 +179,7 @@ class WorkerProcess:
         self._raw: list[bytes] = []
         self._closed = False
         self.repl_pid: int | None = None
+        self.fault = ""
 
     def send(self, frame: Mapping[str, Any]) -> None:
         self._write(dumps(frame) + b"\n")
@@ -235,6 +238,9 @@ class WorkerProcess:
             self._frames += (
                 frame for line, frame in self._reader.take(data) if line[:1] != b" " or frame["t"] not in OF_SUPERVISOR
             )
+            if self._reader.refused:
+                self.fault, self._reader.refused = f"it sent {self._reader.refused}", ""
+                self.control("kill")
         return self._frames.popleft() if self._frames else None
 
     def complaint(self) -> str:

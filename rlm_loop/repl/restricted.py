@@ -18,6 +18,7 @@ from typing import Any
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.belongings import Belongings, check_inside, working_folder, write_files
 from rlm_loop.repl.in_process import InProcessSession, split
+from rlm_loop.repl.incoming import decode
 from rlm_loop.repl.restricted_modules import ANALYSIS
 from rlm_loop.repl.worker import portable
 
@@ -141,8 +142,6 @@ class RestrictedREPL(InProcessSession):
 
     def _crossing(self, value: Any) -> Any:
         packed = portable(value, _LONGEST_REPR)
-        from rlm_loop.repl.worker import decode
-
         return decode(packed["value"]) if "value" in packed else packed["repr"]
 
 

@@ -12,9 +12,9 @@ from rlm_loop.repl.base import CellError, CellResult
 from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.displays import displays_in
 from rlm_loop.repl.driver import Ended
+from rlm_loop.repl.incoming import decode
 from rlm_loop.repl.journal import Rebuilt
 from rlm_loop.repl.text import Piece, shown
-from rlm_loop.repl.worker import decode
 
 _NAMES_SHOWN = 20
 
@@ -35,8 +35,10 @@ class News:
     lost: tuple[str, ...] = ()
 
 
-def cell_result(ended: Ended, fate: Fate, limit: float, cap: int, news: News | None = None) -> CellResult:
-    """The result of a cell."""
+def cell_result(
+    ended: Ended, fate: Fate, limit: float, cap: int, news: News | None = None, *, rich: bool = False
+) -> CellResult:
+    """The result of a cell.  Only a `rich` session displays things: what another one sent as such was forged."""
     report = ended.report
     text = ended.out
     if "echo" in report and not text.characters:
@@ -67,7 +69,7 @@ def cell_result(ended: Ended, fate: Fate, limit: float, cap: int, news: News | N
         truncated=truncated,
         characters=text.characters,
         seconds=ended.seconds,
-        displays=displays_in(report),
+        displays=displays_in(report) if rich else (),
         full=text.clip(max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
@@ -124,7 +126,7 @@ def given(report: Mapping[str, Any]) -> Given:
     if "value" in report:
         try:
             return Given(decode(report["value"]), "object")
-        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError):
+        except ValueError:
             return Given(json.dumps(report["value"])[:1000], "repr")
     return Given(str(report.get("repr", "")), "repr")
 

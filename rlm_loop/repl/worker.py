@@ -60,8 +60,14 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------------------------ codec
 
 TAG = "~"  # {"~": kind, "v": payload} stands for a value that JSON has no form for
-_DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
+DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
 _PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of them is quadratic and limited
+
+
+_LARGEST, _MOST = (
+    20 << 20,
+    500_000,
+)  # characters and values of one value from a cell; the host refuses more than twice that
 
 
 class NotExact(Exception):
@@ -138,7 +144,7 @@ def encode(value: Any, strict: bool = False, depth: int = 0) -> Any:
                 raw = value.encode("utf-8", "surrogatepass")
                 return {TAG: "str", "v": base64.b64encode(raw).decode()}
         return value
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         raise NotExact("nested too deeply, or contains itself")
 
     def inner(v: Any) -> Any:
@@ -351,6 +357,37 @@ def portable(value: Any, limit: int) -> dict[str, Any]:
         return {"value": encode(value)}
     except Exception:
         return {"repr": safe_repr(value, limit)}
+
+
+def bounded(value: Any, limit: int) -> dict[str, Any]:
+    """The same for what a cell sends to the host, which takes no message without bounds."""
+    packed = portable(value, limit)
+    form = packed.get("value")
+    if type(form) in (list, dict, str) and not _fits(form):
+        return {"repr": safe_repr(value, limit)}
+    return packed
+
+
+def _fits(form: Any) -> bool:
+    if type(form) is str and len(form) < 1 << 16:
+        return True
+    text = _dumps(form)
+    return len(text) < _MOST or (len(text) <= _LARGEST and values_in(text.encode())[0] <= _MOST)
+
+
+def values_in(text: bytes) -> tuple[int, int]:
+    """How many values JSON text holds, about, and how many levels; nothing is built of it."""
+    import re
+
+    bare = re.sub(rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', b"", text)  # commas within strings separate nothing
+    depth = deepest = 0
+    for bracket in bare.translate(None, _NO_BRACKET):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{"), deepest
+
+
+_NO_BRACKET = bytes(c for c in range(256) if c not in b"[]{}")
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
@@ -621,6 +658,8 @@ class DirectLink(Link):
 
 
 _ONE_DESCRIPTOR = _socket.CMSG_SPACE(4)
+_PASSCRED = getattr(_socket, "SO_PASSCRED", 0)  # Linux
+_SCM_CREDENTIALS = 2
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -635,11 +674,20 @@ def _descriptors(extra: Any) -> list[int]:
 
 def _crossing(value: Any) -> Any:
     """An argument on its way to a host tool: exact where it can be, else its repr."""
-    try:
-        return encode_table(value)
-    except Exception:  # no table, or one with something in it that does not cross
-        packed = portable(value, 1_000_000)
+    with contextlib.suppress(Exception):  # no table, or one with something in it that does not cross
+        form = encode_table(value)
+        if _fits(form):
+            return form
+    packed = bounded(value, 1_000_000)
     return packed["value"] if "value" in packed else packed["repr"]
+
+
+def _sender(extra: Any) -> int:
+    """The process that sent what `recvmsg` received, as the kernel says; 0 where it does not."""
+    for level, kind, payload in extra:
+        if level == _socket.SOL_SOCKET and kind == _SCM_CREDENTIALS:
+            return array.array("i", payload[:4])[0]
+    return 0
 
 
 # ------------------------------------------------------------------------------------------------ output
@@ -1024,7 +1072,7 @@ class Repl:
                 except BaseException as error:
                     report["error"] = self._describe(error)
                 if job["t"] == "exec" and "final_answer" in self.names and self.names["final_answer"] is not before:
-                    report["answer"] = portable(self.names["final_answer"], self.cap)
+                    report["answer"] = bounded(self.names["final_answer"], self.cap)
             except BaseException as error:
                 report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
         finally:
@@ -1061,7 +1109,7 @@ class Repl:
         if self.unread:
             self._read_named(job["code"])
         code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)
-        report.update(portable(self._execute(code), self.cap))
+        report.update(bounded(self._execute(code), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         name = job["name"]
@@ -1415,6 +1463,7 @@ class Supervisor:
     """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
 
     limits: dict[str, int] = {}  # noqa: RUF012
+    fault = ""  # what the REPL is killed for
 
     def __init__(self, cap: int, home: str = "") -> None:
         self.cap, self.home = cap, home
@@ -1435,6 +1484,8 @@ class Supervisor:
         os.close(nothing)
         os.dup2(2, 1)
         self.prctl = _prctl()
+        if self.prctl:
+            self.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE: else cells, the same user's, could write to its memory
         _signal.signal(signal.SIGINT, _signal.SIG_IGN)
         self._begin()  # the rest can be done while the REPL starts
         if self.prctl:
@@ -1476,6 +1527,8 @@ class Supervisor:
 
     def spawn(self) -> None:
         ours, theirs = _socket.socketpair()
+        if _PASSCRED:
+            ours.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)
         self._fork(Link, theirs, [ours.fileno()])
         self.sock = ours
         self.from_child_partial = bytearray()
@@ -1504,6 +1557,8 @@ class Supervisor:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             _signal.signal(number, _signal.SIG_DFL)
+        if self.prctl:
+            self.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: cells may look at themselves in /proc
         _be_modest()
         _limit(self.limits)
         if self.prctl:
@@ -1530,7 +1585,9 @@ class Supervisor:
             if pid == self.pid:
                 killed_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
-                self.replace({"t": "died", "g": self.generation, "signal": killed_by, "code": code})
+                died = {"t": "died", "g": self.generation, "signal": killed_by, "code": code, "fault": self.fault}
+                self.fault = ""
+                self.replace(died)
 
     def replace(self, died: dict[str, Any]) -> None:
         """The REPL ended: clear up after it, tell the host, start a fresh one."""
@@ -1607,6 +1664,11 @@ class Supervisor:
         except OSError:
             return False
         pipes = _descriptors(extra)
+        if data and _PASSCRED and _sender(extra) != self.pid:
+            self.fault = "a process that a cell left spoke in its place"
+            self._arrived(pipes)
+            self.kill(signal.SIGKILL)
+            return True
         lines = _lines(self.from_child_partial, data)
         # A descriptor ends what is received with it, so it belongs to the last frame; those before it may be forged,
         # and must not use it up.
@@ -1739,6 +1801,8 @@ class DirectSupervisor(Supervisor):
     def replace(self, died: dict[str, Any]) -> None:
         self.kill_tree()
         ours, theirs = _socket.socketpair()
+        if _PASSCRED:
+            ours.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)  # the host learns who sent what, from the first byte on
         rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [ours.fileno()]))]
         try:
             self.line.sendmsg([_dumps(died).encode() + b"\n"], rights)
@@ -1858,6 +1922,7 @@ class Zygote:
         self.parent, self.spare = os.getppid(), spare
         self.prctl = _prctl()
         if self.prctl:
+            self.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE, as for a supervisor
             self.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what a killed supervisor leaves is ours to kill
         self.wake_r, self.wake_w = os.pipe()
         os.set_blocking(self.wake_w, False)

@@ -1,0 +1,327 @@
+"""What a hostile worker sends: nothing in it leads to an import, a class of its choice, or memory beyond its own size.
+
+Semantics 61 and 62.  Each attack went through once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_protocol import FIND
+
+from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.frames import FrameReader
+from rlm_loop.repl.incoming import LONGEST, MOST, OutOfBounds, check, decode
+from rlm_loop.repl.results import given as given_answer
+from rlm_loop.repl.worker import encode, encode_table, values_in
+
+through_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the protocol's socket in /proc")
+
+
+@pytest.fixture(params=["plain", "auto"])
+def repl(request: pytest.FixtureRequest) -> Iterator[PythonREPL]:
+    with PythonREPL(launcher=request.param, rebuild=False, timeout=5, grace=0.5) as session:
+        yield session
+
+
+# -- values
+
+REFUSED: list[Any] = [
+    {"~": "nope", "v": 1},
+    {"~": ["set"], "v": []},
+    {"~": "set", "v": [[]]},
+    {"~": "dict", "v": [[1]]},
+    {"~": "tuple", "v": 5},
+    {"~": "datetime", "v": "never"},
+    {"~": "timedelta", "v": [10**10, 0, 0]},
+    {"~": "timedelta", "v": [1.5, 0, 0]},
+    {"~": "range", "v": [0, 1, 0]},
+    {"~": "int", "v": "f" * 1_000_001},
+    {"~": "decimal", "v": "1e999999999"},
+    {"~": "decimal", "v": [0, [1], 10**9]},
+    {"~": "fraction", "v": ["1", "0"]},
+    {"~": "fraction", "v": ["f" * 200_000, "3"]},
+    {"~": "set", "v": [(2**61 - 1) * n for n in range(5000)]},
+    {"~": "dict", "v": [[(2**61 - 1) * n, 0] for n in range(5000)]},
+]
+
+TABLE = {
+    "series": False,
+    "columns": ["a"],
+    "labels": [None],
+    "dtypes": ["int64"],
+    "data": [[1, 2]],
+    "index": [0, 1],
+    "index_dtype": "int64",
+    "names": [None],
+}
+
+
+@pytest.mark.parametrize("form", REFUSED, ids=lambda form: str(form)[:40])
+def test_a_forged_value_is_refused_and_shown_as_it_came(form: Any) -> None:
+    with pytest.raises(ValueError):
+        decode(form)
+    assert given_answer({"value": form}).form == "repr"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtypes": ["S1000000000"]},
+        {"dtypes": ["(100000,100000)f8"]},
+        {"dtypes": ["datetime64[ns, dateutil//etc/passwd]"]},
+        {"index_dtype": "U100000000"},
+        {"index": [0]},
+        {"data": [[1, 2, 3]]},
+        {"data": []},
+        {"names": [None] * 3},
+        {"columns": 5},
+    ],
+)
+def test_a_forged_table_is_refused(change: dict[str, Any]) -> None:
+    pytest.importorskip("pandas")
+    assert decode({"~": "table", "v": TABLE}).to_dict() == {"a": {0: 1, 1: 2}}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError):
+            decode({"~": "table", "v": {**TABLE, **change}})
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_table_makes_the_host_import_pandas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A module of that name in a folder that cells can write was run in the host."""
+    (tmp_path / "pandas.py").write_text("raise SystemExit('ran in the host')", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)
+    assert given_answer({"value": {"~": "table", "v": TABLE}}).form == "repr"
+
+
+def test_the_decoder_imports_nothing() -> None:
+    import ast
+
+    import rlm_loop.repl.incoming as module
+
+    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    inner = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]
+    assert not [n for n in inner if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert not [n for n in inner if isinstance(n, ast.Name) and n.id in ("__import__", "eval", "exec", "getattr")]
+
+
+_plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.dates(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.frozensets(st.integers() | st.text(), max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@given(_plain)
+def test_what_an_honest_worker_sends_comes_out_equal(value: Any) -> None:
+    line = json.dumps(encode(value)).encode()
+    check(line)
+    assert decode(json.loads(line)) == value
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda i: (
+            st.lists(i)
+            | st.dictionaries(
+                st.sampled_from(["~", "v", "a", "series", "data"]),
+                i | st.sampled_from(["set", "dict", "table", "range", "answer"]),
+            )
+        ),
+        max_leaves=20,
+    )
+)
+@settings(max_examples=300)
+def test_any_json_is_a_value_or_refused(form: Any) -> None:
+    with contextlib.suppress(ValueError):
+        decode(form)
+
+
+# -- frames
+
+
+@given(_plain)
+def test_values_and_levels_are_counted_before_anything_is_built(value: Any) -> None:
+    def levels(form: Any) -> int:
+        inner = form.values() if isinstance(form, dict) else form if isinstance(form, list) else None
+        return 0 if inner is None else 1 + max(map(levels, inner), default=0)
+
+    form = encode(value)
+    count, depth = values_in(json.dumps(form).encode())
+    assert depth == levels(form)
+    assert count <= 3 * len(json.dumps(form))
+
+
+@pytest.mark.parametrize("text", [b'"' + b'\\"' * 500_000, b'"' * 1_000_001, b'"a\\', b'"', b"]]]]" * 100])
+def test_unfinished_text_is_counted_in_one_pass(text: bytes) -> None:
+    values_in(text)
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 1000, b"[0" + b",0" * (MOST + 1) + b"]", b"{" * 300 + b"}" * 300, b" " * (LONGEST + 1)]
+)
+def test_a_line_out_of_bounds_is_refused(line: bytes) -> None:
+    with pytest.raises(OutOfBounds):
+        check(line)
+    reader = FrameReader()
+    assert [reader.take(line[i : i + 65_536]) for i in range(0, len(line), 65_536)].count([]) == -(-len(line) // 65_536)
+    reader.take(b"\n")
+    assert reader.refused
+
+
+def test_a_line_that_never_ends_takes_no_memory() -> None:
+    reader = FrameReader()
+    piece = b"x" * (1 << 20)
+    for _ in range(2 * LONGEST // len(piece)):
+        reader.take(piece)
+    assert sum(map(len, reader._partial)) <= LONGEST + len(piece)  # pyright: ignore[reportPrivateUsage]
+    assert reader.refused
+
+
+OUT_OF_BOUNDS = {
+    "b'[' * 100_000": "100,000 levels",
+    """b'{"t":"done","g":1,"id":1,"answer":{"value":' + b'[' * 999 + b']' * 999 + b'}}'""": "1,001 levels",
+    """b'{"t":"done","v":[' + b'0,' * 2_100_000 + b'0]}'""": "values",
+    "b'x' * 60_000_000": "bytes",
+    "b'x' * 60_000_000 + b'\\n' + b'y' * 60_000_000": "bytes",
+}
+
+
+@through_proc
+@pytest.mark.parametrize("sent", OUT_OF_BOUNDS)
+def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL, sent: str) -> None:
+    repl.start()
+    result = repl.run(
+        f"{FIND}import socket\ns = socket.socket(fileno=os.dup(link[0])); s.setblocking(True)\n"
+        f"s.sendall(b'\\n' + {sent} + b'\\n'); import time; time.sleep(30)"
+    )
+    assert result.error == "died", result
+    assert "it sent a message of" in result.message
+    assert OUT_OF_BOUNDS[sent] in result.message
+    assert repl.run("1 + 1").output == "2"
+
+
+def test_a_large_answer_of_an_honest_cell_crosses_as_text(repl: PythonREPL) -> None:
+    assert repl.run("final_answer = list(range(100_000))").answer.value == list(range(100_000))
+    large = repl.run("final_answer = [[i] for i in range(1_000_000)]").answer
+    assert large is not None
+    assert large.form == "repr"
+    assert len(large.value) < 100_000
+    text = repl.run("final_answer = 'a,' * 5_000_000").answer
+    assert text is not None
+    assert text.value == "a," * 5_000_000
+
+
+# -- who may speak
+
+
+@through_proc
+def test_a_flood_between_cells_ends_and_costs_the_repl_only(repl: PythonREPL) -> None:
+    """A thread that a cell left writes for ever; the host read it for ever."""
+    repl.run(
+        f"{FIND}import threading\n"
+        """
+def flood():
+    while True:
+        os.write(link[0], b'{"t":"hello","g":0}\\n' * 1000)
+threading.Thread(target=flood, daemon=True).start()
+"""
+    )
+    assert repl.run("1 + 1").output.splitlines()[-1] == "2"
+    assert repl.run("1 + 2").output == "3"
+
+
+CHILD = """
+import json, time
+if os.fork() == 0:
+    os.setsid()
+    job = json.loads(os.read(link[0], 1 << 16).split(b"\\n")[0])  # the next cell's
+    forged = {"t": "done", "g": 1, "id": job["id"], "answer": {"value": "forged"}}
+    os.write(link[0], b"\\n" + json.dumps(forged).encode() + b"\\n")
+    time.sleep(60)
+"""
+
+
+@through_proc
+@pytest.mark.skipif(not hasattr(socket, "SO_PASSCRED"), reason="the kernel does not say who sent a message")
+def test_a_process_that_a_cell_left_cannot_answer_for_a_later_cell(repl: PythonREPL) -> None:
+    repl.run(FIND + CHILD)
+    results = [repl.run("import time; time.sleep(0.2); 1") for _ in range(6)]
+    assert [r.answer for r in results] == [None] * 6
+    assert results[-1].output.splitlines()[-1] == "1"
+
+
+def test_only_sessions_that_display_things_show_what_was_displayed(repl: PythonREPL) -> None:
+    repl.start()
+    result = repl.run(
+        """
+import sys
+frame = sys._getframe()
+while "report" not in frame.f_locals:
+    frame = frame.f_back
+frame.f_locals["report"]["displays"] = [["text/html", "<img src=http://x>"]]
+"""
+    )
+    assert result.error is None
+    assert result.displays == ()
+
+
+# -- calls of host tools
+
+
+def test_calls_beyond_what_runs_at_once_wait_for_their_turn(repl: PythonREPL) -> None:
+    running: set[str] = set()
+    most = 0
+
+    def tool(n: int) -> int:
+        nonlocal most
+        running.add(threading.current_thread().name)
+        most = max(most, sum(t.name in running for t in threading.enumerate()))
+        return n
+
+    repl.add_tools({"tool": tool})
+    result = repl.run(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor(400) as pool: print(sum(pool.map(tool, range(2000))))",
+        timeout=60,
+    )
+    assert result.output == f"{sum(range(2000))}\n"
+    assert most <= 128
+
+
+# -- the supervisor
+
+
+def test_a_cell_cannot_write_to_the_supervisors_memory(repl: PythonREPL) -> None:
+    repl.start()
+    if repl.isolation == "plain":
+        pytest.skip("a cell that is not isolated has the user's rights, perhaps root's")
+    attempt = "import os\ntry: print(open(f'/proc/{os.getppid()}/mem', 'r+b'))\nexcept OSError as e: print('refused')"
+    assert repl.run(attempt).output == "refused\n"
+
+
+def test_a_table_still_crosses_where_the_host_has_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2], "b": ["x", None], "c": pandas.to_datetime(["2026-01-01", None])})
+    assert decode(json.loads(json.dumps(encode_table(frame)))).equals(frame)
