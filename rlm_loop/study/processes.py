@@ -8,10 +8,8 @@ import os
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from concurrent.futures import wait as wait_for
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -19,114 +17,75 @@ from typing import Any
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.jobs import take_over
 
-_Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-
 
 class SeparateProcesses(Executor):
-    """`workers` processes, each a `ProcessPoolExecutor` of one.
+    """`workers` processes, each a `ProcessPoolExecutor` of one, and each with a thread here that waits for it.
 
     A pool of several is broken as a whole by the death of one worker, and does not say whose call it was.  Here the
     call that ran in a process that died gets `BrokenProcessPool`, all others go on, and a new process takes the place.
     Calls beyond `workers` wait here.  Processes are new ones (not forked copies of this one: threads, sessions and
     sockets would be copied with it), and end when this process does, however it ends.
+
+    A pool is only called from the thread that owns it, never from a callback of its futures: a pool that breaks makes
+    these with its lock held (Python 3.12.1 and later), so that calling it from there would wait for ever.
     """
 
     def __init__(self, workers: int) -> None:
         if workers < 1:
             raise ValueError(f"processes is a number of processes, 1 or more, not {workers}")
         self.workers = workers
-        self._idle: list[ProcessPoolExecutor] = []
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="process")
+        self._mine = threading.local()
         self._pools: list[ProcessPoolExecutor] = []
-        self._waiting: deque[_Call] = deque()
-        self._lock = threading.RLock()
-        self._closed = False
+        self._lock = threading.Lock()
+        self._killed = False
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            self._waiting.append((future, fn, args, kwargs))
-        self._go_on()
-        return future
+        return self._threads.submit(self._call, fn, args, kwargs)
 
-    def _go_on(self) -> None:
-        """Start waiting calls while there is a process for them."""
-        while True:
-            with self._lock:
-                if not self._waiting or (not self._idle and len(self._pools) >= self.workers):
-                    return
-                future, fn, args, kwargs = self._waiting.popleft()
-                if not future.set_running_or_notify_cancel():
-                    continue
-                pool = self._idle.pop() if self._idle else self._new()
-            try:
-                inner = pool.submit(fn, *args, **kwargs)
-            except BrokenExecutor:  # it died while idle: the call has not begun, and is put first again
-                self._drop(pool)
-                again: Future[Any] = Future()
-                again.add_done_callback(_into(future))
-                with self._lock:
-                    self._waiting.appendleft((again, fn, args, kwargs))
-                continue
-            inner.add_done_callback(lambda ended, pool=pool, future=future: self._ended(ended, pool, future))
+    def _call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            inner = self._begin(fn, args, kwargs)
+        except BrokenExecutor:  # the process died while idle: the call has not begun
+            self._drop()
+            inner = self._begin(fn, args, kwargs)
+        try:
+            return inner.result()
+        except BrokenExecutor:
+            self._drop()
+            raise
 
-    def _new(self) -> ProcessPoolExecutor:
-        pool = ProcessPoolExecutor(1, _context(), _begin, (dict(os.environ), os.getcwd()))
-        self._pools.append(pool)
-        return pool
+    def _begin(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
+        with self._lock:  # no process is started behind the back of `kill`
+            if self._killed:
+                raise BrokenProcessPool("the processes were ended")
+            if not hasattr(self._mine, "pool"):
+                self._mine.pool = ProcessPoolExecutor(1, _context(), _set_up, (dict(os.environ), os.getcwd()))
+                self._pools.append(self._mine.pool)
+            return self._mine.pool.submit(fn, *args, **kwargs)
 
-    def _drop(self, pool: ProcessPoolExecutor) -> None:
-        with self._lock, contextlib.suppress(ValueError):
-            self._pools.remove(pool)
-        pool.shutdown(wait=False)
-
-    def _ended(self, inner: Future[Any], pool: ProcessPoolExecutor, future: Future[Any]) -> None:
-        if inner.cancelled() or isinstance(inner.exception(), BrokenExecutor):
-            self._drop(pool)
-        else:
-            with self._lock:
-                self._idle.append(pool)
-        self._go_on()  # before anyone hears of the result: the process need not wait for what they make of it
-        _into(future)(inner)
+    def _drop(self) -> None:
+        pool = self._mine.__dict__.pop("pool", None)
+        if pool is not None:
+            with self._lock, contextlib.suppress(ValueError):
+                self._pools.remove(pool)
+            pool.shutdown(wait=False)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
         with self._lock:
-            self._closed = True
-            dropped = list(self._waiting) if cancel_futures else []
-            if cancel_futures:
-                self._waiting.clear()
-        for future, *_ in dropped:
-            future.cancel()
-            future.set_running_or_notify_cancel()
-        while wait:
-            with self._lock:
-                calls = [future for future, *_ in self._waiting]
-            if not calls:
-                break
-            wait_for(calls)
-        for pool in list(self._pools):
-            pool.shutdown(wait=wait)
+            pools, self._pools = self._pools, []
+        for pool in pools if wait else ():  # else each ends with the thread that owns it
+            pool.shutdown()
 
     def kill(self) -> None:
         """End the processes now, with what they run; what was waiting is cancelled."""
         with self._lock:
-            self._closed = True
-        for pool in list(self._pools):
-            for process in list((pool._processes or {}).values()):  # no public way before Python 3.14
-                process.kill()
+            self._killed = True
+            running = [p for pool in self._pools for p in (pool._processes or {}).values()]  # public only in 3.14
+        for process in running:
+            process.kill()
         self.shutdown(wait=False, cancel_futures=True)
-
-
-def _into(future: Future[Any]) -> Callable[[Future[Any]], None]:
-    def settle(ended: Future[Any]) -> None:
-        error = BrokenProcessPool("cancelled") if ended.cancelled() else ended.exception()
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(ended.result())
-
-    return settle
 
 
 def _context() -> BaseContext:
@@ -137,7 +96,7 @@ def _context() -> BaseContext:
     return context
 
 
-def _begin(environ: dict[str, str], folder: str) -> None:
+def _set_up(environ: dict[str, str], folder: str) -> None:
     """The first thing that a worker process does."""
     take_over(environ, folder)
     signal.signal(signal.SIGINT, unheard)

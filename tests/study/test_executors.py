@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -11,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +25,7 @@ from study_arms import Arm, suite
 from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.study import Study, StudyError, StudyInterrupted, executor_of, load_study, verify_traces
 from rlm_loop.study.places import capacity, in_this_process, on_this_machine
+from rlm_loop.study.processes import SeparateProcesses
 from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
@@ -78,7 +82,9 @@ def test_a_lost_worker_costs_the_episode_that_it_ran(tmp_path: Path, where: str)
     assert (len(again), again.crashed) == (12, [])
 
 
-def test_a_pool_of_the_users_that_breaks_as_a_whole_costs_one_episode(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # a choice of the user's
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_a_pool_of_the_users_that_breaks_as_a_whole_costs_one_episode(tmp_path: Path, method: str) -> None:
     """The standard library's pool loses all that was under way, whoever was to blame; only that one is a failed row."""
 
     def always(task: Task) -> None:
@@ -86,12 +92,36 @@ def test_a_pool_of_the_users_that_breaks_as_a_whole_costs_one_episode(tmp_path: 
             os.kill(os.getpid(), signal.SIGKILL)
 
     study = Study("mine", {"good": Arm("good"), "bad": Arm("bad", before=always)}, suite("a", 4))
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(3, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(3, multiprocessing.get_context(method)) as pool:
         found = study.run(tmp_path, False, executor=pool)
     assert len(found) == 8
     assert [(r["arm"], r["task"], r["error_class"]) for r in found.crashed] == [("bad", "a-2", "WorkerLost")]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_process_that_dies_ends_its_call_alone(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that dies between two calls; what waits for a process gets a new one."""
+    monkeypatch.setattr("rlm_loop.study.processes._context", lambda: multiprocessing.get_context(method))
+    with SeparateProcesses(2) as processes:
+        died, waiting = processes.submit(os._exit, 3), [processes.submit(os.getpid) for _ in range(6)]
+        assert isinstance(died.exception(60), BrokenProcessPool)
+        for pid in {call.result(60) for call in waiting}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ended = [processes.submit(len, "abc").exception(60) for _ in range(9)]  # the death is noticed before or after
+        assert {type(e) for e in ended} <= {BrokenProcessPool, type(None)}
+        assert ended[-1] is None
+
+
+def test_a_kill_ends_what_runs_and_what_waits() -> None:
+    processes = SeparateProcesses(1)
+    begun, waiting = processes.submit(time.sleep, 600), processes.submit(time.sleep, 600)
+    while not begun.running():
+        time.sleep(0.01)
+    processes.kill()
+    assert isinstance(begun.exception(60), BrokenProcessPool)
+    assert waiting.cancelled()
+    processes.shutdown()
 
 
 def test_worker_after_worker_lost_ends_the_run(tmp_path: Path) -> None:
