@@ -165,6 +165,7 @@ def _finish(
         seconds=account.seconds,
         working_seconds=account.working_seconds,
         trace=model.trace.path,
+        run=model.trace.run,
         question=problem.question,
         model=model.name,
         agent=agent,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.actions import Action, AnswerForm, Given, Observation
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.redact import redact
 
 if TYPE_CHECKING:
     from rlm_loop.trace_tree import TraceTree
@@ -66,6 +67,7 @@ class Outcome:
     of the run.  `artifact` is what the task collects besides the answer (a git diff, a function's source),
     `evidence` what verified the result, `over_budget` whether a limit was exceeded, `reason` one line of why
     it stopped, `seconds` wall time and `working_seconds` the same without waits for rate limits.
+    `trace` is the file of its trace, where there is one, and `run` the id of the run in it.
     `isolation` is what kept the cells apart from this machine (`sandbox`, `hardened`, `plain` ...; empty where no REPL
     was started).
     """
@@ -88,6 +90,7 @@ class Outcome:
     agent: str = ""
     notes: tuple[str, ...] = field(default=())
     isolation: str = ""
+    run: str = ""
 
     @property
     def answered(self) -> bool:
@@ -131,9 +134,11 @@ class Outcome:
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
-        return f"<Outcome {self.answer!r:.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
+        return (
+            f"<Outcome {redact(repr(self.answer)):.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
+        )
 
     def __str__(self) -> str:
         used = self.usage
         tokens = f"{used.input_tokens} tokens in, {used.output_tokens} out"
-        return f"{self.answer!r}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"
+        return f"{redact(repr(self.answer))}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"

@@ -67,6 +67,7 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
         question=str(start.get("question", "")),
         model=str(start.get("model", "")),
         agent=str(start.get("agent", "")),
+        run=record.id,
     )
     if end is None:
         return outcome

@@ -17,6 +17,7 @@ from rlm_loop.attribution import Row
 from rlm_loop.charges import accounts_of, rows_under
 from rlm_loop.prompt_cache import Rules, simulate
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +129,7 @@ def price(
     prices: Price | Mapping[str, Price],
     *,
     cache: str | Rules | None = None,
-    run: int = -1,
+    run: Run = None,
 ) -> Bill:
     """The bill of a recorded run under other prices.
 

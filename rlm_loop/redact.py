@@ -1,29 +1,125 @@
-"""What must not reach a file: keys, tokens and passwords, by their shape or by the environment's own values."""
+"""What must not reach a trace, a log, a page or an error: keys, tokens and passwords.
+
+One redactor for all of them.  Secrets are known by their shape (`secret_shapes`), by the name in front of them
+(`secret_names`), and as the values of environment variables that are named for one.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, cast
 
-_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_SECRET_SHAPE = re.compile(
-    r"\b(?:sk|pk|ghp|gho|hf|xox[bp])[-_][A-Za-z0-9_\-]{16,}|(?<=://)[^/\s:@\"\\]+:[^/\s@\"\\]+(?=@)"
+from rlm_loop.secret_names import STEMS, holds_secret, named_secrets
+from rlm_loop.secret_shapes import BEGIN, MARKS, SHAPES
+
+REDACTED = "[redacted]"
+
+_WORDS = frozenset(
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "APIKEY"]
 )
+_ENDINGS = ("PASSWORD", "PASSWD", "APIKEY", "SECRET", "TOKEN")
+#: A name that ends so says where something is or what it is called, not what it is.
+_ABOUT = frozenset(
+    [
+        "FILE",
+        "PATH",
+        "DIR",
+        "FOLDER",
+        "HOST",
+        "URL",
+        "URI",
+        "NAME",
+        "TYPE",
+        "ID",
+        "SOCK",
+        "SIZE",
+        "LENGTH",
+        "PUBLIC",
+        "BACKEND",
+        "LAYOUT",
+    ]
+)
+#: Lower-case words, joined perhaps: such a value stands in prose, too.
+_COMMON = re.compile(r"[A-Za-z]?[a-z]*(?:[-_. ][A-Za-z]?[a-z]+)*|[A-Z]+(?:[-_. ][A-Z]+)*")
+_PATH = re.compile(r"(?:~|\.{0,2}|[A-Za-z]:)(?:[/\\][\w. -]+){2,}[/\\]?")
+_SHORTEST, _LONGEST_WORD = 12, 20
+_KEPT = 20_000
 
-_SECRET_MARKS = ("sk-", "sk_", "pk-", "pk_", "ghp_", "gho_", "ghp-", "gho-", "hf_", "hf-", "xoxb", "xoxp", "://")
+
+class Redactor:
+    """Replaces what looks like a secret by `[redacted]`; a text without any comes back as it is."""
+
+    def __init__(self, values: frozenset[str] = frozenset()) -> None:
+        forms = {form for v in values for form in (v, json.dumps(v)[1:-1], json.dumps(json.dumps(v))[3:-3])}
+        self._own = tuple(sorted(forms, key=len, reverse=True))
+        any_of = "|".join(map(re.escape, self._own))
+        self._values = re.compile(rf"(?:{BEGIN}|(?<!\w))(?:{any_of})(?!\w)") if self._own else None
+        # a run says the same texts again and again: as a reply, as a message, as what was run
+        self._cached = functools.lru_cache(maxsize=512)(self._redacted)
+
+    def __call__(self, text: str) -> str:
+        return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
+
+    def _redacted(self, text: str) -> str:
+        if self._values is not None and any(v in text for v in self._own):
+            text = self._values.sub(REDACTED, text)
+        if any(mark in text for mark in MARKS):
+            text = SHAPES.sub(REDACTED, text)
+        low = text.lower()
+        if any(stem in low for stem in STEMS):
+            text = _without_named(text)
+        return text
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """A JSON value with every text in it redacted; one in a field named for a secret by that name, too."""
+        if isinstance(value, str):
+            return REDACTED if name and holds_secret(name, value) else self(value)
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            return {self(key): self.value(item, key) for key, item in fields.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.value(item) for item in cast("list[Any]", value)]
+        return value
 
 
-def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that replaces what looks like a secret: known key shapes, passwords in addresses, and the values
-    of environment variables whose name speaks of a key, token, secret or password (8 characters or more)."""
-    values = sorted({v for k, v in environ.items() if _SECRET_NAME.search(k) and len(v) >= 8}, key=len, reverse=True)
-    escaped = [json.dumps(v)[1:-1] for v in values]
+def redactor(environ: Mapping[str, str]) -> Redactor:
+    """The redactor that also knows the secrets of an environment.
 
-    def redact(text: str) -> str:
-        for value in escaped:
-            text = text.replace(value, "[redacted]")
-        # the pattern is slow on long texts, and its fixed parts are rare
-        return _SECRET_SHAPE.sub("[redacted]", text) if any(mark in text for mark in _SECRET_MARKS) else text
+    Those are the values of variables whose name has a whole word such as KEY, TOKEN, SECRET or PASSWORD
+    (KEYBOARD_LAYOUT has none): 12 characters or more, no path and no common word; they are found as whole words.
+    """
+    return _made(frozenset(v for k, v in environ.items() if len(v) >= _SHORTEST and _secret(k, v)))
 
-    return redact
+
+def redact(text: str) -> str:
+    """A text without secrets, those of this process's environment as it is now included."""
+    return redactor(os.environ)(text)
+
+
+@functools.lru_cache(maxsize=8)
+def _made(values: frozenset[str]) -> Redactor:
+    return Redactor(values)
+
+
+def _secret(name: str, value: str) -> bool:
+    words = re.split(r"[^A-Z0-9]+", name.upper())
+    if words[-1] in _ABOUT or name.upper() in ("PWD", "OLDPWD"):
+        return False
+    if not any(w in _WORDS or w.endswith(_ENDINGS) for w in words):
+        return False
+    if len(value) < _LONGEST_WORD and _COMMON.fullmatch(value):
+        return False
+    return not _PATH.fullmatch(value)
+
+
+def _without_named(text: str) -> str:
+    parts: list[str] = []
+    done = 0
+    for begin, end in named_secrets(text):
+        parts += [text[done:begin], REDACTED]
+        done = end
+    return "".join([*parts, text[done:]]) if parts else text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Display, Malformed, Observation, RunCode
 from rlm_loop.messages import Usage
+from rlm_loop.redact import redact
 
 if TYPE_CHECKING:
     from rlm_loop.outcome import Outcome, Turn
@@ -30,7 +31,11 @@ GREEN, AMBER, RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,5
 
 
 def clipped(text: str, limit: int = SHOWN) -> str:
-    """Head and tail of a long text, with the number of characters left out."""
+    """Head and tail of a long text without secrets, with the number of characters left out.
+
+    What is shown is kept: in a notebook, a log, a page.
+    """
+    text = redact(text)
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -123,8 +128,8 @@ def outcome_html(outcome: Outcome) -> str:
     ]
     parts = [
         f'<div class="rlm-loop-outcome" style="{BOX}">',
-        f"<div>{badge(str(outcome.stop), colour)} {escape(outcome.reason)}</div>",
-        f'<div style="opacity:.8">{escape(outcome.question)}</div>' if outcome.question else "",
+        f"<div>{badge(str(outcome.stop), colour)} {escape(clipped(outcome.reason))}</div>",
+        f'<div style="opacity:.8">{escape(clipped(outcome.question))}</div>' if outcome.question else "",
         f'<pre style="{PRE};font-size:1em"><b>{escape(clipped(answer))}</b></pre>',
         f'<div style="opacity:.75;font-size:.9em">{escape(" · ".join(f for f in facts if f))}</div>',
         *(turn_html(turn) for turn in outcome.turns),
@@ -163,9 +168,10 @@ def turn_html(turn: Turn, *, opened: bool = False) -> str:
 
 def _display_html(display: Display) -> str:
     """A picture or table of a cell.  HTML gets a frame of its own, in which no script runs."""
+    if display.mime in ("image/png", "image/jpeg"):
+        return _IMAGE.format(mime=display.mime, data=escape(display.data))
+    display = Display(display.mime, redact(display.data))
     match display.mime:
-        case "image/png" | "image/jpeg":
-            return _IMAGE.format(mime=display.mime, data=escape(display.data))
         case "image/svg+xml":  # as an image, so that its scripts do not run
             return _IMAGE.format(mime=display.mime, data=base64.b64encode(display.data.encode()).decode())
         case "text/html":

@@ -35,7 +35,7 @@ def record_html(events: Sequence[Event]) -> str:
     turns = _turns(events)
     parts = [
         f'<div class="rlm-loop-record" style="{BOX}">',
-        f"<div>{badge(stop, GREEN if stop == 'answered' else AMBER)} {escape(reason)}</div>",
+        f"<div>{badge(stop, GREEN if stop == 'answered' else AMBER)} {escape(clipped(reason))}</div>",
         f'<div style="opacity:.8">{escape(clipped(str(start.get("question", "")), 1_000))}</div>',
         f'<pre style="{PRE}">{escape(clipped(answer))}</pre>' if answer else "",
         f'<div style="{_SMALL}">{escape(" · ".join(_facts(events)))}</div>',
@@ -67,10 +67,10 @@ def trace_html(path: str | None, events: Sequence[Event]) -> str:
     """A trace that is being written: where it goes, or its last run."""
     if path is not None:
         return f'<div class="rlm-loop-record" style="{BOX}">trace written to <code>{escape(path)}</code></div>'
-    starts = [n for n, event in enumerate(events) if event["event"] == "run_start"]
+    starts = [event for event in events if event["event"] == "run_start"]
     if not starts:
         return f'<div class="rlm-loop-record" style="{BOX}">an empty trace</div>'
-    return record_html(events[starts[-1] :])
+    return record_html([event for event in events if event.get("run") == starts[-1].get("run")])
 
 
 def _ends(events: Sequence[Event]) -> tuple[Event, Event | None]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rlm_loop.redact import redact
 from rlm_loop.show import counted
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def visible(text: str) -> str:
-    """Text that cannot steer the terminal: control characters other than tab and newline are made visible."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """Text without secrets that cannot steer the terminal: control characters but tab and newline are made visible."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", redact(text).replace("\r\n", "\n"))
 
 
 def closing_line(outcome: Outcome) -> str:
     """Why the run ended and what it cost, in one line."""
-    reason = f" ({outcome.reason})" if outcome.reason else ""
+    reason = f" ({redact(outcome.reason)})" if outcome.reason else ""
     turns = f"{outcome.steps} turn{'' if outcome.steps == 1 else 's'}"
     return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
 

@@ -1,5 +1,6 @@
 """What happened in a run, as JSON Lines: one event a line, appended and flushed, a torn last line ignored.
 
+Every event has the id of its run under `run`, so that several runs can be written to one file at the same time.
 Messages are stored once each, by content hash; a request names the request that it grew from, how many messages of it
 are `kept` where that is not all, and the messages it added, and a reply what its call was charged more than the call
 before (see `charges`), so a trace is linear in turns.
@@ -17,76 +18,138 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rlm_loop.actions import Display
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.redact import redactor
+from rlm_loop.trace_file import LineFile
 
-SCHEMA = 4
+SCHEMA = 5
 #: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.  3 does not say how the
 #: agent was made, what it was told of its world and what cells asked of the host: see `replaying` for what that costs.
-READABLE = (2, 3, 4)
+#: Until 4 events have no `run`: they belong to the `run_start` before them.
+READABLE = (2, 3, 4, 5)
 
 
 class TraceError(Exception):
     """A trace cannot be written or read; the message is one line that says what to do."""
 
 
-class Trace:
-    """Where events go: a file (`path`) or, without one, the list `events`.
+class _Memory:
+    """Events that go to no file."""
 
-    A file is appended to, so that an earlier run in it is never lost; each run starts with a `run_start` event
-    which carries the schema version.  Raises `TraceError` where the file cannot be opened.
-    """
-
-    def __init__(self, path: str | Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        self.path = str(path) if path is not None else None
+    def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
-        self._unread: list[str] = []  # of the events in memory those that nobody has looked at yet
-        self._clock = clock
-        self._stored: set[str] = set()
-        self._shared: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest settings and their hash
-        self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
-        self._redact = redactor(os.environ)
-        self._file: IO[str] | None = None
-        self._lock = threading.RLock()  # sub-calls may be recorded from threads
-        if path is not None:
-            try:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-                self._file = _open_for_append(Path(path))
-            except OSError as error:
-                raise TraceError(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
+        self._unread: list[str] = []  # of the events those that nobody has looked at yet
+        self._lock = threading.Lock()
+
+    def append(self, lines: str) -> None:
+        with self._lock:
+            self._unread.append(lines)
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What was recorded, where there is no file."""
         with self._lock:
-            self._events += map(json.loads, self._unread)
+            self._events += [json.loads(line) for lines in self._unread for line in lines.splitlines()]
             self._unread.clear()
             return self._events
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def new_id() -> str:
+    """An id of a run: a letter, so that it is no number of one, and ten hexadecimal digits."""
+    return f"r{os.urandom(5).hex()}"
+
+
+class Trace:
+    """Where the events of a run go: a file (`path`) or, without one, the list `events`.
+
+    A file is appended to, so that an earlier run in it is never lost, and others may write to it at the same time, from
+    threads and processes; each run starts with a `run_start` event which carries the schema version.  `run` is the id
+    of the run, which every event carries; `ids` makes them.  Raises `TraceError` where the file cannot be opened.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        ids: Callable[[], str] = new_id,
+        beside: Trace | None = None,
+    ) -> None:
+        self.path = str(path) if path is not None else None
+        self.run, self.task = ids(), ""
+        self._started = self._taken = False
+        self._clock, self._ids = clock, ids
+        self._stored: set[str] = set()
+        self._shared: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest settings and their hash
+        self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
+        self._calls = 0
+        self._redact = redactor(os.environ)
+        self._lock = threading.RLock()  # sub-calls may be recorded from threads
+        self._owns = beside is None
+        if beside is not None:
+            self._out: LineFile | _Memory = beside._out
+        elif path is None:
+            self._out = _Memory()
+        else:
+            try:
+                self._out = LineFile(path)
+            except OSError as error:
+                raise TraceError(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
+
+    def for_run(self) -> Trace:
+        """For one run: this trace, or another of the same file or list where this one is taken.
+
+        Runs that are given the same trace may go on at the same time; closing another closes nothing.
+        """
+        with self._lock:
+            taken, self._taken = self._taken or self._started, True
+        return Trace(self.path, clock=self._clock, ids=self._ids, beside=self) if taken else self
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What was recorded, of all runs, where there is no file."""
+        return self._out.events if isinstance(self._out, _Memory) else []
 
     def record(self, event: str, **data: Any) -> None:
         """Append one event; values are made JSON (dataclasses by their fields, unknown objects by `repr`)."""
         self._append(self._line(event, data))
 
     def _line(self, event: str, data: Mapping[str, Any]) -> str:
-        line = {"event": event, "at": round(self._clock(), 3), **{k: plain(v) for k, v in data.items()}}
-        return self._redact(_as_json(line))
+        # the id comes first: it can be read in a line that was torn
+        line = {
+            "run": self.run,
+            "event": event,
+            "at": round(self._clock(), 3),
+            **{k: plain(v) for k, v in data.items()},
+        }
+        return _as_json(self._redact.value(line))
 
     def _append(self, *lines: str) -> None:
         with self._lock:
-            if self._file is None:
-                self._unread += lines
-                return
-            self._file.write("\n".join([*lines, ""]))
-            self._file.flush()
+            self._out.append("\n".join([*lines, ""]))
 
     def start(self, **data: Any) -> None:
         """The first event of a run."""
-        self._stored.clear()
-        self._last.clear()
-        self.record("run_start", schema=SCHEMA, **data)
+        with self._lock:
+            if self._started:
+                self.run = self._ids()
+            self._started, self._calls, self.task = True, 0, str(data.get("task", ""))
+            self._redact = redactor(os.environ)  # a key may have been set since the last run
+            self._stored.clear()
+            self._last.clear()
+            self._shared = "", (None, None, None)
+            self.record("run_start", schema=SCHEMA, **data)
+
+    def next_call(self) -> int:
+        """The id of a further model call: its number among those of the run, in the order in which they are made."""
+        with self._lock:
+            self._calls += 1
+            return self._calls
 
     def request(self, prompt: Prompt, **data: Any) -> str:
         """Record a request by content hash, its new messages as bodies; returns the hash."""
@@ -146,9 +209,8 @@ class Trace:
             self._last.pop(node, None)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._owns:
+            self._out.close()
 
     def _repr_html_(self) -> str:
         from rlm_loop.show_record import trace_html  # only when a notebook asks
@@ -170,17 +232,6 @@ def common(before: Sequence[Message], now: Sequence[Message]) -> int:
             break
         count += 1
     return count
-
-
-def _open_for_append(path: Path) -> IO[str]:
-    """Open for appending; a torn last line (the writer was killed) is ended first, so it stays on its own."""
-    file = path.open("a+", encoding="utf-8")
-    if file.tell():
-        with path.open("rb") as tail:
-            tail.seek(-1, os.SEEK_END)
-            if tail.read(1) != b"\n":
-                file.write("\n")
-    return file
 
 
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

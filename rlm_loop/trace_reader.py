@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,18 +11,33 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
-from rlm_loop.trace import READABLE, SCHEMA, TraceError
+from rlm_loop.trace import TraceError
+from rlm_loop.trace_runs import Run, chosen, runs_in
 
 
 @dataclass(frozen=True, repr=False)
 class RunRecord:
-    """One run as read back: its events, and the model calls as (request digest, prompt, reply)."""
+    """One run as read back: its events, and the model calls as (request digest, prompt, reply).
+
+    `number` is its place in the file, from 0.
+    """
 
     events: tuple[Mapping[str, Any], ...]
+    number: int = 0
 
     @property
     def start(self) -> Mapping[str, Any]:
         return self.events[0]
+
+    @property
+    def id(self) -> str:
+        """The run's id; its number where the trace has none (schema 4 and before)."""
+        return str(self.start.get("run", self.number))
+
+    @property
+    def aborted(self) -> str | None:
+        """Why this run no longer counts, such as an attempt that was broken off and tried again; else `None`."""
+        return next((str(e.get("reason", "")) for e in reversed(self.events) if e["event"] == "aborted"), None)
 
     @property
     def end(self) -> Mapping[str, Any] | None:
@@ -69,7 +83,7 @@ class RunRecord:
         """
         bodies: dict[str, Message] = {}
         settings: dict[str, Mapping[str, Any]] = {}
-        grown: dict[str, tuple[Message, ...]] = {}
+        grown: dict[tuple[Any, ...], tuple[Message, ...]] = {}
         for number, e in enumerate(self.events, 1):
             if e["event"] == "message":
                 bodies[e["hash"]] = message_of(e["message"])
@@ -77,76 +91,79 @@ class RunRecord:
                 settings[e["hash"]] = e
             elif e["event"] == "request":
                 try:
-                    before = grown[e["base"]] if e["base"] else ()
+                    before = _grown(grown, e) if e["base"] else ()
                     messages = (*before[: e.get("kept")], *(bodies[h] for h in e["added"]))
                     rest = settings[e["settings"]]
                 except KeyError as missing:
-                    what = f"a part of the request in event {number} of the run is missing ({str(missing)[1:13]})"
+                    part = re.sub(r"\W", "", str(missing))[:12]
+                    what = f"a part of the request in event {number} of the run is missing ({part})"
                     raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
-                grown[e["digest"]] = messages
+                # requests of equal bytes may differ in their causes: each caller goes on from its own
+                grown[e["digest"],] = grown[(e["digest"], *_caller(e))] = messages
                 yield e, Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
 
     def replies(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply]]:
-        """Every `reply` event, in order, with the whole request and the reply."""
-        prompts = {e["digest"]: prompt for e, prompt in self.requests()}
+        """Every `reply` event, in order, with the whole request that it answers and the reply."""
+        requests = self.requests()
+        asked: dict[tuple[Any, ...], Prompt] = {}
         for e in self.events:
-            if e["event"] == "reply" and e["request"] in prompts:
-                yield e, prompts[e["request"]], reply_of(e["reply"])
+            if e["event"] == "request":
+                _, prompt = next(requests)
+                asked[e["digest"],] = asked[(e["digest"], *_caller(e))] = asked[_call(e, e["digest"])] = prompt
+            elif e["event"] == "reply":
+                key = e["request"]
+                for known in (_call(e, key), (key, *_caller(e)), (key,)):
+                    if known in asked:
+                        yield e, asked[known], reply_of(e["reply"])
+                        break
 
 
-def read(path: str | Path, *, run: int = -1) -> RunRecord:
-    """Read one run of a trace file (the last by default); `.gz` files are read compressed.
+def _caller(event: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Who makes a call; traces of schema 2 only say how deep."""
+    return event.get("node", "0"), event.get("depth", 0)
 
-    A torn last line is ignored.  Raises `TraceError` for a missing file, one that is not a trace, another schema
-    and a damaged line in the middle.
+
+def _call(event: Mapping[str, Any], key: str) -> tuple[Any, ...]:
+    """Which call: its id, where the trace has such."""
+    return ("call", event["call_id"]) if "call_id" in event else (key, *_caller(event))
+
+
+def _grown(grown: Mapping[tuple[Any, ...], tuple[Message, ...]], event: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The messages that a request grew from: the latest of its caller with that hash."""
+    base = event["base"]
+    own = grown.get((base, *_caller(event)))
+    return grown[base,] if own is None else own
+
+
+def read(path: str | Path, *, run: Run = None) -> RunRecord:
+    """Read one run of a trace file; `.gz` files are read compressed.
+
+    `run` is the run's id or the beginning of it, or its number from 0, negative from the end.  Without it, it is the
+    last one that was begun and not marked as broken off.  A torn last line of a run is ignored.  Raises `TraceError`
+    for a missing file, one that is not a trace, another schema, a damaged line in the middle of the run, and for a run
+    that the file does not hold, with those that it does.
     """
-    runs = list(read_all(path))
-    try:
-        return runs[run]
-    except IndexError:
-        raise TraceError(f"{path} holds {len(runs)} runs; there is no run {run}") from None
+    runs = runs_in(path)
+    found = runs[chosen(path, runs, run)]
+    if found.fault is not None:
+        raise TraceError(found.fault)
+    return RunRecord(tuple(found.events), found.number)
 
 
 def read_all(path: str | Path) -> Iterator[RunRecord]:
-    """Every run of a trace file, in order."""
-    try:
-        raw = Path(path).read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8", "replace")
-    except OSError as error:
-        raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
-    events: list[Mapping[str, Any]] = []
-    for number, event in _events(path, text.split("\n")):
-        if event["event"] == "run_start":
-            if (found := event.get("schema", 0)) not in READABLE:
-                hint = "upgrade rlm-loop" if found > SCHEMA else "record it again"
-                raise TraceError(f"{path} has schema {found}; this version reads {READABLE[0]} to {SCHEMA}: {hint}")
-            if events:
-                yield RunRecord(tuple(events))
-            events = []
-        elif not events:
-            raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
-        events.append(event)
-    if events:
-        yield RunRecord(tuple(events))
+    """Every run of a trace file, in the order in which they were begun, those that were broken off too."""
+    for found in runs_in(path):
+        if found.fault is not None:
+            raise TraceError(found.fault)
+        yield RunRecord(tuple(found.events), found.number)
 
 
-def _events(path: str | Path, lines: list[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    damaged: int | None = None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            event = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict) or "event" not in event:
-            damaged = number
-            continue
-        # a torn line is forgiven at the end of the file and at the end of a run that another was appended to
-        if damaged is not None and event["event"] != "run_start":
-            raise TraceError(f"{path}:{damaged} is damaged in the middle of the file; restore it from a copy")
-        damaged = None
-        yield number, event
+def records_of(events: Iterable[Mapping[str, Any]]) -> tuple[RunRecord, ...]:
+    """The runs of events that are at hand (`Trace.events`), in the order in which they were begun."""
+    runs: dict[str, list[Mapping[str, Any]]] = {}
+    for event in events:
+        runs.setdefault(str(event.get("run", "")), []).append(event)
+    return tuple(RunRecord(tuple(own), number) for number, own in enumerate(runs.values()))
 
 
 def message_of(data: Mapping[str, Any]) -> Message:

@@ -153,7 +153,7 @@ class Agent:
         price = price_of(model)
         account = Account(self.budget, price=price)
         recursion = recursion_of(self)
-        record = trace if isinstance(trace, Trace) else Trace(trace)
+        record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         slots = recursion.tree.calls
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from rlm_loop.commands.chosen_run import Run, record_of, tell_others
 from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, notes, results, setup_of
 
-_RUN = Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")]
 _CONTEXT = Annotated[
     str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
 ]
@@ -16,7 +16,7 @@ _CONTEXT = Annotated[
 
 def replay(
     files: Annotated[list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar.gz).")],
-    run: _RUN = -1,
+    run: Run = None,
     context: _CONTEXT = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> int:
@@ -37,6 +37,8 @@ def replay(
         packed = file.endswith((".tar.gz", ".tgz"))
         for name, record in recorded_runs(file, run=run):
             total += 1
+            if not packed and not isinstance(record, TraceError):
+                tell_others(file, record, run)
             found: Replayed | ReplayError | TraceError
             try:
                 found = record if isinstance(record, TraceError) else again(record, context=_path(context, Path))
@@ -82,7 +84,7 @@ def fork(
     setup: typer.Context,
     file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
     at: Annotated[int, typer.Option("--at", help="The last recorded turn to keep; 0 begins anew.")],
-    run: _RUN = -1,
+    run: Run = None,
     model: Annotated[str | None, typer.Option("--model", help="Another model than the recorded one.")] = None,
     context: _CONTEXT = None,
     workspace: Annotated[
@@ -102,10 +104,9 @@ def fork(
     from rlm_loop.replaying import fork as go_on
     from rlm_loop.replaying.fork import recorded_budget
     from rlm_loop.show_text import closing_line, visible
-    from rlm_loop.trace_reader import read
     from rlm_loop.workspace import Workspace
 
-    record = read(file, run=run)
+    record = record_of(file, run)
     settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
     name = model or str(record.start.get("model", ""))
     opened = None if workspace is None else Workspace(Path(workspace))

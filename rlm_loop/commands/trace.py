@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rlm_loop.commands import replaying, trace_price
+from rlm_loop.commands.chosen_run import Run, record_of
 from rlm_loop.commands.setup import Misuse, as_json, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
@@ -18,9 +19,7 @@ app.command()(replaying.fork)
 @app.command()
 def show(
     file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
-    run: Annotated[
-        int | None, typer.Option("--run", help="Which run of the file, from 0; negative from the end (the last).")
-    ] = None,
+    run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
     html: Annotated[
         str | None, typer.Option("--html", metavar="OUT.html", help="Write a page to read it in a browser instead.")
@@ -38,10 +37,9 @@ def show(
     from rlm_loop.past_run import outcome_of
     from rlm_loop.show import compaction_line
     from rlm_loop.show_text import closing_line, visible
-    from rlm_loop.trace_reader import read
     from rlm_loop.trace_tree import FOLD, tree_of
 
-    record = read(file, run=-1 if run is None else run)
+    record = record_of(file, run)
     outcome = outcome_of(record, trace=file)
     if json_:
         typer.echo(as_json(summary(outcome)))
@@ -63,7 +61,7 @@ def show(
     console.print(Text(visible(f"answer: {outcome.answer!r}")))
 
 
-def _page(file: str, run: int | None, html: str | None, opened: bool) -> None:
+def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
     import webbrowser
     from pathlib import Path
 
@@ -83,9 +81,35 @@ def _page(file: str, run: int | None, html: str | None, opened: bool) -> None:
 
 
 @app.command()
+def runs(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
+) -> None:
+    """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
+    from datetime import UTC, datetime
+
+    from rlm_loop.show_record import record_line
+    from rlm_loop.show_text import visible
+    from rlm_loop.trace_reader import RunRecord
+    from rlm_loop.trace_runs import runs_in
+
+    for found in runs_in(file):
+        record = RunRecord(tuple(found.events), found.number)
+        at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]
+        stop = None if record.end is None else record.end.get("stop")
+        about = {"run": record.id, "number": found.number, "began": at, "task": record.start.get("task"), "stop": stop}
+        if json_:
+            typer.echo(as_json({**about, "aborted": record.aborted, "fault": found.fault}))
+            continue
+        notes = [f"does not count: {record.aborted}"] * (record.aborted is not None) + [found.fault] * bool(found.fault)
+        mark = f"  [{'; '.join(map(str, notes))}]" if notes else ""
+        typer.echo(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}"))
+
+
+@app.command()
 def tree(
     file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
-    run: Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")] = -1,
+    run: Run = None,
     fold: Annotated[
         int, typer.Option("--fold", min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")
     ] = 8,
@@ -94,9 +118,10 @@ def tree(
     """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
     from rlm_loop.commands.steps import tree_lines
     from rlm_loop.show import counted
-    from rlm_loop.trace_tree import read_tree
+    from rlm_loop.trace_tree import tree_of
 
-    found = read_tree(file, run=run)
+    record = record_of(file, run)
+    found = tree_of(record)
     if json_:
         for row in found.rows():
             typer.echo(as_json(row))
@@ -118,7 +143,7 @@ def tree(
 def coverage(
     file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
     context: Annotated[str, typer.Option("--context", metavar="FILE", help="The very text that the run was given.")],
-    run: Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")] = -1,
+    run: Run = None,
     width: Annotated[int, typer.Option("--width", min=1, help="Cells of the strip.")] = 80,
     needle: Annotated[
         list[str] | None,
@@ -130,9 +155,8 @@ def coverage(
     from pathlib import Path
 
     from rlm_loop.coverage import CoverageError, coverage_of, diagnose, lineage_of
-    from rlm_loop.trace_reader import read
 
-    record = read(file, run=run)
+    record = record_of(file, run)
     try:
         found = coverage_of(Path(context), record)
         ranges = [_range(text, found.size) for text in needle or ()]

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from rlm_loop.commands.chosen_run import Run, record_of
 from rlm_loop.commands.setup import Misuse, as_json
 
 _File = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
-_Run = Annotated[int, typer.Option("--run", help="Which run of the file, from 0; negative from the end.")]
 _Dollars = "US dollars per million"
 
 
@@ -31,7 +31,7 @@ def price_run(
     cache: Annotated[
         str | None, typer.Option("--cache", help="Simulate a cache: openai, anthropic or llama.cpp.")
     ] = None,
-    run: _Run = -1,
+    run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
 ) -> None:
     """What a recorded run would have cost at other prices."""
@@ -46,7 +46,7 @@ def price_run(
             raise Misuse("give --input and --output (US dollars per million tokens), or --prices FILE")
         else:
             table = {"*": Price(input_, output, cached, cache_write)}
-        bill = price(file, table, cache=cache, run=run)
+        bill = price(record_of(file, run), table, cache=cache)
     except PriceError as error:
         raise Misuse(str(error)) from error
     except ValueError as error:  # an unknown cache
@@ -61,14 +61,14 @@ def price_run(
 def cache_run(
     file: _File,
     rules: Annotated[str, typer.Option("--rules", help="openai, anthropic or llama.cpp.")] = "openai",
-    run: _Run = -1,
+    run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
 ) -> None:
     """Which prompt tokens of a recorded run a provider would have had in its cache, and what breaks it."""
     from rlm_loop.prompt_cache import simulate
 
     try:
-        report = simulate(file, rules, run=run)
+        report = simulate(record_of(file, run), rules)
     except ValueError as error:
         raise Misuse(str(error)) from error
     if json_:

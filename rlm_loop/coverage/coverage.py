@@ -16,6 +16,7 @@ from rlm_loop.coverage.ranges import Range, counted, gaps, length, merged, withi
 from rlm_loop.coverage.shown import READ, Channel, Shown, shown_in, unquoted
 from rlm_loop.coverage.source import check, text_of
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +142,7 @@ def coverage_of(
     context: Any,
     trace: str | Path | RunRecord,
     *,
-    run: int = -1,
+    run: Run = None,
     text: str | None = None,
     contexts: Mapping[str, str] | None = None,
     least: int = LEAST,

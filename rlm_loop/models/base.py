@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from rlm_loop.ledger import Part
 from rlm_loop.messages import Prompt, Reply
+from rlm_loop.redact import redact
 
 
 @runtime_checkable
@@ -68,6 +69,7 @@ class ModelError(Exception):
     retryable: bool = False
 
     def __post_init__(self) -> None:
+        self.message = redact(self.message)  # providers quote keys, and libraries whole requests
         super().__init__(self.message)
         self.usage: object = None
         self.trace: str | None = None

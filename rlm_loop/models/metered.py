@@ -90,9 +90,11 @@ class Metered:
         estimate = size_unmeasured(self.model, prompt) if parts is None else sum(p.tokens for p in parts)
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
+            number = self.trace.next_call()
             try:
                 request = self.trace.request(
                     prompt,
+                    call_id=number,
                     node=self.node.path,
                     turn=turn,
                     depth=self.depth,
@@ -101,7 +103,7 @@ class Metered:
                     max_tokens=held.max_tokens,
                     estimate=estimate,
                 )
-                call = self.node.depart(lambda: self._write_off(held, request, turn))
+                call = self.node.depart(lambda: self._write_off(held, request, turn, number))
             except BaseException:
                 self.account.settle(held, Usage.nothing())
                 raise
@@ -110,17 +112,19 @@ class Metered:
             except BaseException as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
-                self._record_error(request, turn, f"{type(error).__name__}: {error}")
+                self._record_error(request, turn, f"{type(error).__name__}: {error}", call_id=number)
                 raise
             self.node.arrive(call)
             usage, _ = credible(reply.usage)
             self.account.settle(held, usage, reply.waited)
             self.node.spend(usage)
-        self._charge(prompt, parts, reply, request, turn)
+        self._charge(prompt, parts, reply, request, turn, number)
         scope.check()  # charged, but too late to be of use
         return reply
 
-    def _charge(self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int) -> None:
+    def _charge(
+        self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int, number: int
+    ) -> None:
         found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
         again = list(self._sent_before(prompt.messages, sent))
@@ -155,7 +159,14 @@ class Metered:
         if parts:
             self._counted = call.call, parts
         self.trace.record(
-            "reply", node=self.node.path, request=request, turn=turn, depth=self.depth, reply=reply, charged=charged
+            "reply",
+            call_id=number,
+            node=self.node.path,
+            request=request,
+            turn=turn,
+            depth=self.depth,
+            reply=reply,
+            charged=charged,
         )
 
     def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
@@ -170,7 +181,7 @@ class Metered:
                 if all((message.turn, s) in self._seen for s in message.spans if s.cause == cause):
                     yield index, cause
 
-    def _write_off(self, held: Reservation, request: str, turn: int) -> None:
+    def _write_off(self, held: Reservation, request: str, turn: int, number: int) -> None:
         """The run is over and the reply is not there: what it costs is not known, and is counted so."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
@@ -186,7 +197,7 @@ class Metered:
             doubt=NO_REPLY,
         )
         error = "Cancelled: there was no reply before the run ended; what it costs is not known"
-        self._record_error(request, turn, error, call=call.call, purpose=self.purpose)
+        self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
 
     def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
         who = {"node": self.node.path, "depth": self.depth, "turn": turn}

@@ -12,6 +12,7 @@ from typing import Any
 from rlm_loop import trace_reader
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Diverged, ModelError
+from rlm_loop.trace_runs import Run
 
 #: The digest of a request, the request itself where it is known, and the reply that it got.
 Call = tuple[str, Reply] | tuple[str, Prompt, Reply]
@@ -47,7 +48,7 @@ class RecordedModel:
         self._lock = threading.Lock()
 
     @classmethod
-    def from_trace(cls, path: str | Path, *, run: int = -1) -> RecordedModel:
+    def from_trace(cls, path: str | Path, *, run: Run = None) -> RecordedModel:
         """The replies of one run of a trace file (the last by default).  Raises `TraceError` for a bad file."""
         return cls.from_record(trace_reader.read(path, run=run), name=Path(path).stem)
 

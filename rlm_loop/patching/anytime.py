@@ -16,7 +16,7 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.patching.result import PatchResult
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.trace import Trace, TraceError
-from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_reader import RunRecord, read, records_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,14 +204,13 @@ def _record(run: str | Path | RunRecord | Trace | Outcome | PatchResult) -> RunR
         return run
     if isinstance(run, str | Path):
         return read(run)
-    if isinstance(run, Trace) and run.path is None:
-        starts = [n for n, event in enumerate(run.events) if event["event"] == "run_start"]
-        if starts:
-            return RunRecord(tuple(run.events[starts[-1] :]))
+    if isinstance(run, Trace) and run.path is None and (runs := records_of(run.events)):
+        return runs[-1]
     path = run.path if isinstance(run, Trace) else run.trace
     if path is None:
         raise TraceError("this run has no trace to be scored by; run it with trace='run.jsonl'")
-    return read(path)
+    done = run if isinstance(run, Outcome) else getattr(run, "outcome", None)
+    return read(path, run=done.run if isinstance(done, Outcome) else None)
 
 
 def _plus(left: int | None, right: int | None) -> int | None:

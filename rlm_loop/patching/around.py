@@ -81,7 +81,7 @@ class Around:
         """
         self._ready(task)
         task = replace(task, context=as_context(task.material()))
-        record = trace if isinstance(trace, Trace) else Trace(trace)
+        record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         try:
             names = ", ".join(dict.fromkeys(_model_names(self.agents())))
             account = Account(self.limits(), price=(0.0, 0.0))  # each attempt brings its model's own price

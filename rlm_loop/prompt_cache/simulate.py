@@ -10,9 +10,10 @@ from rlm_loop.prompt_cache.report import Break, CacheReport, Read
 from rlm_loop.prompt_cache.requests import Sent, timeline
 from rlm_loop.prompt_cache.rules import RULES, Rules
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 
-def simulate(trace: str | Path | RunRecord, rules: str | Rules, *, run: int = -1) -> CacheReport:
+def simulate(trace: str | Path | RunRecord, rules: str | Rules, *, run: Run = None) -> CacheReport:
     """Play a recorded run against a cache.  `rules` is a name of `RULES` or rules of one's own.
 
     Calls overlap as they did: a prefix is held from the reply on.  Calls of unknown length are left out.  Raises

@@ -33,6 +33,7 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.tools import as_tool
 from rlm_loop.trace import Trace
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 from rlm_loop.versions import versions
 from rlm_loop.workspace import Workspace
 
@@ -41,7 +42,7 @@ def fork(
     source: str | Path | RunRecord,
     *,
     at: int,
-    run: int = -1,
+    run: Run = None,
     model: str | Model | None = None,
     agent: Agent | None = None,
     tools: Iterable[ToolLike] = (),
@@ -84,7 +85,7 @@ def fork(
     if at:
         account.budget = unlimited()
     driven = replace(driven, model=live.model)
-    out = trace if isinstance(trace, Trace) else Trace(trace)
+    out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = recursion_of(driven)
     metered = Metered(
         replies_of(course, None), account, Ledger(), out, max_tokens=driven.max_tokens, slots=recursion.tree.calls
@@ -105,7 +106,7 @@ def fork(
             "sha256": fingerprint_of(record),
             "task": record.start.get("task"),
             "model": record.start.get("model"),
-            "run": run,
+            "run": record.id,
             "at": at,
         },
     )

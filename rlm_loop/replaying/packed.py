@@ -9,9 +9,10 @@ from pathlib import Path, PurePosixPath
 
 from rlm_loop.trace import TraceError
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 
-def recorded_runs(path: str | Path, *, run: int = -1) -> Iterator[tuple[str, RunRecord | TraceError]]:
+def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, RunRecord | TraceError]]:
     """The run of each trace in a file, by name; one that cannot be read is given as its error.
 
     Raises `TraceError` where the file itself cannot be read.

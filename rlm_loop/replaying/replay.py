@@ -33,12 +33,13 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.tools import Tool, as_tool
 from rlm_loop.trace import Trace
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 
 def replay(
     trace: str | Path | RunRecord,
     *,
-    run: int = -1,
+    run: Run = None,
     agent: Agent | None = None,
     tools: Iterable[ToolLike] = (),
     context: Any = None,

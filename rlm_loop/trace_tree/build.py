@@ -10,12 +10,13 @@ from typing import Any
 from rlm_loop.ledger import Call
 from rlm_loop.messages import Usage
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 from rlm_loop.trace_tree.nodes import ROOT, Node, TraceTree
 
 _TITLE = 80
 
 
-def read_tree(path: str | Path, *, run: int = -1) -> TraceTree:
+def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
     """The call tree of one run of a trace file (the last by default).  Raises `TraceError` as `read` does."""
     return tree_of(read(path, run=run))
 

@@ -199,7 +199,10 @@ def main(names: list[str]) -> None:
         path = HERE / f"{name}.jsonl"
         path.unlink(missing_ok=True)
         ticks = itertools.count(1_700_000_000_000, 10)
-        with Trace(path, clock=lambda ticks=ticks: next(ticks) / 1000) as trace:
+        ids = itertools.count()
+        with Trace(
+            path, clock=lambda ticks=ticks: next(ticks) / 1000, ids=lambda ids=ids: f"r{next(ids):010x}"
+        ) as trace:
             GOLDEN[name].run(trace)
         print(f"{path.name}: {path.stat().st_size:,} bytes")
 

@@ -19,17 +19,17 @@ from rlm_loop.report.page.sealed import resource, sealed
 from rlm_loop.report.page.steps import Steps, raw_events, tried, value_block
 from rlm_loop.report.page.subcalls import tree_of_calls
 from rlm_loop.report.page.view import Prefix, RunView, spans_of
-from rlm_loop.trace import TraceError
+from rlm_loop.trace_runs import Lines, Run, chosen
 from rlm_loop.trace_tree.nodes import ROOT
 
 _MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 
 
-def run_page(trace: str | Path, *, run: int | None = None) -> str:
+def run_page(trace: str | Path, *, run: Run = None) -> str:
     """A recorded run as one HTML page, to be written to a file and opened in any browser.
 
-    `run` is which run of the file, from 0, negative from the end; without it the page holds all of them, with an
-    index where there are several.  Whatever a model, a tool or a file of the workspace wrote is shown as text.  Texts
+    `run` is which run of the file (see `trace_reader.read`); without it the page holds all of them, with an index
+    where there are several.  Whatever a model, a tool or a file of the workspace wrote is shown as text.  Texts
     are clipped, with a note, where they are very long.  A torn, damaged or unfinished trace, and one of another
     version, is shown as far as it can be read, and the page says what is missing.
     Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
@@ -37,9 +37,7 @@ def run_page(trace: str | Path, *, run: int | None = None) -> str:
     found = found_in(trace)
     numbers = range(len(found))
     if run is not None:
-        if not -len(found) <= run < len(found):
-            raise TraceError(f"{trace} holds {len(found)} runs; there is no run {run}")
-        numbers = [run % len(found)]
+        numbers = [chosen(trace, [Lines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
     views = [RunView(found[number], number) for number in numbers]
     if len(views) > 1:
         views = [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
@@ -47,10 +45,10 @@ def run_page(trace: str | Path, *, run: int | None = None) -> str:
     shades, colours = _shades(views)
     several = len(views) > 1
     parts = [index(views)] if several else []
+    counting = [view for view in views if view.found.record.aborted is None] or views
     for view in views:
         inner = _run(view, bars[view.number], shades)
-        last = view is views[-1]
-        parts.append(_article(view, inner, opened=last) if several else inner)
+        parts.append(_article(view, inner, opened=view is counting[-1]) if several else inner)
     return sealed(
         resource("page.html"),
         style=resource("page.css") + colours,

@@ -7,6 +7,7 @@ what is there, and to be told what is not.
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.redact import redactor
 from rlm_loop.trace import READABLE, TraceError
 from rlm_loop.trace_reader import RunRecord, message_of, reply_of
+from rlm_loop.trace_runs import owner
 
 _NODE = re.compile(r"0(\.[0-9]{1,9}){0,40}")
 #: What the values of events are, by the kind of event (empty: of any kind).  `None` is legal where it is listed, and a
@@ -59,19 +62,25 @@ def found_in(path: str | Path) -> tuple[Found, ...]:
         raise TraceError(f"cannot read the trace {path}: {error.strerror}; name a .jsonl or .jsonl.gz file") from error
     text, cut = _unpacked(raw)
     runs: list[_Run] = []
-    for number, last, event in _lines(text.decode("utf-8", "replace")):
-        starts = event is not None and event["event"] == "run_start"
-        if starts or not runs:
-            if event is None:
-                continue  # what precedes the first event belongs to no run
-            runs.append(_Run(event if starts else {"event": "run_start"}))
+    known: dict[str, _Run] = {}
+    for number, line, event in _lines(text.decode("utf-8", "replace")):
+        name = owner(line) if event is None else str(event.get("run", ""))
+        run = known.get(name or "", runs[-1] if runs and event is None else None)
+        if event is None:
+            if run is not None:  # what precedes the first event belongs to no run
+                run.bad.append(number)
+        elif run is None or event["event"] == "run_start":
+            starts = event["event"] == "run_start"
+            run = _Run(
+                event if starts else {"event": "run_start", **({"run": name} if name else {})}, len(runs), number
+            )
+            runs.append(run)
+            known[name or ""] = run
             if not starts:
-                runs[-1].notes.append("The trace does not begin with run_start: its beginning is missing.")
-                runs[-1].take(event)
-        elif event is None:
-            (runs[-1].torn if last else runs[-1].bad).append(number)
+                run.notes.append("The trace does not begin with run_start: its beginning is missing.")
+                run.take(event, number)
         else:
-            runs[-1].take(event)
+            run.take(event, number)
     if not runs:
         raise TraceError(f"{path} holds no event of a run; name a trace that rlm_loop wrote")
     if cut:
@@ -80,11 +89,14 @@ def found_in(path: str | Path) -> tuple[Found, ...]:
 
 
 class _Run:
-    def __init__(self, start: Mapping[str, Any]) -> None:
+    def __init__(self, start: Mapping[str, Any], number: int, line: int) -> None:
         self.events, self.strange = [start], list[Any]()
-        self.notes, self.bad, self.torn = list[str](), list[int](), list[int]()
+        self.notes, self.bad = list[str](), list[int]()
+        self.number, self.last = number, line
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Mapping[str, Any], line: int) -> None:
+        if event["event"] != "aborted":  # which another writes
+            self.last = line
         (self.events if _sound(event) else self.strange).append(event)
 
     def found(self) -> Found:
@@ -94,15 +106,20 @@ class _Run:
                 f"The trace has schema {schema!r}; this version knows {READABLE[0]} to {READABLE[-1]}. "
                 "What can be read of it is shown."
             )
-        if self.bad:
-            more = f" and {len(self.bad) - _NAMED} more" if len(self.bad) > _NAMED else ""
-            lines = ", ".join(map(str, self.bad[:_NAMED]))
+        bad = [line for line in self.bad if line < self.last]
+        torn = [line for line in self.bad if line > self.last]
+        if bad:
+            more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+            lines = ", ".join(map(str, bad[:_NAMED]))
             notes.append(f"Damaged lines, left out: {lines}{more}.")
-        if self.torn:
-            notes.append(f"The last line ({self.torn[0]}) is torn, and left out.")
+        if torn:
+            notes.append(f"The last line ({torn[0]}) is torn, and left out.")
         if self.strange:
             notes.append(f"Events of an unknown shape: {len(self.strange)}, shown at the end as they are.")
-        return Found(RunRecord(tuple(self.events)), tuple(notes), tuple(self.strange))
+        record = RunRecord(tuple(self.events), self.number)
+        if record.aborted is not None:
+            notes.append(f"This run does not count: {record.aborted or 'it was broken off and tried again'}.")
+        return Found(record, tuple(notes), tuple(self.strange))
 
 
 def _unpacked(raw: bytes) -> tuple[bytes, bool]:
@@ -122,16 +139,17 @@ def _unpacked(raw: bytes) -> tuple[bytes, bool]:
     return b"".join(parts), False
 
 
-def _lines(text: str) -> Iterator[tuple[int, bool, dict[str, Any] | None]]:
-    """Number, whether nothing follows, and the event of each line; `None` for what is no event."""
+def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """Number, text and event of each line; `None` for what is no event."""
+    hidden = redactor(os.environ)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     for number, line in lines:
         try:
-            event = json.loads(line)
+            event = hidden.value(json.loads(line))  # older traces were written by older redactors
         except (ValueError, RecursionError):
             event = None
         known = isinstance(event, dict) and isinstance(cast("dict[str, Any]", event).get("event"), str)
-        yield number, number == lines[-1][0], event if known else None
+        yield number, line, event if known else None
 
 
 def _sound(event: Mapping[str, Any]) -> bool:

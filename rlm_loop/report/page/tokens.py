@@ -46,7 +46,7 @@ def spent_of(record: RunRecord) -> Iterator[Spent]:
     for event in record.events:
         path = paths.of(event)
         if event["event"] != "reply":
-            prompts.take(event)
+            prompts.take(event, path)
             continue
         try:
             usage = reply_of(event["reply"]).usage or Usage(None, None)
@@ -56,7 +56,7 @@ def spent_of(record: RunRecord) -> Iterator[Spent]:
         charged: Mapping[str, Any] = event.get("charged") or {}
         try:
             if charged["parts"] is None:
-                parts: Sequence[Part] = apportion(prompts.of(event["request"]), tokens)
+                parts: Sequence[Part] = apportion(prompts.of(event["request"], path), tokens)
                 causes = _sums(parts)
             else:
                 parts, causes = counted.of(charged)
@@ -79,9 +79,9 @@ class _Prompts:
     def __init__(self) -> None:
         self._bodies: dict[str, Message] = {}
         self._settings: dict[str, Mapping[str, Any]] = {}
-        self._grown: dict[str, Prompt | None] = {}
+        self._grown: dict[str, Prompt] = {}
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: Mapping[str, Any], caller: str) -> None:
         try:
             match event["event"]:
                 case "message":
@@ -89,20 +89,26 @@ class _Prompts:
                 case "settings":
                     self._settings[event["hash"]] = event
                 case "request":
-                    before = self._grown.get(event["base"] or "") or Prompt()
+                    before = self._known(event["base"] or "", caller) or Prompt()
                     added = (self._bodies[h] for h in event["added"])
                     messages = (*before.messages[: event.get("kept")], *added)
-                    self._grown[event["digest"]] = Prompt(messages, tuple(self._settings[event["settings"]]["tools"]))
+                    whole = Prompt(messages, tuple(self._settings[event["settings"]]["tools"]))
+                    # requests of equal bytes may differ in their causes: each caller has its own
+                    self._grown[event["digest"]] = self._grown[f"{caller} {event['digest']}"] = whole
                 case _:
                     pass
         except UNREADABLE:
             self._grown.pop(str(event.get("digest")), None)
+            self._grown.pop(f"{caller} {event.get('digest')}", None)
 
-    def of(self, digest: str) -> Prompt:
-        found = self._grown[digest]
+    def of(self, digest: str, caller: str) -> Prompt:
+        found = self._known(digest, caller)
         if found is None:
             raise KeyError(digest)
         return found
+
+    def _known(self, digest: str, caller: str) -> Prompt | None:
+        return self._grown.get(f"{caller} {digest}", self._grown.get(digest))
 
 
 class _Counted:

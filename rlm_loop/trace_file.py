@@ -1,0 +1,114 @@
+"""A file that several writers append whole lines to: threads and processes take turns, a torn line stays on its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+#: Seconds that a writer waits for its turn.  Who holds it that long was stopped in the middle of a line; an append is
+#: one write at the end of the file all the same, and nobody's run waits for another's for ever.
+PATIENCE = 5.0
+
+
+class LineFile:
+    """Lines at the end of a file, each whole.  Raises `OSError` as opening and writing do."""
+
+    def __init__(self, path: str | Path) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._file = Path(path).open("a+b", buffering=0)  # noqa: SIM115
+        self._lock = threading.Lock()
+
+    def append(self, lines: str) -> None:
+        """Write lines, in one piece and at once.
+
+        If they cannot be written whole, nothing of them is left where that can be had: what follows can be read.  Who
+        comes after the file was closed (the thread of a call that nobody waited for) writes nothing.
+        """
+        data = lines.encode()
+        with self._lock:
+            if not self._file.closed:
+                self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        with turn_of(self._file.fileno()):
+            size = os.fstat(self._file.fileno()).st_size
+            if size and self._last(size) != b"\n":  # somebody was killed in the middle of a line
+                data = b"\n" + data
+            try:
+                done = 0
+                while done < len(data):
+                    done += self._file.write(data[done:]) or 0
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(size)
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+    def _last(self, size: int) -> bytes:
+        self._file.seek(size - 1)  # where a line is written does not depend on it: the file is open for appending
+        return self._file.read(1)
+
+
+@contextlib.contextmanager
+def turn_of(descriptor: int) -> Generator[None]:
+    """Hold the turn to write to an open file, among all processes and all who opened it."""
+    held = _take(descriptor)
+    try:
+        yield
+    finally:
+        if held:
+            with contextlib.suppress(OSError):
+                _leave(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    """Whether the turn was had: not on a file system without locks, and not from one who never gives it back."""
+    until = 0.0
+    while True:
+        try:
+            _lock(descriptor)
+        except (BlockingIOError, PermissionError):
+            until = until or time.monotonic() + PATIENCE
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.0005)
+        except OSError:
+            return False
+        else:
+            return True
+
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    #: A byte far beyond the end: a locked one could not be read by others.
+    _FAR = 2**31 - 2
+
+    def _at_far_byte(descriptor: int, mode: str) -> None:
+        import msvcrt
+
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        system: Any = msvcrt
+        system.locking(descriptor, getattr(system, mode), 1)
+
+    def _lock(descriptor: int) -> None:
+        _at_far_byte(descriptor, "LK_NBLCK")
+
+    def _leave(descriptor: int) -> None:
+        _at_far_byte(descriptor, "LK_UNLCK")
+
+else:
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _leave(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

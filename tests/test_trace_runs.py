@@ -1,0 +1,265 @@
+"""One file, many runs: writers take turns by line, and each run is read back by its id."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
+from rlm_loop.models import ScriptedModel
+from rlm_loop.past_run import outcome_of
+from rlm_loop.replaying import replay
+from rlm_loop.report.page import run_page
+from rlm_loop.trace import Trace, TraceError
+from rlm_loop.trace_attempts import supersede
+from rlm_loop.trace_file import LineFile
+from rlm_loop.trace_reader import read, read_all, records_of
+
+CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]
+
+
+def solve(path: Path | Trace, answer: int) -> str:
+    """One run that ends with that answer; returns its id."""
+    model = ScriptedModel([cell.format(answer) for cell in CELLS], name=f"m{answer}")
+    return ToolLoopAgent(model=model).run(f"Question {answer}?", trace=path).run
+
+
+def write(path: Path, number: int, turns: int = 40) -> None:
+    """A run of a process of its own, with lines of many lengths."""
+    with Trace(path, ids=lambda: f"w{number}") as trace:
+        trace.start(task=f"t{number}")
+        for turn in range(turns):
+            trace.record("turn", turn=turn, text=f"{number}" * (1 + 997 * turn % 9001))
+        trace.record("run_end", stop="answered", answer=number)
+
+
+WRITER = """
+import sys
+from rlm_loop.trace import Trace
+path, number, turns = sys.argv[1:]
+with Trace(path, ids=lambda: f"w{number}") as trace:
+    trace.start(task=number)
+    print("begun", flush=True)
+    sys.stdin.read()
+    for turn in range(int(turns)):
+        trace.record("turn", turn=turn, text=number * (1 + 9973 * turn % 50_021))
+    trace.record("run_end", stop="answered")
+"""
+
+
+def writer(path: Path, number: int, *, turns: int) -> subprocess.Popen[bytes]:
+    """A process that has begun its run, and goes on with it when its standard input is closed."""
+    words = [sys.executable, "-c", WRITER, str(path), str(number), str(turns)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def test_runs_that_go_on_at_the_same_time_are_read_back_each_by_its_id(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    ids: dict[int, str] = {}
+    threads = [threading.Thread(target=lambda n=n: ids.update({n: solve(path, n)})) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({*ids.values()}) == len(list(read_all(path))) == 6
+    for number, run in ids.items():
+        record = read(path, run=run)
+        assert (record.id, outcome_of(record).answer, len(outcome_of(record).turns)) == (run, number, 3)
+        assert replay(path, run=run).same
+        assert f"Question {number}?" in run_page(path, run=run)
+        assert f"Question {(number + 1) % 6}?" not in run_page(path, run=run)
+
+
+def test_runs_that_are_given_the_same_trace_keep_apart() -> None:
+    trace = Trace()
+    threads = [threading.Thread(target=solve, args=(trace, n)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = records_of(trace.events)
+    assert sorted(outcome_of(record).answer for record in found) == [0, 1, 2, 3]
+    assert all(replay(record).same for record in found)
+
+
+def test_processes_take_turns_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    writers = [writer(path, n, turns=40) for n in range(3)]
+    for process in writers:
+        assert process.stdin is not None
+        process.stdin.close()  # all of them at once, now that each is there
+    assert [process.wait() for process in writers] == [0, 0, 0]
+    for process in writers:
+        assert process.stdout is not None
+        process.stdout.close()
+    for number in range(3):
+        record = read(path, run=f"w{number}")
+        assert [e["turn"] for e in record.of("turn")] == list(range(40))
+        assert record.end is not None
+
+
+def test_a_writer_that_is_killed_leaves_the_others_whole(tmp_path: Path) -> None:
+    """Its torn line stands on its own, whoever writes next; and the file can be read while it is written."""
+    path = tmp_path / "run.jsonl"
+    killed = writer(path, 0, turns=10**9)
+    assert killed.stdin is not None
+    assert killed.stdout is not None
+    killed.stdin.close()
+    write(path, 1)
+    read(path, run="w1")  # the other still writes
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    killed.stdout.close()
+    write(path, 2)
+    assert [read(path, run=f"w{n}").end is not None for n in (1, 2)] == [True, True]
+    turns = [e["turn"] for e in read(path, run="w0").of("turn")]
+    assert turns == list(range(len(turns)))
+    assert read(path, run="w0").end is None
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_torn_line_is_its_own_runs_alone(tmp_path_factory: pytest.TempPathFactory, where: float) -> None:
+    """Wherever a writer is killed, runs beside it and after it are whole, and what it had written is there."""
+    path = tmp_path_factory.mktemp("torn") / "run.jsonl"
+    one, two = Trace(path, ids=lambda: "r1"), Trace(path, ids=lambda: "r2")
+    one.start(task="one"), two.start(task="two")
+    for turn in range(3):
+        one.record("turn", turn=turn), two.record("turn", turn=turn)
+    size = path.stat().st_size
+    two.record("turn", turn=3, text="é\n" * 20)
+    two.close()
+    os.truncate(path, size + int((path.stat().st_size - size) * where))
+    one.record("run_end", stop="answered")
+    one.close()
+    write(path, 3, turns=2)
+    assert [e["turn"] for e in read(path, run="r1").of("turn")] == [0, 1, 2]
+    assert [e["turn"] for e in read(path, run="r2").of("turn")] in ([0, 1, 2], [0, 1, 2, 3])  # 3: all but its newline
+    assert read(path, run="w3").end is not None
+
+
+def test_damage_is_the_fault_of_the_run_that_it_is_in(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    for number in (1, 2):
+        write(path, number, turns=3)
+    lines = path.read_text().splitlines()
+    assert json.loads(lines[2])["run"] == "w1"
+    lines[2] = lines[2][:30]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(TraceError, match=r"run.jsonl:3 is damaged"):
+        read(path, run="w1")
+    assert read(path).id == "w2"
+
+
+CHOICES: dict[str, tuple[int | str | None, str]] = {
+    "the last that counts": (None, "w2"),
+    "by id": ("w1", "w1"),
+    "by the beginning of an id": ("w3", "w3x"),
+    "by number": (0, "w1"),
+    "by a number as text": ("1", "w2"),
+    "from the end": ("-1", "w3x"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_run_is_chosen(tmp_path: Path, name: str) -> None:
+    path, (run, expected) = tmp_path / "run.jsonl", CHOICES[name]
+    for number in ("1", "2", "3x"):
+        with Trace(path, ids=lambda n=number: f"w{n}") as trace:
+            trace.start(task=number)
+    with Trace(path, ids=lambda: "w3x") as trace:
+        trace.record("aborted", reason="")
+    assert read(path, run=run).id == expected
+    with pytest.raises(TraceError, match=r"holds 3 runs: w1 .*; w2 .*; w3x .*tried again.*; there is no run nothing"):
+        read(path, run="nothing")
+    with pytest.raises(TraceError, match=r"there is no run w$"):
+        read(path, run="w")  # the beginning of all of them
+
+
+def test_an_attempt_that_was_tried_again_is_marked_and_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "cell.jsonl"
+    assert supersede(path) == []  # nothing there yet
+    write(path, 1)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert supersede(path) == ["w1"]
+    assert read(path).id == "w1"  # nothing else is there
+    write(path, 2)
+    assert (read(path).id, read(path).aborted) == ("w2", None)
+    assert read(path, run="w1").aborted
+    assert supersede(path) == ["w2"]
+    assert "was broken off and tried again" in run_page(path)
+
+
+def test_runs_of_older_versions_are_marked_too(tmp_path: Path) -> None:
+    golden = (Path(__file__).parent / "golden" / "direct.jsonl").read_text()
+    old = "".join(
+        json.dumps({k: v for k, v in json.loads(line).items() if k != "run"} | ({"schema": 4} if not n else {})) + "\n"
+        for n, line in enumerate(golden.splitlines())
+    )
+    path = tmp_path / "cell.jsonl"
+    path.write_text(old + old)
+    assert [r.id for r in read_all(path)] == ["0", "1"]
+    assert supersede(path) == ["0", "1"]
+    write(path, 5)
+    assert [r.aborted is not None for r in read_all(path)] == [True, True, False]
+    assert replay(path, run="0").same
+
+
+def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.jsonl"
+    write(path, 1, turns=2)
+    before = path.read_bytes()
+    file = LineFile(path)
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, hard))
+    try:
+        with pytest.raises(OSError):
+            file.append("x" * 4096 + "\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, old)
+    assert path.read_bytes() == before
+    file.append("{}\n")
+    file.close()
+    file.append("late\n")  # from the thread of a call that nobody waits for
+    assert path.read_bytes() == before + b"{}\n"
+
+
+def ask(causes: tuple[str, str]) -> Prompt:
+    spans = (Span("one ", causes[0]), Span("two", causes[1]))
+    return Prompt((say("system", "s", "system"), Message("user", spans)))
+
+
+@pytest.mark.parametrize("node", [lambda n: "0", lambda n: f"0.{n + 1}"], ids=["one caller", "two callers"])
+def test_requests_of_equal_bytes_keep_their_causes(node: Callable[[int], str]) -> None:
+    prompts = [ask(("task", "summary")), ask(("task", "user"))]
+    assert prompts[0].digest() == prompts[1].digest()
+    trace = Trace()
+    trace.start()
+    calls = [trace.next_call() for _ in prompts]
+    keys = [trace.request(p, node=node(n), depth=0, call_id=calls[n]) for n, p in enumerate(prompts)]
+    for n in (1, 0):  # the later one is answered first
+        reply = Reply(f"to {n}", usage=Usage(1, 1))
+        trace.record("reply", request=keys[n], node=node(n), depth=0, call_id=calls[n], reply=reply)
+    further = (say("assistant", "a", "assistant"),)
+    longer = [p + further for p in prompts]
+    for n, prompt in enumerate(longer):
+        trace.request(prompt, node=node(n), depth=0, call_id=trace.next_call())
+    (record,) = records_of(trace.events)
+    assert [(p, r.text) for _, p, r in record.calls()] == [(prompts[1], "to 1"), (prompts[0], "to 0")]
+    assert [p for _, p in record.requests()] == prompts + longer
