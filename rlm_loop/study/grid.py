@@ -131,7 +131,7 @@ def cells(
             suite,
             task,
             seed,
-            _trace_path(arm.name, model if len(models) > 1 else "", suite, task.id, seed),
+            _trace_path(arm.name, model, suite, task.id, seed),
             arm.base,
             arm.values,
         )
@@ -156,8 +156,8 @@ def _by_chance(arms: Sequence[Crossed], order_seed: int | None, *block: Any) -> 
 
 
 def _trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
-    folders = [slug(part) for part in (model, arm) if part]
-    return "/".join(["traces", *folders, f"{slug(suite)}--{slug(task)}--{seed}.jsonl"])
+    """The model is always named: another one may join a study's folder later."""
+    return f"traces/{slug(model)}/{slug(arm)}/{slug(suite)}--{slug(task)}--{seed}.jsonl"
 
 
 def slug(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Any
 
 from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.course import Course, utc_now
-from rlm_loop.study.errors import StudyInterrupted, StudyWarning
+from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.executors import hosted
 from rlm_loop.study.grid import Agent, Cell
 from rlm_loop.study.identity import extended, mark_of, session
@@ -68,6 +68,7 @@ def run_planned(
         every = list(every_row(folder))
         known = {key(r): r for r in latest(every)}
         todo = [c for c in study.grid if to_run(known.get(c.key), retry_failed=retry_failed)]
+        _refuse_shared_traces(todo, every, folder)
         if todo:
             store.write_contract(agreed().since(read_contract(folder)))
             _begin(study, lock, old)
@@ -98,6 +99,18 @@ def run_planned(
             stacklevel=3,
         )
     return results_of(folder, recorded=False)
+
+
+def _refuse_shared_traces(todo: Iterable[Cell], rows: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
+    """Raise `StudyError` where a cell would append to the trace of another cell: their names differ only in marks that
+    file names leave out."""
+    taken = {row["trace"]: key(row) for row in rows}
+    for cell in todo:
+        if taken.get(cell.trace, cell.key) != cell.key:
+            raise StudyError(
+                f"{cell.key} would share the trace {cell.trace} with {taken[cell.trace]} of {folder}; rename one of "
+                "them, or choose another folder"
+            )
 
 
 def _begin(study: Planned, lock: dict[str, Any], old: Mapping[str, Any] | None) -> None:

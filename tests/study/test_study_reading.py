@@ -154,11 +154,11 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) ->
 def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     recorded(tmp_path)
     assert verify_traces(tmp_path) == []
-    trace = tmp_path / "traces" / "two" / "a--a-1--0.jsonl"
+    trace = tmp_path / "traces" / "echo" / "two" / "a--a-1--0.jsonl"
     events = [json.loads(line) for line in trace.read_text().splitlines()]
     reply = next(e for e in events if e["event"] == "reply")
     reply["charged"] |= {"exact": True, "parts": {"kept": 0, "new": [["task", 0, 0, 31]]}}
-    (tmp_path / "traces" / "one" / "a--a-1--0.jsonl").unlink()
+    (tmp_path / "traces" / "echo" / "one" / "a--a-1--0.jsonl").unlink()
     trace.write_text("\n".join(json.dumps(e) for e in events if e["event"] != "run_end") + "\n")
     rows = (tmp_path / "results.jsonl").read_text().splitlines()
     edited = [json.loads(r) for r in rows]

@@ -64,7 +64,7 @@ def test_a_row_says_what_a_run_came_to(tmp_path: Path) -> None:
         "malformed_turns": 2,
         "tool_failures": 0,
         "lenient_calls": 0,
-        "trace": "traces/long/s--t--0.jsonl",
+        "trace": "traces/some-model/long/s--t--0.jsonl",
         "error": None,
     }
     assert {k: row[k] for k in expected} == expected
@@ -243,6 +243,17 @@ def test_arms_made_for_a_model_and_a_seed(tmp_path: Path) -> None:
         (m, s, f"traces/{m}/a/s--s-1--{s}.jsonl") for m in ("m1", "m2") for s in (3, 4)
     }
     assert Study("mine", arms, suite("s", 1)).cells()[0].model == "local"
+
+
+def test_a_second_model_in_the_same_folder_has_traces_of_its_own(tmp_path: Path) -> None:
+    """Also where the first was run alone; and names that differ only in what a file name leaves out are refused."""
+    runs = [Study("mine", {"a": Arm()}, suite("s", 2), model=m) for m in ("a/m", "other", "a-m")]
+    runs[0].run(tmp_path, False)
+    both = runs[1].run(tmp_path, False)
+    assert len({r["trace"] for r in both.rows}) == len(both) == 4
+    assert all((tmp_path / r["trace"]).read_text().count('"run_end"') == 1 for r in both.rows)
+    with pytest.raises(StudyError, match="would share the trace traces/a-m/a/s--s-1--0.jsonl"):
+        runs[2].run(tmp_path, False)
 
 
 @pytest.mark.parametrize(
