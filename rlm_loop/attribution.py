@@ -93,23 +93,32 @@ def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | No
 def credible(usage: Usage | None) -> tuple[Usage, str]:
     """The usage without figures that cannot be (they are not known then), and one line that names what is wrong.
 
-    Impossible are numbers below zero, and more cached tokens than prompt tokens.
+    Impossible are numbers below zero, and parts that are more than the whole: more cached tokens than prompt tokens.
     """
     if usage is None:
         return Usage(None, None), "no usage reported"
     wrong: list[str] = []
-    for name in ("input_tokens", "output_tokens", "cached_tokens", "cost"):
+    for name in ("input_tokens", "output_tokens", *_PARTS, "cost"):
         value = getattr(usage, name)
         if value is not None and not value >= 0:  # NaN is no figure either
             wrong.append(f"{name} {value}")
             usage = replace(usage, **{name: None})
-    total, cached = usage.input_tokens, usage.cached_tokens
-    if total is not None and cached is not None and cached > total:
-        wrong.append(f"{cached} cached of {total} prompt tokens")
-        usage = replace(usage, cached_tokens=None)
+    for name, (kind, of) in _PARTS.items():
+        part, whole = getattr(usage, name), getattr(usage, of)
+        if part is not None and whole is not None and part > whole:
+            wrong.append(f"{part} {kind} of {whole} {'prompt' if of == 'input_tokens' else 'output'} tokens")
+            usage = replace(usage, **{name: None})
     if wrong:
         return usage, f"impossible figures, taken as not known: {', '.join(wrong)}"
-    return usage, "" if total is not None else "no prompt tokens reported"
+    return usage, "" if usage.input_tokens is not None else "no prompt tokens reported"
+
+
+#: Of what a figure is a part, and what such tokens are called.
+_PARTS = {
+    "cache_read_tokens": ("cached", "input_tokens"),
+    "cache_write_tokens": ("written to a cache", "input_tokens"),
+    "reasoning_tokens": ("thought", "output_tokens"),
+}
 
 
 def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlm_loop.limits import Budget, BudgetSpent, UnknownPrice
 from rlm_loop.messages import Usage
@@ -266,7 +266,7 @@ class Account:
         used_out = reservation.output_tokens if usage.output_tokens is None else usage.output_tokens
         price = reservation.price
         cost = used_in * price[0] + used_out * price[1] if usage.cost is None else usage.cost
-        self._spent = self._spent + Usage(used_in, used_out, usage.cached_tokens or 0, usage.calls, cost)
+        self._spent = self._spent + replace(usage, input_tokens=used_in, output_tokens=used_out, cost=cost)
 
     def _wake(self) -> None:
         with self._news:

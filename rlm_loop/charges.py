@@ -59,7 +59,7 @@ def calls_of(record: RunRecord) -> Iterator[Call]:
     for event, _, reply, found in accounts_of(record):
         charged: Mapping[str, Any] = event["charged"]
         who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-        rows = rows_under(event, found, found.usage.cached_tokens)
+        rows = rows_under(event, found, found.usage.cache_read_tokens)
         where = (reply.seconds, reply.waited, event.get("node", "0"))
         yield Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.doubt)
     for event in record.of("model_error"):

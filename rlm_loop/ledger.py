@@ -93,7 +93,7 @@ class Ledger:
         it had sent earlier.  Parts that do not sum to the usage are made to, with a residual, and the
         call is not exact then.
         """
-        reported, cached, again = usage.input_tokens, usage.cached_tokens, tuple(again)
+        reported, cached, again = usage.input_tokens, usage.cache_read_tokens, tuple(again)
         parts = parts if isinstance(parts, Later) else tuple(parts)
         exact = exact and reported is not None and sum(p.tokens for p in parts) == reported
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -162,38 +162,60 @@ def _sum(left: float | None, right: float | None) -> Any:
     return None if left is None or right is None else left + right
 
 
+def _negative(value: float | None) -> Any:
+    return None if value is None else -value
+
+
 @dataclass(frozen=True)
 class Usage:
     """What calls cost.  `None` means not known, never zero.
 
-    `input_tokens` are all prompt tokens, `cached_tokens` the part of them that the provider did not
-    process anew, `output_tokens` everything generated (reasoning included), `cost` US dollars.
+    `input_tokens` are all prompt tokens, however they were read: of them `cache_read_tokens` came from the provider's
+    cache, and `cache_write_tokens` were put into it.  `output_tokens` are everything generated, of them
+    `reasoning_tokens` what was thought and not said.  `cost` is in US dollars.  Providers differ (Anthropic's
+    `input_tokens` leave out what was read from a cache and written to it, Gemini's candidates what was thought): where
+    their figures come in they are converted to this.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
-    cached_tokens: int | None = None
+    cache_read_tokens: int | None = None
     calls: int = 1
     cost: float | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
     @classmethod
     def nothing(cls) -> Usage:
         """The usage of no call at all: every figure is known to be zero."""
-        return cls(0, 0, 0, 0, 0.0)
+        return cls(0, 0, 0, 0, 0.0, 0, 0)
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Usage:
+        """Read back what a trace or a row keeps; old ones call `cache_read_tokens` `cached_tokens`."""
+        known: dict[str, Any] = {name: stored[name] for name in _USAGE if name in stored}
+        known.setdefault("cache_read_tokens", stored.get("cached_tokens"))
+        return cls(**known)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.output_tokens, other.output_tokens),
-            _sum(self.cached_tokens, other.cached_tokens),
-            self.calls + other.calls,
-            _sum(self.cost, other.cost),
-        )
+        return Usage(*[_sum(getattr(self, name), getattr(other, name)) for name in _USAGE])
+
+    def __sub__(self, other: Usage) -> Usage:
+        """What is left of a sum; not known where one of the two is not."""
+        return self + Usage(*[_negative(getattr(other, name)) for name in _USAGE])
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """The older name of `cache_read_tokens`."""
+        return self.cache_read_tokens
 
     @property
     def total_tokens(self) -> int | None:
         """Input plus output."""
         return _sum(self.input_tokens, self.output_tokens)
+
+
+_USAGE = tuple(f.name for f in fields(Usage))
 
 
 @dataclass(frozen=True)

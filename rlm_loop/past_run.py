@@ -40,7 +40,7 @@ def ledger_of(record: RunRecord) -> Ledger:
     """Every model call of the run, sub-calls included, with its rows as they were counted."""
     asked = {e["node"]: e for e in record.of("subcall_start") if e["kind"] == "cached"}
     cached = [
-        Cached(e["node"], e["depth"], asked[e["node"]]["turn"], Usage(**_fields(e["saved"])))
+        Cached(e["node"], e["depth"], asked[e["node"]]["turn"], Usage.of(e["saved"]))
         for e in record.of("subcall_end")
         if e["node"] in asked and e.get("saved")
     ]

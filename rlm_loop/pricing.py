@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.attribution import Row
 from rlm_loop.charges import accounts_of, rows_under
+from rlm_loop.messages import Usage
 from rlm_loop.prompt_cache import Rules, simulate
 from rlm_loop.trace_reader import RunRecord, read
 from rlm_loop.trace_runs import Run
@@ -133,11 +134,12 @@ def price(
 ) -> Bill:
     """The bill of a recorded run under other prices.
 
-    `prices` are one for all models, or by model name (`"*"`: any other).  Without `cache` the cached tokens are those
-    that the provider reported; where it did not, the cost lies between that of a cache which held all re-sent text and
-    that of none.  What was written to a cache is not on record, so where `cache_write` is priced apart the cost lies
-    between nothing and everything not read.  With `cache` (a name of `prompt_cache.RULES`, or `Rules`) reads and
-    writes are simulated.  Raises `PriceError` for a model without a price and `TraceError` for a bad file.
+    `prices` are one for all models, or by model name (`"*"`: any other).  Without `cache` the tokens read from a cache
+    and written to one are those that the provider reported.  Where it did not say what was read, the cost lies between
+    that of a cache which held all re-sent text and that of none; where it did not say what was written and
+    `cache_write` is priced apart, between nothing and everything not read.  With `cache` (a name of
+    `prompt_cache.RULES`, or `Rules`) reads and writes are simulated.  Raises `PriceError` for a model without a price
+    and `TraceError` for a bad file.
     """
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
     table = {ANY: prices} if isinstance(prices, Price) else dict(prices)
@@ -156,7 +158,7 @@ def price(
         if usage.input_tokens is None or usage.output_tokens is None:
             lines.append(Line(*who, usage.input_tokens, None, None, usage.output_tokens, None, None))
             continue
-        cases = _cases(own, usage.cached_tokens, rows_under(event, found, None), (simulated or {}).get(number))
+        cases = _cases(own, usage, rows_under(event, found, None), (simulated or {}).get(number))
         costs = [own.of_input(usage.input_tokens, *case) for case in cases]
         out = usage.output_tokens * own.output / 1e6
         same = len(set(cases)) == 1
@@ -181,19 +183,19 @@ def price(
     return Bill(tuple(sorted(lines, key=lambda line: line.call)), ordered, how)
 
 
-def _cases(
-    own: Price, reported: int | None, rows: Sequence[Row], simulated: tuple[int, int] | None
-) -> list[tuple[int, int]]:
+def _cases(own: Price, usage: Usage, rows: Sequence[Row], simulated: tuple[int, int] | None) -> list[tuple[int, int]]:
     """What may have been read from the cache and written to it: one case, or those at both ends."""
     if simulated is not None:
         return [simulated]
     total, resent = sum(r.tokens for r in rows), sum(r.resent for r in rows)
-    if reported is not None:
-        reads = [reported]
+    if usage.cache_read_tokens is not None:
+        reads = [usage.cache_read_tokens]
     else:
         reads = [0] if own.cached is None else [0, resent]
     free = own.cache_write is None or own.cache_write == own.input
-    return [(hit, written) for hit in reads for written in ([0] if free else [0, total - hit])]
+    known = usage.cache_write_tokens
+    writes = [known] if known is not None else [0] if free else None
+    return [(hit, written) for hit in reads for written in writes or (0, total - hit)]
 
 
 def _check(table: Mapping[str, Price], models: set[str]) -> None:

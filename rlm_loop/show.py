@@ -47,9 +47,15 @@ def counted(usage: Usage | None) -> str:
     """Tokens of a call or of a run in a few words; what the provider does not say is `?`."""
     if usage is None:
         return "tokens not reported"
-    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    cached = _of(cached=usage.cache_read_tokens, written=usage.cache_write_tokens)
+    thought = _of(thought=usage.reasoning_tokens)
     cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    return f"{_number(usage.input_tokens)} tokens in{cached}, {_number(usage.output_tokens)} out{cost}"
+    return f"{_number(usage.input_tokens)} tokens in{cached}, {_number(usage.output_tokens)} out{thought}{cost}"
+
+
+def _of(**parts: int | None) -> str:
+    said = ", ".join(f"{number:,} {name}" for name, number in parts.items() if number)
+    return f" ({said})" if said else ""
 
 
 def asked(action: Action) -> tuple[str, str]:

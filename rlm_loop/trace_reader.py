@@ -184,7 +184,7 @@ def reply_of(data: Mapping[str, Any]) -> Reply:
         data["text"],
         tuple(_tool_calls(data["tool_calls"])),
         data["finish_reason"],
-        None if usage is None else Usage(**{k: v for k, v in usage.items() if k != "is"}),
+        None if usage is None else Usage.of(usage),
         data.get("seconds", 0.0),
         data.get("waited", 0.0),
         data.get("extra") or {},

@@ -84,6 +84,16 @@ def test_too_few_counted_leaves_a_residual_and_too_many_are_scaled_down() -> Non
         (Usage(-5, 3), Usage(None, 3), "impossible figures, taken as not known: input_tokens -5"),
         (Usage(5, 3, 9), Usage(5, 3, None), "impossible figures, taken as not known: 9 cached of 5 prompt tokens"),
         (Usage(5, 3, cost=float("nan")), Usage(5, 3), "impossible figures, taken as not known: cost nan"),
+        (
+            Usage(5, 3, reasoning_tokens=4),
+            Usage(5, 3),
+            "impossible figures, taken as not known: 4 thought of 3 output tokens",
+        ),
+        (
+            Usage(5, 3, cache_write_tokens=6),
+            Usage(5, 3),
+            "impossible figures, taken as not known: 6 written to a cache of 5 prompt tokens",
+        ),
         (Usage(5, 3, 5), Usage(5, 3, 5), ""),
         (Usage(0, 0, 0), Usage(0, 0, 0), ""),
     ],

@@ -77,4 +77,4 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
 
 
 def test_sum_of_no_calls_is_known_to_be_zero() -> None:
-    assert Ledger().usage == Usage(0, 0, 0, 0, 0.0)
+    assert Ledger().usage == Usage(0, 0, 0, 0, 0.0, 0, 0)

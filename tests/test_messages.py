@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.messages import Message, Prompt, Span, ToolCall, digest
+from rlm_loop.messages import Message, Prompt, Span, ToolCall, Usage, digest
+from rlm_loop.trace import plain
 
 TEXTS = st.text(st.characters(codec=None), max_size=12)  # lone surrogates too
 MESSAGES = st.builds(
@@ -63,3 +65,27 @@ def test_the_order_of_keys_makes_no_difference_and_every_part_does() -> None:
 
     assert of(tools=({"a": 1, "b": 2},)) == of(tools=({"b": 2, "a": 1},))
     assert len({of(), of(tools=({},)), of(stop=("x",)), of(reply_schema={}), Prompt().digest()}) == 5
+
+
+NUMBERS = st.none() | st.integers(0, 10**9)
+USAGES = st.builds(Usage, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 9), NUMBERS, NUMBERS, NUMBERS)
+
+
+@given(USAGES, USAGES)
+def test_a_sum_of_usages_is_not_known_where_a_part_is_not(one: Usage, other: Usage) -> None:
+    whole = one + other
+    for name, value in vars(whole).items():
+        parts = getattr(one, name), getattr(other, name)
+        assert value == (None if None in parts else sum(parts))
+    assert one + Usage.nothing() == one
+    assert (whole - other).input_tokens == (None if whole.input_tokens is None else one.input_tokens)
+
+
+@given(USAGES)
+def test_a_usage_is_read_back_from_a_trace_also_from_an_old_one(usage: Usage) -> None:
+    stored = plain(usage)
+    assert Usage.of(json.loads(json.dumps(stored))) == usage
+    old = {k: stored[k] for k in ("is", "input_tokens", "output_tokens", "calls", "cost")}
+    read = Usage.of({**old, "cached_tokens": usage.cache_read_tokens})
+    assert read == replace(usage, cache_write_tokens=None, reasoning_tokens=None)
+    assert read.cached_tokens == usage.cache_read_tokens

@@ -70,6 +70,13 @@ def test_with_the_rules_of_a_cache_reads_and_writes_are_simulated(tmp_path: Path
     assert sum(bill.causes.values()) == pytest.approx(bill.cost)
 
 
+def test_writes_that_the_provider_reported_leave_no_range(tmp_path: Path) -> None:
+    prices = Price(2.0, 10.0, cached=0.2, cache_write=2.5)
+    known = price(traced(tmp_path, Usage(1000, 100, 600, cache_write_tokens=300)), prices)
+    assert known.cost == pytest.approx((100 * 2.0 + 600 * 0.2 + 300 * 2.5 + 100 * 10.0) / 1e6)
+    assert known.lines[0].written == 300
+
+
 @pytest.mark.parametrize(
     ("text", "name", "said"),
     [

@@ -182,6 +182,10 @@ def test_long_output_does_not_make_a_long_page() -> None:
         (Usage(None, None), "? tokens in, ? out"),
         (Usage(1200, 30, 0, cost=0.0), "1,200 tokens in, 30 out"),
         (Usage(1200, 30, 1000, cost=0.0123), "1,200 tokens in (1,000 cached), 30 out, $0.0123"),
+        (
+            Usage(1200, 30, 1000, cache_write_tokens=150, reasoning_tokens=20),
+            "1,200 tokens in (1,000 cached, 150 written), 30 out (20 thought)",
+        ),
     ],
 )
 def test_unknown_figures_are_not_zero(usage: Usage | None, shown: str) -> None:

@@ -139,7 +139,16 @@ def test_a_request_is_written_at_once_and_whole(tmp_path: Path) -> None:
         ({1: 2.5}, {"1": 2.5}),
         (
             Usage(1, 2, None),
-            {"is": "Usage", "input_tokens": 1, "output_tokens": 2, "cached_tokens": None, "calls": 1, "cost": None},
+            {
+                "is": "Usage",
+                "calls": 1,
+                "cost": None,
+                "input_tokens": 1,
+                "cache_read_tokens": None,
+                "cache_write_tokens": None,
+                "output_tokens": 2,
+                "reasoning_tokens": None,
+            },
         ),
     ],
 )

@@ -183,7 +183,7 @@ def _show(figures: Figures, *, json_: bool) -> None:
             tokens.add_row(total.session, cause, f"{n:,}", f"{again:,}", f"{n / whole:.1%}")
         median = "" if total.harness_median is None else f"{1000 * total.harness_median:,.1f}"
         each = 1000 * total.meter_seconds / max(total.served + total.refused, 1)
-        used = (_n(total.usage.input_tokens), _n(total.usage.output_tokens), _n(total.usage.cached_tokens))
+        used = (_n(total.usage.input_tokens), _n(total.usage.output_tokens), _n(total.usage.cache_read_tokens))
         counts = (str(total.served), str(total.refused), *used)
         spent = (f"{total.model_seconds:,.1f}", f"{total.harness_seconds:,.1f}", median, f"{each:.2f}")
         times.add_row(total.session, *counts, *spent)

@@ -30,7 +30,7 @@ class SubCalls:
             if known is None:  # it began in an earlier turn
                 return
             below = [n for path, n in self._nodes.items() if path.startswith(node + ".")]
-            own = _less(usage, summed(below))
+            own = usage - summed(below)
             self._nodes[node] = replace(known, ok=ok, error=error, seconds=seconds, own=own)
 
     @property
@@ -58,10 +58,3 @@ class SubCalls:
         with self._lock:
             nodes, self._nodes = list(self._nodes.values()), {}
         return TraceTree((Node("0", None, "agent"), *sorted(nodes, key=lambda n: place(n.node))))
-
-
-def _less(whole: Usage, part: Usage) -> Usage:
-    """What is left of a sum; not known where one of the two is not."""
-    names = ("input_tokens", "output_tokens", "cached_tokens", "cost")
-    left = {n: None if None in (a := getattr(whole, n), b := getattr(part, n)) else a - b for n in names}
-    return Usage(**left, calls=whole.calls - part.calls)

@@ -127,7 +127,7 @@ def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def usage_of(usage: Usage | None) -> dict[str, Any] | None:
-    """The `usage` object; `None` where the model did not say."""
+    """The `usage` object, cached and thought tokens among the others; `None` where the model did not say."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     said: dict[str, Any] = {
@@ -135,8 +135,10 @@ def usage_of(usage: Usage | None) -> dict[str, Any] | None:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
-    if usage.cached_tokens is not None:
-        said["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    if usage.cache_read_tokens is not None:
+        said["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
+    if usage.reasoning_tokens is not None:
+        said["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return said
 
 

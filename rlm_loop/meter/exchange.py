@@ -37,6 +37,8 @@ class MeteredCall:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
     delivered: bool = True
     ignored: tuple[str, ...] = ()
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])

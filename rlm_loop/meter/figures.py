@@ -28,10 +28,12 @@ _TIMES = [
     "input_tokens",
     "output_tokens",
     "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
     "delivered",
     "error",
 ]
-_MAYBE = dict.fromkeys(("call", "input_tokens", "output_tokens", "cached_tokens"), "Int64")
+_MAYBE = {name: "Int64" for name in _TIMES if name == "call" or name.endswith("_tokens")}
 
 
 @dataclass(frozen=True)

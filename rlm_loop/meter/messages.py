@@ -94,12 +94,15 @@ def _tools(listed: Any, ignored: dict[str, None]) -> Iterator[Mapping[str, Any]]
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
-    """What was read from a cache is not among `input_tokens` here."""
+    """What was read from a cache and written to one is not among `input_tokens` here."""
     if usage is None or usage.input_tokens is None:
         return {"input_tokens": None, "output_tokens": None}
-    cached = usage.cached_tokens
-    said = {"input_tokens": usage.input_tokens - (cached or 0), "output_tokens": usage.output_tokens}
-    return said if cached is None else {**said, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0}
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    new = usage.input_tokens - (read or 0) - (written or 0)
+    said = {"input_tokens": new, "output_tokens": usage.output_tokens}
+    if read is None and written is None:
+        return said
+    return {**said, "cache_read_input_tokens": read or 0, "cache_creation_input_tokens": written or 0}
 
 
 def _input(arguments: str) -> Any:

@@ -97,13 +97,14 @@ def _as_chat(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:
+    """All tokens, with those read from a cache and those that were thought among them; both have to be numbers here."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
     return {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "input_tokens_details": {"cached_tokens": usage.cache_read_tokens or 0},
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
 

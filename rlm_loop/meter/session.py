@@ -91,7 +91,9 @@ class Session:
             charged = next(c for c in reversed(self.ledger.calls) if (c.node, c.turn) == (call.node, call.turn))
             call.call, call.model_seconds = charged.call, reply.seconds
             call.input_tokens, call.output_tokens = charged.usage.input_tokens, charged.usage.output_tokens
-            call.cached_tokens = charged.usage.cached_tokens
+            call.cached_tokens = charged.usage.cache_read_tokens
+            call.cache_write_tokens = charged.usage.cache_write_tokens
+            call.reasoning_tokens = charged.usage.reasoning_tokens
             named = (replace(c, id=c.id or f"call_{charged.call}_{i}") for i, c in enumerate(reply.tool_calls))
             reply = replace(reply, tool_calls=tuple(named))
             with self._lock:

@@ -37,7 +37,7 @@ class ScriptedModel:
 
     It counts tokens by a rule, and `measure` follows the same one: every span of a message and every reply text
     of n characters is ceil(n / 4) tokens; a tool call counts by its name and arguments together, a tool schema
-    by its JSON text; each message has 4 tokens of template, and 3 more ask for the reply.  `cached_tokens` are
+    by its JSON text; each message has 4 tokens of template, and 3 more ask for the reply.  `cache_read_tokens` are
     the tokens of the messages at the start that are the same as in its previous prompt (tool schemas included;
     none if the schemas changed).  A `Reply` that states its usage keeps it.
 

@@ -66,36 +66,58 @@ def to_reply(
 
 
 def to_usage(stated: Any, *, cost: float | None = None) -> Usage:
-    """Read a `usage` object; what it does not state is `None`, never zero."""
+    """Read a `usage` object of the chat API; what it does not state is `None`, never zero.
+
+    There `prompt_tokens` hold what was read from a cache and written to it, and `completion_tokens` what was thought.
+    """
     if not isinstance(stated, Mapping):
         return Usage(cost=cost)
     usage = cast("Mapping[str, Any]", stated)
-    found = usage.get("prompt_tokens_details")
-    details = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-    cached = details.get("cached_tokens")
-    if cached is None:
-        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek's name for the same
+    flat = _flat(usage)
+    found: dict[str, Any] = {
+        name: _whole(next((flat[k] for k in keys if flat.get(k) is not None), None)) for name, keys in _NAMES.items()
+    }
     own = usage.get("cost")  # OpenRouter and some gateways
     return Usage(
-        input_tokens=_whole(usage.get("prompt_tokens")),
-        output_tokens=_whole(usage.get("completion_tokens")),
-        cached_tokens=_whole(cached),
+        **found,
         cost=float(own) if isinstance(own, int | float) and math.isfinite(own) else cost,
     )
 
 
+#: Where a figure stands in a `usage` object, the first that is there: OpenAI's place, then the names of DeepSeek
+#: (`prompt_cache_hit_tokens`), OpenRouter (`cache_write_tokens`) and LiteLLM (`cache_creation_tokens`).
+_NAMES = {
+    "input_tokens": ("prompt_tokens",),
+    "output_tokens": ("completion_tokens",),
+    "cache_read_tokens": ("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),
+    "cache_write_tokens": (
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_creation_tokens",
+    ),
+    "reasoning_tokens": ("completion_tokens_details.reasoning_tokens",),
+}
+_READ = {"total_tokens", "cost", *(key for keys in _NAMES.values() for key in keys)}
+
+
+def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures by their path; what is no object stays as it is."""
+    flat: dict[str, Any] = {}
+    for key, value in usage.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{k}": v for k, v in cast("Mapping[str, Any]", value).items()}
+        else:
+            flat[key] = value
+    return flat
+
+
 def _more_than_read(stated: Any) -> bool:
-    """Whether a usage says something beyond prompt, completion, total and cached tokens, or what is no number."""
+    """Whether a usage says something beyond what `to_usage` reads, or what is no number."""
     if not isinstance(stated, Mapping):
         return stated is not None
-    usage = cast("Mapping[str, Any]", stated)
-    flat = {k: v for k, v in usage.items() if k not in ("total_tokens", "prompt_tokens_details", "cost")}
-    details = usage.get("prompt_tokens_details") or {}
-    known = ("prompt_tokens", "completion_tokens", "prompt_cache_hit_tokens")
-    return (
-        not isinstance(details, Mapping)
-        or any(v is not None and (k not in known or _whole(v) is None) for k, v in flat.items())
-        or any(v for k, v in cast("Mapping[str, Any]", details).items() if k != "cached_tokens")
+    flat = _flat(cast("Mapping[str, Any]", stated)).items()
+    return any(
+        v is not None and ((k in _READ and k != "cost" and _whole(v) is None) or (k not in _READ and v))
+        for k, v in flat
     )
 
 

@@ -43,7 +43,9 @@ def timeline(record: RunRecord) -> Iterator[tuple[Sent, bool]]:
         request = waiting.pop(0) if waiting else event
         if found.usage.input_tokens is None:
             continue
-        sent = sent_of(event, request, prompt, reply, found.parts, found.usage.input_tokens, found.usage.cached_tokens)
+        sent = sent_of(
+            event, request, prompt, reply, found.parts, found.usage.input_tokens, found.usage.cache_read_tokens
+        )
         lines += [(places[id(request)], sent, False), (places[id(event)], sent, True)]
     return ((sent, stored) for _, sent, stored in sorted(lines, key=lambda line: (line[0], line[2])))
 

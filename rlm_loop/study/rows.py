@@ -84,7 +84,7 @@ def _facts(task: Task) -> Row:
 
 def _account(outcome: Outcome) -> Row:
     usage, ledger = outcome.usage, outcome.ledger
-    known = usage.input_tokens is not None and usage.cached_tokens is not None
+    known = usage.input_tokens is not None and usage.cache_read_tokens is not None
     done = [(a, o) for t in outcome.turns for a, o in zip(t.actions, t.observations, strict=True)]
     performed = [
         (a, o)
@@ -101,8 +101,10 @@ def _account(outcome: Outcome) -> Row:
         "steps": outcome.steps,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "new_tokens": (usage.input_tokens or 0) - (usage.cached_tokens or 0) if known else None,
+        "cached_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "new_tokens": (usage.input_tokens or 0) - (usage.cache_read_tokens or 0) if known else None,
         "scaffold_tokens": ledger.scaffold_tokens,
         "by_cause": ledger.by_cause(),
         "cumulative_prompt_tokens": _cumulative(outcome),
@@ -124,7 +126,10 @@ def _account(outcome: Outcome) -> Row:
 def _nothing(seconds: float) -> Row:
     """The figures of a crash that left no outcome: not known, except the time."""
     unknown = dict.fromkeys(
-        ("input_tokens", "output_tokens", "cached_tokens", "new_tokens", "scaffold_tokens", "calls", "cost")
+        (
+            *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens"),
+            *("new_tokens", "scaffold_tokens", "calls", "cost"),
+        )
     )
     return {
         "stop": "failed",

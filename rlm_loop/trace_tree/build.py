@@ -127,7 +127,7 @@ class TreeBuilder:
     def _reply(self, event: Mapping[str, Any]) -> None:
         path, reply = self._paths.of(event), event["reply"]
         usage = reply.get("usage")
-        spent = Usage(None, None) if usage is None else Usage(**{k: v for k, v in usage.items() if k != "is"})
+        spent = Usage(None, None) if usage is None else Usage.of(usage)
         node = self._at(path)
         changed = replace(node, own=node.own + spent, model_seconds=node.model_seconds + reply.get("seconds", 0.0))
         if "node" not in event and path != ROOT and not event["turn"]:  # an old trace does not say how a sub-call ended

@@ -60,6 +60,14 @@ def test_what_a_body_says(message: dict[str, Any], finish: str | None, expected:
         ({"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 0}}, Usage(9, 1, 0)),
         ({"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 4}, Usage(9, 1, 4)),
         ({"prompt_tokens": 9, "completion_tokens": 1, "cost": 0.5}, Usage(9, 1, None, cost=0.5)),
+        (
+            {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4, "cache_creation_tokens": 3}},
+            Usage(9, None, 4, cache_write_tokens=3),
+        ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 0}},
+            Usage(9, 5, reasoning_tokens=0),
+        ),
     ],
 )
 def test_what_is_not_stated_is_none(stated: Any, expected: Usage) -> None:

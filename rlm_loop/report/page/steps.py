@@ -220,8 +220,8 @@ class Steps:
         known = [one.sent for one in calls if one.sent is not None]
         if len(known) == len(calls) and sum(known):
             said.append(f"{sum(known):,} of the input sent before")
-        if turn.reply.usage is not None and turn.reply.usage.cached_tokens:
-            said.append(f"{turn.reply.usage.cached_tokens:,} from the provider's cache")
+        if turn.reply.usage is not None and turn.reply.usage.cache_read_tokens:
+            said.append(f"{turn.reply.usage.cache_read_tokens:,} from the provider's cache")
         if not all(one.exact for one in calls):
             said.append("shared out by length")
         more = f"<li>{', '.join(said)}</li>" if said else ""
