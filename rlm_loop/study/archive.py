@@ -13,6 +13,7 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store import CONTRACT, LOCK, RESULTS, SCHEMA, read_lock, read_rows
 from rlm_loop.trace import TraceError
 from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.trace_runs import Run
 
 TRACES = "traces.tar.gz"
 
@@ -60,11 +61,14 @@ def _pack(folder: Path, names: list[str]) -> bytes:
     return gzip.compress(packed.getvalue(), 9, mtime=0)
 
 
-def read_trace(folder: str | Path, name: str) -> RunRecord:
-    """The trace `name` of a study's folder, loose or packed.  Raises `TraceError` where there is none."""
+def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
+    """A run of the trace `name` of a study's folder, loose or packed; without `run` the one that counts.
+
+    Raises `TraceError` where there is none.
+    """
     loose, packed = Path(folder) / name, Path(folder) / TRACES
     if loose.is_file() or not packed.is_file():
-        return read(loose)
+        return read(loose, run=run)
     with tarfile.open(packed, "r:gz") as tar:
         try:
             file = tar.extractfile(name)
@@ -72,7 +76,7 @@ def read_trace(folder: str | Path, name: str) -> RunRecord:
             file = None
         if file is None:
             raise TraceError(f"{packed} holds no trace {name}")
-        return _read_bytes(file.read(), name)
+        return _read_bytes(file.read(), name, run)
 
 
 def read_packed(folder: str | Path) -> dict[str, bytes]:
@@ -84,8 +88,8 @@ def read_packed(folder: str | Path) -> dict[str, bytes]:
         return {m.name: f.read() for m in tar if m.isfile() and (f := tar.extractfile(m)) is not None}
 
 
-def _read_bytes(data: bytes, name: str) -> RunRecord:
+def _read_bytes(data: bytes, name: str, run: Run) -> RunRecord:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / PurePosixPath(name).name
         path.write_bytes(data)
-        return read(path)
+        return read(path, run=run)

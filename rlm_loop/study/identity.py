@@ -12,6 +12,7 @@ from typing import Any
 
 from rlm_loop import __version__
 from rlm_loop.messages import digest
+from rlm_loop.redact import redact
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store import SCHEMA
 from rlm_loop.tasks.base import Task
@@ -95,7 +96,7 @@ def session(started: str) -> dict[str, Any]:
     """When, how and on what kind of machine this process runs a study; no host name and no folder of it."""
     return {
         "started": started,
-        "command": command(sys.argv, Path.cwd()),
+        "command": redact(command(sys.argv, Path.cwd())),
         "machine": {
             "cpus": os.cpu_count(),
             "platform": f"{platform.system()} {platform.machine()}",

@@ -28,6 +28,8 @@ from rlm_loop.study.grid import Agent, Cell
 from rlm_loop.study.pace import Pace, pacing
 from rlm_loop.study.rows import Row
 from rlm_loop.study.runner import run_cell
+from rlm_loop.trace_attempts import supersede
+from rlm_loop.trace_file import LineFile
 
 #: Modules of these names are study files, imported by path: no worker could import them by name.
 STUDY_FILE = "_experiment_"
@@ -150,11 +152,12 @@ def keep_trace(folder: Path, cell: Cell, done: Done) -> None:
         return
     path = folder / cell.trace
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            if file.tell() and path.read_bytes()[-1:] != b"\n":
-                file.write(b"\n")  # an earlier attempt was killed in mid-line
-            file.write(zlib.decompress(done.trace))
+        supersede(path)
+        file = LineFile(path)
+        try:
+            file.append(zlib.decompress(done.trace).decode("utf-8", "replace"))
+        finally:
+            file.close()
     except OSError as error:
         raise StudyError(f"cannot write {path}: {error.strerror}; make room and resume") from error
 

@@ -153,7 +153,7 @@ class Results:
         """The trace of a row, from the study's folder or its packed traces."""
         from rlm_loop.study.archive import read_trace
 
-        return read_trace(self.folder, row["trace"])
+        return read_trace(self.folder, row["trace"], run=row.get("trace_run") or None)
 
     def __str__(self) -> str:
         kind = "recorded run" if self.recorded else "run"

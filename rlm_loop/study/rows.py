@@ -41,8 +41,9 @@ def make_row(
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
     then cover what was done until it; `error_class` is its type (where scoring failed: of what the scorer raised).
     `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
-    since it is no part of what a study is.  `facts` are those of the task, where it has any.  `resolved` and `value`
-    are `None` for an attempt that nothing judged.  `arm_base` and `factors` are there where the study has factors.
+    since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
+    those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged.
+    `arm_base` and `factors` are there where the study has factors.
     """
     return {
         "study": study,
@@ -59,6 +60,7 @@ def make_row(
         "score_reason": clipped(score.reason, 300) if score is not None else "",
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
         "trace": cell.trace,
+        "trace_run": outcome.run if outcome is not None else "",
         "error": error,
         "error_class": error_class or class_of(error),
         "started": started,

@@ -11,6 +11,7 @@ from rlm_loop.study.course import SET_UP, Clock, Course, portable, utc_now
 from rlm_loop.study.grid import Agent, Cell
 from rlm_loop.study.rows import Row, crash_line, make_row
 from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.trace_attempts import supersede
 
 __all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
 
@@ -42,6 +43,7 @@ def run_cell(
     score: Score | None = None
     fault: BaseException | None = None
     try:
+        supersede(folder / cell.trace)  # what an earlier attempt left there is not the row's
         outcome = agents(cell).attempt(cell.task, trace=str(folder / cell.trace))
     except (Exception, SystemExit) as error:
         fault, outcome = error, _partial(error)

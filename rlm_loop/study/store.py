@@ -66,7 +66,7 @@ class Store:
         self._write(row)
 
     def _write(self, value: Mapping[str, Any]) -> None:
-        data = (self._redact(_line(value)) + "\n").encode()
+        data = (_line(self._redact.value(value)) + "\n").encode()
         try:
             done = 0
             while done < len(data):
@@ -87,7 +87,7 @@ class Store:
 
     def write_contract(self, contract: Contract) -> None:
         """Replace `contract.json` in one step."""
-        self._replace(CONTRACT, self._redact(json.dumps(contract.to_dict(), indent=1, ensure_ascii=False)))
+        self._replace(CONTRACT, json.dumps(self._redact.value(contract.to_dict()), indent=1, ensure_ascii=False))
 
     def _replace(self, name: str, text: str) -> None:
         path = self.folder / name

@@ -33,7 +33,7 @@ def verify_traces(folder: str | Path) -> list[str]:
                 path = Path(scratch) / "trace.jsonl"
                 path.write_bytes(packed[row["trace"]])
             try:
-                found = list(_problems(row, read(path)))
+                found = list(_problems(row, read(path, run=row.get("trace_run") or None)))
             except TraceError as error:
                 found = [str(error)]
             problems += [f"{row['trace']}: {problem}" for problem in found]

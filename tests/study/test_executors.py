@@ -34,7 +34,7 @@ ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
 
 def told(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "started"}
+    return {name: value for name, value in row.items() if name not in ("started", "trace_run")}
 
 
 def events(trace: Path) -> list[str]:

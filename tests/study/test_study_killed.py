@@ -14,7 +14,7 @@ import pytest
 
 from rlm_loop.study import load_study, verify_traces
 
-TIMES = ("started", "seconds", "working_seconds", "model_seconds", "tool_seconds")
+TIMES = ("trace_run", "started", "seconds", "working_seconds", "model_seconds", "tool_seconds")
 
 
 def settled(row: dict[str, Any]) -> dict[str, Any]:
