@@ -6,12 +6,14 @@ import functools
 import importlib.metadata
 import platform
 
+from rlm_loop import __version__
+
 
 @functools.cache
 def versions() -> dict[str, str]:
     """The versions that a run depends on, for its trace."""
-    found = {"python": platform.python_version()}
-    for package in ("rlm-loop", "xllamacpp", "litellm", "urllib3", "pydantic"):
+    found = {"python": platform.python_version(), "rlm-loop": __version__}
+    for package in ("xllamacpp", "litellm", "urllib3", "pydantic"):
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

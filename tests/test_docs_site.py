@@ -13,9 +13,9 @@ from typing import Any
 import docs_examples as docs
 import pytest
 
-pytest.importorskip("mkdocs", reason='the site needs pip install "rlm-loop[docs]"')
-pytest.importorskip("mkdocstrings", reason='the site needs pip install "rlm-loop[docs]"')
-pytest.importorskip("nbconvert", reason='the site needs pip install "rlm-loop[docs]"')
+pytest.importorskip("mkdocs", reason='the site needs pip install -e ".[docs]"')
+pytest.importorskip("mkdocstrings", reason='the site needs pip install -e ".[docs]"')
+pytest.importorskip("nbconvert", reason='the site needs pip install -e ".[docs]"')
 
 HOOKS = docs.ROOT / "docs" / "site_hooks"
 #: Addresses that a page would load, as opposed to links that a reader may follow.

@@ -203,8 +203,8 @@ except Interrupted as interrupted:
 def test_the_stop_button_of_a_notebook(tmp_path: Path) -> None:
     """In a real kernel, by a real interrupt request: the cell stops and the kernel lives."""
     ensure_event_loop = pytest.importorskip("jupyter_core.utils", reason="comes with jupyter_client").ensure_event_loop
-    manager_of = pytest.importorskip("jupyter_client.manager", reason="pip install 'rlm-loop[kernel]'")
-    pytest.importorskip("ipykernel", reason="pip install 'rlm-loop[kernel]'")
+    manager_of = pytest.importorskip("jupyter_client.manager", reason='pip install -e ".[kernel]"')
+    pytest.importorskip("ipykernel", reason='pip install -e ".[kernel]"')
     folder = tmp_path / "k"
     folder.mkdir()
     manager = manager_of.KernelManager(transport="ipc", connection_file=str(folder / "c.json"), ip=str(folder / "s"))

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.install import Extra, install_line
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -27,7 +29,7 @@ class Finding:
 
 
 #: Optional parts of the package: what each is for, and the distributions that it needs.
-EXTRAS = {
+EXTRAS: dict[Extra, tuple[str, tuple[str, ...]]] = {
     "local": ("models on this machine", ("xllamacpp",)),
     "litellm": ("models of many providers", ("litellm",)),
     "kernel": ("sessions in a Jupyter kernel", ("ipykernel", "jupyter_client")),
@@ -148,12 +150,12 @@ def _program(name: str, which: Callable[[str], str | None]) -> Finding:
     return Finding(name, path is not None, path or f"not here ({purpose})", how)
 
 
-def _extra(name: str) -> Finding:
+def _extra(name: Extra) -> Finding:
     purpose, needed = EXTRAS[name]
     versions: list[str] = []
     for distribution in needed:
         try:
             versions.append(f"{distribution} {importlib.metadata.version(distribution)}")
         except importlib.metadata.PackageNotFoundError:
-            return Finding(f"extra {name}", False, f"no {distribution} ({purpose})", f"pip install 'rlm-loop[{name}]'")
+            return Finding(f"extra {name}", False, f"no {distribution} ({purpose})", install_line(name))
     return Finding(f"extra {name}", True, ", ".join(versions))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -26,7 +28,7 @@ def numpy() -> Any:
     try:
         import numpy
     except ImportError:
-        raise ImportError('coverage needs numpy: pip install "rlm-loop[studies]"') from None
+        raise ImportError(f"coverage needs numpy: {install_line('studies')}") from None
     return numpy
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import code_tools
+from rlm_loop.install import install_line
 from rlm_loop.localise.words import words
 
 PATH_WEIGHT = 5
@@ -75,5 +76,5 @@ def _library() -> Any:
     try:
         import bm25s
     except ImportError:
-        raise LocaliseError('ranking files needs bm25s: pip install "rlm-loop[localise]"') from None
+        raise LocaliseError(f"ranking files needs bm25s: {install_line('localise')}") from None
     return bm25s

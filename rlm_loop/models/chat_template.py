@@ -10,9 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from rlm_loop.install import install_line
 from rlm_loop.models.base import ModelError, RequestRejected
 
-EXTRA = 'pip install "rlm-loop[tokenizers]"'
+EXTRA = install_line("tokenizers")
 
 #: Marks of the documented OpenAI form, each one token: characters that no text uses.
 START, SEPARATOR, END = "\ue000", "\ue001", "\ue002"

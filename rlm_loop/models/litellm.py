@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any
 
+from rlm_loop.install import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.base import (
@@ -29,7 +30,7 @@ def _litellm() -> Any:
         try:
             import litellm
         except ImportError as error:
-            raise ModelError('this model needs LiteLLM: pip install "rlm-loop[litellm]"') from error
+            raise ModelError(f"this model needs LiteLLM: {install_line('litellm')}") from error
         litellm.suppress_debug_info = True  # it prints advertisements for its debugger on stdout
         return litellm
 

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.install import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
 from rlm_loop.models.gguf import fault
 from rlm_loop.models.http import Http, Lost, TooLate
@@ -67,7 +68,7 @@ class LlamaServer:
         try:
             xllamacpp: Any = import_module("xllamacpp")  # compiled: it has no types to check against
         except ImportError as error:
-            raise ModelError('local models need xllamacpp: pip install "rlm-loop[local]"', path.name) from error
+            raise ModelError(f"local models need xllamacpp: {install_line('local')}", path.name) from error
         key = secrets.token_hex(16)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)

@@ -35,7 +35,7 @@ class KernelREPL(JournaledSession):
     - When the kernel crashes (not when it is stopped or closed) processes that cells had moved into a session of
       their own (`setsid`) may outlive it; without `/proc` (macOS) they may in any case.
 
-    Needs `pip install 'rlm-loop[kernel]'`; `ReplError` says so where it is missing, or where there is no such kernel.
+    Needs `pip install -e ".[kernel]"`; `ReplError` says so where it is missing, or where there is no such kernel.
     """
 
     _rich = True

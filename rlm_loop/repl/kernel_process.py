@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.install import install_line
 from rlm_loop.repl.base import ReplError
 
 _PATIENCE = 5.0  # seconds for a killed kernel to be gone
@@ -24,7 +25,7 @@ def check_kernel(name: str) -> None:
     try:
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError as e:
-        raise ReplError(f"kernel sessions need {e.name}: pip install 'rlm-loop[kernel]'") from None
+        raise ReplError(f"kernel sessions need {e.name}: {install_line('kernel')}") from None
     manager = KernelSpecManager()
     try:
         spec = manager.get_kernel_spec(name)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from rlm_loop.install import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.belongings import Belongings, check_inside, working_folder, write_files
 from rlm_loop.repl.in_process import InProcessSession, split
@@ -48,7 +49,7 @@ class RestrictedREPL(InProcessSession):
     - `grace`: taken because the other kinds take it; nothing is killed here.
 
     Values of the host go in as deep copies, and answers come out as copies too.
-    Needs `pip install 'rlm-loop[restricted]'`.
+    Needs `pip install -e ".[restricted]"`.
     """
 
     isolation = "restricted"
@@ -68,7 +69,7 @@ class RestrictedREPL(InProcessSession):
         try:
             from rlm_loop.repl.restricted_guards import MAIN, restricted_builtins
         except ImportError as e:
-            raise ReplError(f"restricted sessions need {e.name}: pip install 'rlm-loop[restricted]'") from None
+            raise ReplError(f"restricted sessions need {e.name}: {install_line('restricted')}") from None
         self._files, self._given_cwd = dict(files or {}), cwd
         for name in self._files:
             check_inside(name)

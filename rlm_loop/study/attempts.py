@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.pairs import cluster_labels
 from rlm_loop.study.results import Results, unit
@@ -32,7 +33,7 @@ def resolve_rates(
     try:
         import pandas
     except ImportError:
-        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
     return pandas.DataFrame(made, columns=list(COLUMNS))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.contrast import MEASURES, Contrast, at_the_floor
 from rlm_loop.study.effects import Effect, rate_effect, ratio_effect
 from rlm_loop.study.errors import StudyError
@@ -166,5 +167,5 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:
     try:
         import pandas
     except ImportError:
-        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
     return pandas.DataFrame(rows, columns=columns)

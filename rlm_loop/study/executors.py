@@ -12,6 +12,7 @@ from collections.abc import Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.processes import open_processes
 
@@ -74,7 +75,7 @@ def _dask(where: str, rest: str) -> AbstractContextManager[Executor]:
     try:
         from rlm_loop.study.dask_cluster import joined_cluster, local_cluster
     except ImportError as error:
-        raise StudyError(f"{where!r} needs Dask: pip install 'rlm-loop[dask]'") from error
+        raise StudyError(f"{where!r} needs Dask: {install_line('dask')}") from error
     return joined_cluster(rest) if rest and not rest.isdecimal() else local_cluster(_number(where, rest))
 
 
@@ -82,5 +83,5 @@ def _ray(where: str, rest: str) -> AbstractContextManager[Executor]:
     try:
         from rlm_loop.study.ray_cluster import ray_cluster
     except ImportError as error:
-        raise StudyError(f"{where!r} needs Ray: pip install 'rlm-loop[ray]'") from error
+        raise StudyError(f"{where!r} needs Ray: {install_line('ray')}") from error
     return ray_cluster(where if rest.startswith("//") else rest or None)

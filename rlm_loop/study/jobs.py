@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from rlm_loop import __version__
+from rlm_loop.install import install_line
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.course import Clock, no_room
 from rlm_loop.study.errors import StudyError
@@ -86,7 +87,7 @@ def _pickler() -> type[pickle.Pickler]:
     try:
         import cloudpickle
     except ImportError as error:
-        raise StudyError("worker processes need cloudpickle: pip install 'rlm-loop[studies]'") from error
+        raise StudyError(f"worker processes need cloudpickle: {install_line('studies')}") from error
     locks = {type(make()): make for make in (threading.Lock, threading.RLock)}
 
     class Pickler(cloudpickle.Pickler):

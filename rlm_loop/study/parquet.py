@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row
 
@@ -134,5 +135,5 @@ def _arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise StudyError('Parquet needs pyarrow: pip install "rlm-loop[parquet]"') from error
+        raise StudyError(f"Parquet needs pyarrow: {install_line('parquet')}") from error
     return pyarrow, pyarrow.parquet

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row, class_of, finished
 from rlm_loop.study.summary import ArmSummary, summarize
@@ -209,5 +210,5 @@ def _pandas() -> Any:
     try:
         import pandas
     except ImportError:
-        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
     return pandas

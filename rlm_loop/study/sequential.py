@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.contrast import MEASURES
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.pairs import POLICIES, Policy, pairs_of
@@ -49,7 +50,7 @@ def sequential(
     try:
         import pandas
     except ImportError:
-        raise StudyError('frames need pandas: pip install "rlm-loop[studies]"') from None
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
     return pandas.DataFrame(rows, columns=list(COLUMNS))
 
 

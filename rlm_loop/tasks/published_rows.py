@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.install import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
@@ -90,7 +91,7 @@ def _parquet(file: Path) -> Iterator[Source]:
     try:
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
-        raise ImportError('parquet files need pyarrow: pip install "rlm-loop[hub]"') from None
+        raise ImportError(f"parquet files need pyarrow: {install_line('hub')}") from None
     number = 0
     try:
         opened = parquet.ParquetFile(file)
@@ -128,4 +129,4 @@ def _load_dataset() -> Callable[..., Any]:
     try:
         return import_module("datasets").load_dataset
     except ImportError:
-        raise ImportError('sets on the hub need datasets: pip install "rlm-loop[hub]"') from None
+        raise ImportError(f"sets on the hub need datasets: {install_line('hub')}") from None

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from notebook_kernel import Kernel
 
-pytest.importorskip("jupyter_client", reason="pip install 'rlm-loop[kernel]'")
-pytest.importorskip("ipykernel", reason="pip install 'rlm-loop[kernel]'")
+pytest.importorskip("jupyter_client", reason='pip install -e ".[kernel]"')
+pytest.importorskip("ipykernel", reason='pip install -e ".[kernel]"')
 
 SETUP = """
 %load_ext rlm_loop
@@ -93,7 +93,7 @@ def test_what_shows_itself(kernel: Kernel) -> None:
 
 def test_a_button_is_there_where_widgets_are(kernel: Kernel) -> None:
     if kernel.run("import ipywidgets").error:
-        pytest.skip("pip install 'rlm-loop[jupyter]'")
+        pytest.skip('pip install -e ".[jupyter]"')
     kernel.run("model = scripted('while True: pass')")
     heard = kernel.run("run = start(ToolLoopAgent(model=model, cell_timeout=600), '?')")
     assert any("application/vnd.jupyter.widget-view+json" in d[0] for d in heard.displays.values())

@@ -11,7 +11,7 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ModelError, ScriptedModel
 
-pytest.importorskip("IPython", reason='pip install "rlm-loop[notebooks]"')
+pytest.importorskip("IPython", reason='pip install -e ".[notebooks]"')
 
 
 @pytest.fixture

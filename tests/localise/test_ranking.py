@@ -81,7 +81,7 @@ def test_a_folder_is_read_without_links_binary_and_large_files(tmp_path: Path) -
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bm25s", None)
-    with pytest.raises(LocaliseError, match=r"rlm-loop\[localise\]"):
+    with pytest.raises(LocaliseError, match=r'pip install -e "\.\[localise\]"'):
         rank_files(FILES, QUESTION)
 
 

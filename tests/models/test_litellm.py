@@ -24,7 +24,7 @@ from rlm_loop.models.retry import Retry
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    pytest.importorskip("litellm", reason='LiteLLM is not installed: pip install "rlm-loop[litellm]"')
+    pytest.importorskip("litellm", reason='LiteLLM is not installed: pip install -e ".[litellm]"')
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own
 ASK = Prompt.ask("hello")
@@ -127,7 +127,7 @@ def test_a_provider_that_does_not_exist() -> None:
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "litellm", None)
-    with pytest.raises(ModelError, match=r"rlm-loop\[litellm\]"):
+    with pytest.raises(ModelError, match=r'pip install -e "\.\[litellm\]"'):
         LiteLLMModel("openai/x").complete(ASK)
 
 

@@ -20,7 +20,7 @@ def need(kind: str) -> None:
     """Skip where the packages of a kind are not installed."""
     if kind in NEEDS:
         extra = "restricted" if kind == "restricted" else "kernel"
-        pytest.importorskip(NEEDS[kind], reason=f"needs {NEEDS[kind]}: pip install 'rlm-loop[{extra}]'")
+        pytest.importorskip(NEEDS[kind], reason=f'needs {NEEDS[kind]}: pip install -e ".[{extra}]"')
 
 
 @contextlib.contextmanager

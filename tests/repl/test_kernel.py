@@ -28,7 +28,7 @@ from rlm_loop.repl import KernelREPL, ReplError, open_repl
 from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.side_channel import Side
 
-pytest.importorskip("ipykernel", reason="needs ipykernel: pip install 'rlm-loop[kernel]'")
+pytest.importorskip("ipykernel", reason='needs ipykernel: pip install -e ".[kernel]"')
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="descendants are found through /proc")
 
 
@@ -345,7 +345,7 @@ def test_any_kernelspec_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jupyter_client.kernelspec", None)
-    with KernelREPL() as repl, pytest.raises(ReplError, match=r"pip install 'rlm-loop\[kernel\]'"):
+    with KernelREPL() as repl, pytest.raises(ReplError, match=r'pip install -e "\.\[kernel\]"'):
         repl.run("1")
 
 

@@ -19,7 +19,7 @@ from rlm_loop.actions import Display, Given
 from rlm_loop.repl import ReplError, attach_current, open_repl
 from rlm_loop.repl.changes import Changes, Snapshot
 
-pytest.importorskip("IPython", reason="needs IPython: pip install 'rlm-loop[kernel]'")
+pytest.importorskip("IPython", reason='needs IPython: pip install -e ".[kernel]"')
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rlm_loop.repl import PythonREPL, ReplError, RestrictedREPL, SetupFailed, open_repl
 
-pytest.importorskip("RestrictedPython", reason="needs RestrictedPython: pip install 'rlm-loop[restricted]'")
+pytest.importorskip("RestrictedPython", reason='needs RestrictedPython: pip install -e ".[restricted]"')
 
 
 @pytest.fixture(scope="module")
@@ -350,5 +350,5 @@ def test_the_clock_is_an_argument() -> None:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "rlm_loop.repl.restricted_guards", raising=False)
     monkeypatch.setitem(sys.modules, "RestrictedPython.Guards", None)
-    with pytest.raises(ReplError, match=r"pip install 'rlm-loop\[restricted\]'"):
+    with pytest.raises(ReplError, match=r'pip install -e "\.\[restricted\]"'):
         RestrictedREPL()

@@ -328,7 +328,7 @@ import sys
 sys.modules.update(dict.fromkeys(("matplotlib", "scipy", "pandas", "numpy")))
 from rlm_loop.report.study_page import study_page
 page = study_page(sys.argv[1], traces=False)
-print(page.count("rlm-loop[studies]"), page.count("rlm-loop[stats]"), page.count(">Outcome<"))
+print(page.count(".[studies]"), page.count(".[stats]"), page.count(">Outcome<"))
 """
     argv = [sys.executable, "-c", code, str(EXPERIMENTS / "token_overhead" / "results")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)

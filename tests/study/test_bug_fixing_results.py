@@ -78,6 +78,6 @@ def test_predictions_are_read_by_the_official_package(results: Results, tmp_path
     path = tmp_path / "predictions.jsonl"
     made.write(path)
     assert [p.instance_id for p in read_predictions(path)] == [p.instance_id for p in made.rows]
-    utils: Any = pytest.importorskip("swebench.harness.utils", reason="pip install 'rlm-loop[swebench]'")
+    utils: Any = pytest.importorskip("swebench.harness.utils", reason='pip install -e ".[swebench]"')
     read = utils.get_predictions_from_file(str(path), "SWE-bench/SWE-bench_Lite", "test")
     assert {p["instance_id"]: p["model_patch"] for p in read} == {p.instance_id: p.model_patch for p in made.rows}

@@ -29,7 +29,7 @@ from rlm_loop.study.processes import SeparateProcesses
 from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
-RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason="pip install 'rlm-loop[ray]'"))
+RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason='pip install -e ".[ray]"'))
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
 
@@ -189,7 +189,7 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
     monkeypatch.delitem(sys.modules, f"rlm_loop.study.{name}_cluster", raising=False)
-    with pytest.raises(StudyError, match=rf"pip install 'rlm-loop\[{name}\]'"), executor_of(name):
+    with pytest.raises(StudyError, match=rf'pip install -e "\.\[{name}\]"'), executor_of(name):
         pass
 
 

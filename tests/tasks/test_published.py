@@ -148,14 +148,14 @@ def test_the_hub_is_asked_for_what_is_wanted_and_no_more() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("datasets") is not None, reason="datasets is installed")
 def test_without_datasets_the_extra_is_named() -> None:
-    with pytest.raises(ImportError, match=r'pip install "rlm-loop\[hub\]"'):
+    with pytest.raises(ImportError, match=r'pip install -e "\.\[hub\]"'):
         get_suite("oolong:hf://oolongbench/oolong-synth")
 
 
 def test_parquet(tmp_path: Path) -> None:
     if importlib.util.find_spec("pyarrow") is None:
         (tmp_path / "x.parquet").write_bytes(b"PAR1")
-        with pytest.raises(ImportError, match=r'pip install "rlm-loop\[hub\]"'):
+        with pytest.raises(ImportError, match=r'pip install -e "\.\[hub\]"'):
             get_suite(f"oolong:{tmp_path}")
         return
     import pyarrow  # type: ignore

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 
 if TYPE_CHECKING:
@@ -149,5 +150,5 @@ def matplotlib_or_say() -> Any:
     try:
         import matplotlib
     except ImportError:
-        raise StudyError('figures need matplotlib: pip install "rlm-loop[studies]"') from None
+        raise StudyError(f"figures need matplotlib: {install_line('studies')}") from None
     return matplotlib

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics.plain import bootstrap, mean, percentile, ratio, sign_test, total, wilson
 
@@ -91,6 +92,6 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("numpy", "scipy"):
             raise
-        raise StudyError(f'{name} needs {error.name}: pip install "rlm-loop[stats]"') from None
+        raise StudyError(f"{name} needs {error.name}: {install_line('stats')}") from None
     globals()[name] = value  # after `import_module`, which puts a module of the same name there
     return value

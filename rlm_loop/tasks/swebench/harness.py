@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.install import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
@@ -86,7 +87,7 @@ def harness_version() -> tuple[int, ...]:
     try:
         installed = importlib.metadata.version("swebench")  # a folder of that name is not the package
     except importlib.metadata.PackageNotFoundError:
-        raise ImportError('the official harness is not installed: pip install "rlm-loop[swebench]"') from None
+        raise ImportError(f"the official harness is not installed: {install_line('swebench')}") from None
     return tuple(int(n) for n in re.findall(r"\d+", installed)[:3])
 
 

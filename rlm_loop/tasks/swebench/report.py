@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from rlm_loop.install import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Report:
         try:
             import pandas
         except ImportError:
-            raise ImportError('frames need pandas: pip install "rlm-loop[studies]"') from None
+            raise ImportError(f"frames need pandas: {install_line('studies')}") from None
         rows = [vars(v) for v in self.verdicts]
         frame = pandas.DataFrame(rows, columns=["instance_id", "status", "resolved", "reason"])
         return frame.astype({"resolved": object})

@@ -27,7 +27,7 @@ from rlm_loop.tasks.swebench import (
 )
 
 INSTALLED = any(d.metadata["Name"] == "swebench" for d in importlib.metadata.distributions())
-OFFICIAL = pytest.mark.skipif(not INSTALLED, reason='needs "rlm-loop[swebench]"')
+OFFICIAL = pytest.mark.skipif(not INSTALLED, reason='pip install -e ".[swebench]"')
 SCRIPT = """#!/bin/bash
 set -uxo pipefail
 cd /testbed
@@ -152,7 +152,7 @@ def test_the_command_says_what_is_missing(
     assert main(words) == 2
     said = capsys.readouterr().err
     if not INSTALLED:
-        assert 'pip install "rlm-loop[swebench]"' in said
+        assert 'pip install -e ".[swebench]"' in said
     else:
         assert said.startswith("error: no container engine answers (")
     assert said.count("\n") == 1

@@ -1,0 +1,29 @@
+"""How an optional part of the package is installed: one place, so that no message names what is not there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+#: The optional parts that messages name; `pyproject.toml` says what each brings.
+Extra = Literal[
+    "dask",
+    "hub",
+    "jupyter",
+    "kernel",
+    "litellm",
+    "local",
+    "localise",
+    "parquet",
+    "ray",
+    "restricted",
+    "stats",
+    "studies",
+    "suites",
+    "swebench",
+    "tokenizers",
+]
+
+
+def install_line(extra: Extra) -> str:
+    """The command that installs an optional part, and where it is typed: the package is on no index yet."""
+    return f'pip install -e ".[{extra}]" in your clone of rlm_loop'

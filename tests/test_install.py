@@ -1,0 +1,72 @@
+"""What a reader is told to install is there: extras that exist, from a clone, and never another project's package."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rlm_loop.install import Extra, install_line
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+THIS = Path(__file__)
+EXTRAS = set(PROJECT["optional-dependencies"])
+#: `rlm-loop` on the package index is another project's.
+FOREIGN = re.compile(r"""pip install(?: -\S+)* ["']?rlm[-_]loop(?![-\w/])|\brlm[-_]loop\[[a-z]""")
+OWN = re.compile(r"\.\[([a-z,\s-]+)\]")
+
+FOLDERS = ("docs", "rlm_loop", "notebooks", "tests", "experiments", "benchmarks")
+TEXTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml", ".ci/run")),
+    *(path for folder in FOLDERS for kind in ("md", "py", "ipynb") for path in (ROOT / folder).rglob(f"*.{kind}")),
+]
+
+
+def wrong(text: str) -> list[str]:
+    """What of a text cannot be installed as it says."""
+    lines = [line for line in text.splitlines() if "pip install" in line or "[local" in line]
+    named = {e.strip() for line in lines for found in OWN.findall(line.replace("\\", "")) for e in found.split(",")}
+    return [found[0] for found in FOREIGN.finditer(text)] + sorted(named - EXTRAS)
+
+
+def test_no_page_and_no_message_names_what_is_not_there() -> None:
+    assert len(TEXTS) > 500
+    faults = {str(p.relative_to(ROOT)): found for p in TEXTS if p != THIS and (found := wrong(p.read_text()))}
+    assert faults == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('pip install "rlm-loop[local]"', 1),
+        ("pip install -U rlm-loop", 1),
+        ("needs `rlm-loop[kernel]`", 1),
+        ('pip install -e ".[lcoal]"', 1),
+        ('pip install -e ".[local,studies]"', 0),
+        ("pip install smolagents==1.26.0", 0),
+        ("git clone https://host/rlm-loop && pip install .", 0),
+    ],
+)
+def test_what_is_wrong_is_found(text: str, found: int) -> None:
+    assert len(wrong(text)) == found
+
+
+def test_the_distribution_has_a_name_of_its_own() -> None:
+    assert PROJECT["name"] == "rlm-loop-toolkit"
+    assert set(PROJECT["scripts"]) == {"rlm-loop"}
+    inner = [need for needs in PROJECT["optional-dependencies"].values() for need in needs if need.startswith("rlm")]
+    assert inner
+    for need in inner:
+        name, _, extras = need.rstrip("]").partition("[")
+        assert name == PROJECT["name"]
+        assert set(extras.split(",")) <= EXTRAS
+
+
+@pytest.mark.parametrize("extra", get_args(Extra))
+def test_every_extra_of_a_message_exists(extra: Extra) -> None:
+    assert extra in EXTRAS
+    assert install_line(extra).startswith(f'pip install -e ".[{extra}]"')
