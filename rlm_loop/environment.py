@@ -45,13 +45,14 @@ class Environment:
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
     nothing); with `none` nothing is offered.
-    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
-    is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
-    was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
-    of one is `denied` (the REPL and `final_answer` are no such tools).  `hooks` are told of each tool call, as one of
-    `node` (see `hooks`).  `keep_tree` is told the tree id and the patch of every state of the workspace that an action
-    led to, once each, `keep_calls` what each cell asked of the host.  `variables` has every cell's observation name the
-    REPL's variables.  Closing is idempotent and closes the REPL and the workspace.
+    `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
+    first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
+    left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
+    one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
+    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the
+    patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the
+    host. `variables` has every cell's observation name the REPL's variables. Closing is idempotent and closes the
+    REPL and the workspace.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -73,6 +74,7 @@ class Environment:
         seconds_left: Callable[[], float | None] = lambda: None,
         hooks: Sequence[object] = (),
         node: str = "",
+        about: Callable[[], Mapping[str, Any]] = dict,
         keep_tree: Callable[[str, str], None] | None = None,
         keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
         variables: bool = False,
@@ -107,7 +109,7 @@ class Environment:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             if answer_tool:
                 gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        told: dict[str, Any] = {"hooks": hooks, "node": node}
+        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about}
         own_names = {t.name for t in own}
         allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
         kept = Kept()  # one for both gates: a key is the same in a cell and in a call
@@ -246,7 +248,7 @@ class Environment:
             case RunCode(code):
                 return self._cell_observation(self._run(code))
             case CallTool(name, arguments):
-                return self._call(name, arguments)
+                return self._call(name, arguments, action.call_id)
 
     def _text_answer(self, value: Any) -> Observation:
         if self._ask_for_code:  # asked once: small models like to answer at once without looking
@@ -254,10 +256,10 @@ class Environment:
             return _failure("rejected", LOOK_FIRST)
         return self._offer(Given(value, "text"), Observation())
 
-    def _call(self, name: str, arguments: str) -> Observation:
+    def _call(self, name: str, arguments: str, call_id: str | None = None) -> Observation:
         self._cell = None
         try:
-            result = self._gateway.call(name, arguments)
+            result = self._gateway.call(name, arguments, call_id=call_id)
         except BudgetSpent as spent:
             return _failure("budget", spent.reason)
         if self._cell is not None:

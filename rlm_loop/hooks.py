@@ -28,6 +28,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rlm_loop.logs import exception
+
 _log = logging.getLogger("rlm_loop.hooks")
 
 
@@ -39,8 +41,8 @@ def notify(hooks: Iterable[object], event: str, **values: Any) -> None:
             continue
         try:
             method(**_taken(method, values))
-        except Exception:
-            _log.exception("a hook raised in %s", event)
+        except Exception as error:
+            exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
 
 
 def _taken(method: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:

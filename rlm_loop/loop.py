@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -18,8 +17,6 @@ from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
 from rlm_loop.verdict import verdict
-
-_log = logging.getLogger(__name__)
 
 
 class Place(Protocol):
@@ -104,13 +101,6 @@ def run(
             if unfinished is not None:
                 raise unfinished
             notify(hooks, "on_step_end", turn=turn, node=model.node.path)
-            _log.info(
-                "turn=%d agent=%s seconds=%.2f output_tokens=%s",
-                turn.index,
-                agent,
-                turn.seconds,
-                reply.usage.output_tokens if reply.usage else None,
-            )
             prompt += dialect.replay(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from rlm_loop.secret_names import STEMS, holds_secret, named_secrets
+from rlm_loop.secret_names import STEMS, holds_secret, named_secrets, speaks_of_secret
 from rlm_loop.secret_shapes import BEGIN, MARKS, SHAPES
 
 REDACTED = "[redacted]"
@@ -48,6 +48,9 @@ _COMMON = re.compile(r"[A-Za-z]?[a-z]*(?:[-_. ][A-Za-z]?[a-z]+)*|[A-Z]+(?:[-_. ]
 _PATH = re.compile(r"(?:~|\.{0,2}|[A-Za-z]:)(?:[/\\][\w. -]+){2,}[/\\]?")
 _SHORTEST, _LONGEST_WORD = 12, 20
 _KEPT = 20_000
+#: What is shorter holds no secret that could be told: the shortest is a password in an address, `://a:b@`.
+_LEAST = 7
+_NO_TEXT = frozenset((int, float, bool, type(None)))
 
 
 class Redactor:
@@ -77,12 +80,18 @@ class Redactor:
     def value(self, value: Any, name: str = "") -> Any:
         """A JSON value with every text in it redacted; one in a field named for a secret by that name, too."""
         if isinstance(value, str):
-            return REDACTED if name and holds_secret(name, value) else self(value)
+            if name and speaks_of_secret(name) and holds_secret(name, value):
+                return REDACTED
+            return value if len(value) < _LEAST else self(value)
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
-            return {self(key): self.value(item, key) for key, item in fields.items()}
+            return {
+                key if len(key) < _LEAST else self(key): item if type(item) in _NO_TEXT else self.value(item, key)
+                for key, item in fields.items()
+            }
         if isinstance(value, (list, tuple)):
-            return [self.value(item) for item in cast("list[Any]", value)]
+            items = cast("list[Any]", value)
+            return [item if type(item) in _NO_TEXT else self.value(item) for item in items]
         return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import re
 from collections.abc import Iterator
 from typing import Literal
@@ -62,6 +63,12 @@ def named_secrets(text: str) -> Iterator[tuple[int, int]]:
         if found is not None and found[0] >= done:
             done = found[1]
             yield found
+
+
+@functools.lru_cache(maxsize=4096)
+def speaks_of_secret(name: str) -> bool:
+    """Whether the name of a field is one for a secret, perhaps."""
+    return _STEM.search(name) is not None
 
 
 def holds_secret(name: str, value: str) -> bool:

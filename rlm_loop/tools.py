@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Failure
 from rlm_loop.hooks import notify
+from rlm_loop.logs import say
 from rlm_loop.repl.clip import RECORD_CAP, clip
 from rlm_loop.tool_calls import Kept, Manner, Running
 from rlm_loop.tool_function import SimpleTool, Tool, ToolError, as_tool, tool
@@ -28,12 +29,12 @@ JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break
 class ToolGateway:
     """Calls tools by name.  What a tool or a model does wrong comes back as data and is never raised.
 
-    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that
-    the tool runs in is abandoned, so a tool that goes on may still have effects.  `cap` is the most characters
-    of a result's text.  `allow` names the tools that may run; the others are `denied`.  `hooks` are told when a call
-    that was understood starts, and how every call ended, as one of `node`.  `watch` is called when a tool
-    has run, and says what it changed since the last time.  Only exceptions that are no `Exception`
-    (`KeyboardInterrupt`, `SystemExit`) pass through.
+    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that the tool
+    runs in is abandoned, so a tool that goes on may still have effects. `cap` is the most characters of a
+    result's text. `allow` names the tools that may run; the others are `denied`. `hooks` are told when a call
+    that was understood starts, and how every call ended, as one of `node`; `about` is what else a log line says.
+    `watch` is called when a tool has run, and says what it changed since the last time. Only exceptions that are
+    no `Exception` (`KeyboardInterrupt`, `SystemExit`) pass through.
 
     A call of a tool that mutates may carry `idempotency_key` (the same call again under this key is not made again:
     it gets the recorded result, a failure too) and `dry_run` (nothing is done; the result says what would be), beside
@@ -52,6 +53,7 @@ class ToolGateway:
         kept: Kept | None = None,
         hooks: Sequence[object] = (),
         node: str = "",
+        about: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         known = [as_tool(source) for source in tools]
         names = [t.name for t in known]
@@ -63,7 +65,7 @@ class ToolGateway:
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._watch, self._kept = watch, Kept() if kept is None else kept
-        self._hooks, self._node = hooks, node
+        self._hooks, self._node, self._about = hooks, node, about
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -82,10 +84,14 @@ class ToolGateway:
         *,
         idempotency_key: str | None = None,
         dry_run: bool = False,
+        call_id: str | None = None,
     ) -> ToolResult:
-        """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping."""
+        """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping.
+
+        `call_id` is what the model calls this call.
+        """
         manner = Manner(idempotency_key, dry_run)
-        return self._call(name, lambda found: manner.and_asked(found, _read(arguments)))
+        return self._call(name, lambda found: manner.and_asked(found, _read(arguments)), call_id)
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
@@ -99,7 +105,9 @@ class ToolGateway:
             raise ToolError(result.failure.kind, result.failure.message)
         return result.data
 
-    def _call(self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], Manner]]) -> ToolResult:
+    def _call(
+        self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], Manner]], call_id: str | None = None
+    ) -> ToolResult:
         start = self._clock()
         data, text, failure, repeated, effects = None, "", None, False, {}
         try:
@@ -119,7 +127,11 @@ class ToolGateway:
         full = sendable(clip(whole, max(self._cap, RECORD_CAP))[0]) if truncated else ""
         seconds = self._clock() - start
         outcome = "ok" if failure is None else f"{failure.kind}: {failure.message}"
-        _log.info("tool=%s seconds=%.3f characters=%d %s", name, seconds, len(text), outcome[:500])
+        if _log.isEnabledFor(logging.INFO):
+            kind = None if failure is None else failure.kind
+            told = {"node": self._node or None, **self._about(), "tool": name, "call_id": call_id}
+            told |= {"seconds": seconds, "error_kind": kind, "characters": len(text), "outcome": outcome[:500]}
+            say(_log, "tool", **told)  # pyright: ignore[reportArgumentType]: none of them is its level
         result = ToolResult(name, data, text, failure, seconds, truncated, full, effects, repeated)
         notify(self._hooks, "on_tool_end", tool=name, result=result, node=self._node)
         return result

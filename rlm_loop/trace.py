@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import threading
 import time
@@ -21,9 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Display
+from rlm_loop.logs import tell
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.redact import redactor
 from rlm_loop.trace_file import LineFile
+
+_log = logging.getLogger(__name__)
 
 SCHEMA = 5
 #: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.  3 does not say how the
@@ -88,6 +92,8 @@ class Trace:
         self._shared: tuple[str, tuple[Any, ...]] = "", (None, None, None)  # the latest settings and their hash
         self._last: dict[str, tuple[str, tuple[Message, ...]]] = {}  # by node: sub-calls come in between
         self._calls = 0
+        self._steps: float | None = None  # that the root agent may take
+        self._tokens: dict[str, int | None] = {}  # of the latest reply, by node: for the log
         self._redact = redactor(os.environ)
         self._lock = threading.RLock()  # sub-calls may be recorded from threads
         self._owns = beside is None
@@ -118,6 +124,21 @@ class Trace:
     def record(self, event: str, **data: Any) -> None:
         """Append one event; values are made JSON (dataclasses by their fields, unknown objects by `repr`)."""
         self._append(self._line(event, data))
+        if _log.isEnabledFor(logging.INFO):
+            self._tell(event, data)
+
+    def steps_left(self, node: str, turn: int) -> int | None:
+        """The turns that are left after one of the root agent; `None` where nobody limits or knows them."""
+        return None if self._steps is None or node != "0" else max(0, int(self._steps) - turn)
+
+    def _tell(self, event: str, data: Mapping[str, Any]) -> None:
+        node = str(data.get("node", "0"))
+        if event == "reply" and (usage := data["reply"].usage) is not None:
+            self._tokens[node] = usage.total_tokens
+        said = event in ("reply", "turn")
+        tokens = self._tokens.get(node) if said else getattr(data.get("usage"), "total_tokens", None)
+        left = self.steps_left(node, int(data["turn"])) if event == "turn" else None
+        tell(_log, event, data, run=self.run, task=self.task, tokens=tokens, steps_remaining=left)
 
     def _line(self, event: str, data: Mapping[str, Any]) -> str:
         # the id comes first: it can be read in a line that was torn
@@ -139,6 +160,8 @@ class Trace:
             if self._started:
                 self.run = self._ids()
             self._started, self._calls, self.task = True, 0, str(data.get("task", ""))
+            self._steps = getattr(data.get("budget"), "steps", None)
+            self._tokens.clear()
             self._redact = redactor(os.environ)  # a key may have been set since the last run
             self._stored.clear()
             self._last.clear()
@@ -207,6 +230,7 @@ class Trace:
         """A sub-call is over: its requests need not be remembered."""
         with self._lock:
             self._last.pop(node, None)
+            self._tokens.pop(node, None)
 
     def close(self) -> None:
         if self._owns:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ class LineFile:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._file = Path(path).open("a+b", buffering=0)  # noqa: SIM115
         self._lock = threading.Lock()
+        self._end = 0  # where this one's latest line ended: the file needs no look where nobody else has written
 
     def append(self, lines: str) -> None:
         """Write lines, in one piece and at once.
@@ -35,18 +35,25 @@ class LineFile:
                 self._write(data)
 
     def _write(self, data: bytes) -> None:
-        with turn_of(self._file.fileno()):
-            size = os.fstat(self._file.fileno()).st_size
-            if size and self._last(size) != b"\n":  # somebody was killed in the middle of a line
+        descriptor = self._file.fileno()
+        held = _take(descriptor)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and size != self._end and self._last(size) != b"\n":  # somebody was killed in the middle of a line
                 data = b"\n" + data
             try:
                 done = 0
                 while done < len(data):
-                    done += self._file.write(data[done:]) or 0
+                    done += os.write(descriptor, data[done:] if done else data)
             except OSError:
                 with contextlib.suppress(OSError):
                     self._file.truncate(size)
                 raise
+            self._end = size + len(data)
+        finally:
+            if held:
+                with contextlib.suppress(OSError):
+                    _leave(descriptor)
 
     def close(self) -> None:
         with self._lock:
@@ -57,20 +64,11 @@ class LineFile:
         return self._file.read(1)
 
 
-@contextlib.contextmanager
-def turn_of(descriptor: int) -> Generator[None]:
-    """Hold the turn to write to an open file, among all processes and all who opened it."""
-    held = _take(descriptor)
-    try:
-        yield
-    finally:
-        if held:
-            with contextlib.suppress(OSError):
-                _leave(descriptor)
-
-
 def _take(descriptor: int) -> bool:
-    """Whether the turn was had: not on a file system without locks, and not from one who never gives it back."""
+    """Hold the turn to write, among all processes and all who opened the file; says whether it was had.
+
+    It is not had on a file system without locks, and from one who never gives it back.
+    """
     until = 0.0
     while True:
         try:

@@ -124,6 +124,12 @@ def _place(
         seconds_left=model.account.seconds_left,
         hooks=agent.hooks,
         node=model.node.path,
+        about=lambda: {
+            "run": model.trace.run,
+            "task": model.trace.task,
+            "turn": model.turn,
+            "steps_remaining": model.trace.steps_left(model.node.path, model.turn),
+        },
         allow=agent.allow,
         observation_cap=getattr(agent.dialect(), "observation_cap", HARD_CAP),
         variables=getattr(agent.dialect(), "wants_variables", False),

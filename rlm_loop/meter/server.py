@@ -22,6 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rlm_loop.budget import BudgetSpent
+from rlm_loop.logs import exception
 from rlm_loop.meter import chat, messages, responses
 from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.exchange import MeteredCall
@@ -62,8 +63,8 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that broke is the client's affair; anything else is a fault of ours."""
         error = sys.exc_info()[1]
-        if not isinstance(error, OSError):
-            _log.error("a request to the meter failed: %r", error, exc_info=error)
+        if error is not None and not isinstance(error, OSError):
+            exception(_log, "a request to the meter failed", error)
 
 
 class _Handler(BaseHTTPRequestHandler):

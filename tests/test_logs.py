@@ -1,0 +1,112 @@
+"""Log lines: the same fields in each, for people in the message and for programs on the record, without a secret."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from rlm_loop import Budget, LeanAgent, ToolLoopAgent
+from rlm_loop.logs import FIELDS, exception, say
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.models.base import ModelError
+from rlm_loop.outcome import Outcome
+from rlm_loop.redact import REDACTED
+from rlm_loop.trace import Trace
+
+KEY = "sk-proj-abc_def-GHIjkl0123456789"
+
+
+def stock(item: str) -> int:
+    """How many there are."""
+    if item == "none":
+        raise LookupError(f"no such item, api_key={KEY}")
+    return len(item)
+
+
+def call(number: str, item: str) -> Reply:
+    return Reply("", (ToolCall(number, "stock", f'{{"item": "{item}"}}'),), "tool_calls")
+
+
+def work(caplog: pytest.LogCaptureFixture, level: int = logging.DEBUG) -> Outcome:
+    final = Reply("", (ToolCall("c3", "final_answer", '{"answer": 5}'),), "tool_calls")
+    model = ScriptedModel([call("c1", "apple"), call("c2", "none"), final], name="m")
+    with caplog.at_level(level, logger="rlm_loop"):
+        return LeanAgent(model=model, tools=(stock,), budget=Budget(steps=9)).run("How many?")
+
+
+def told(caplog: pytest.LogCaptureFixture, what: str) -> list[logging.LogRecord]:
+    return [r for r in caplog.records if r.getMessage().startswith(what + " ")]
+
+
+def test_every_line_has_every_field_and_says_those_that_are_known(caplog: pytest.LogCaptureFixture) -> None:
+    outcome = work(caplog)
+    assert caplog.records
+    for record in caplog.records:
+        known = {name: getattr(record, name) for name in FIELDS}
+        assert (known["run"], known["task"], known["node"]) == (outcome.run, "question", "0")
+        for name, value in known.items():
+            said = f" {name}=" in record.getMessage()
+            assert said == (value is not None), (name, record.getMessage())
+        assert "\n" not in record.getMessage()
+
+
+def test_a_turn_and_a_tool_say_what_they_took_and_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    outcome = work(caplog)
+    turns, tools, calls = told(caplog, "turn"), told(caplog, "tool"), told(caplog, "reply")
+    assert [(r.turn, r.steps_remaining, r.error_kind) for r in turns] == [(1, 8, None), (2, 7, "runtime"), (3, 6, None)]
+    assert [r.tokens for r in turns] == [turn.reply.usage.total_tokens for turn in outcome.turns if turn.reply.usage]
+    assert [(r.turn, r.tool, r.call_id, r.error_kind) for r in tools] == [
+        (1, "stock", "c1", None),
+        (2, "stock", "c2", "runtime"),
+        (3, "final_answer", "c3", None),
+    ]
+    assert [r.steps_remaining for r in tools] == [8, 7, 6]
+    assert [r.call_id for r in calls] == [1, 2, 3]
+    (end,) = told(caplog, "run_end")
+    assert (end.tokens, "stop=answered" in end.getMessage()) == (outcome.usage.total_tokens, True)
+
+
+def test_a_failure_of_a_model_is_told_with_its_kind(caplog: pytest.LogCaptureFixture) -> None:
+    model = ScriptedModel([ModelError(f"the key {KEY} is wrong")], name="m")
+    with caplog.at_level(logging.INFO, logger="rlm_loop"), pytest.raises(ModelError):
+        ToolLoopAgent(model=model).run("How many?")
+    (error,) = told(caplog, "model_error")
+    assert (error.error_kind, error.call_id, error.turn) == ("ModelError", 1, 1)
+    (end,) = told(caplog, "run_end")
+    assert end.error_kind == "ModelError"
+    assert KEY not in caplog.text
+
+
+def test_no_line_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+    work(caplog)
+    try:
+        raise ValueError(f"Authorization: Bearer {KEY}")
+    except ValueError as error:
+        exception(logging.getLogger("rlm_loop.test"), "a hook raised", error)
+    assert "ValueError" in caplog.text
+    assert REDACTED in caplog.text
+    assert KEY not in caplog.text
+    assert all(KEY not in str(vars(record)) for record in caplog.records)
+
+
+def test_a_name_cannot_forge_a_line_or_a_field(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="rlm_loop"):
+        say(logging.getLogger("rlm_loop.test"), "turn", task='x"\nturn run=r1 100%s', run="r2")
+    assert caplog.records[0].getMessage() == 'turn run=r2 task="x\\"\\nturn run=r1 100%s"'
+
+
+def test_nothing_is_told_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+    work(caplog, logging.WARNING)
+    assert caplog.records == []
+    assert all(isinstance(h, logging.NullHandler) for h in logging.getLogger("rlm_loop").handlers)
+
+
+def test_runs_of_one_trace_are_told_apart(caplog: pytest.LogCaptureFixture) -> None:
+    trace = Trace()
+    with caplog.at_level(logging.INFO, logger="rlm_loop"):
+        runs = [
+            ToolLoopAgent(model=ScriptedModel(["It is 4."], name="m")).run("2 + 2?", trace=trace).run for _ in range(2)
+        ]
+    assert [r.run for r in told(caplog, "run_end")] == runs
+    assert len({*runs}) == 2
