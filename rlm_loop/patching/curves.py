@@ -9,6 +9,7 @@ from tqdm import tqdm
 
 from rlm_loop.patching.anytime import Anytime, By, Scores, anytime
 from rlm_loop.study.results import Results
+from rlm_loop.study.rows import finished
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.trace import TraceError
 
@@ -51,16 +52,16 @@ def curve(runs: Sequence[Anytime], by: By = "step", budgets: Iterable[float] | N
 def anytime_of(
     results: Results, tasks: Suite | Sequence[Suite], *, scores: Scores | None = None, progress: bool = False
 ) -> dict[str, list[Anytime]]:
-    """The runs of a study by arm, read from its traces and scored; on the units that every arm finished.
+    """The runs of a study by arm, read from its traces and scored; on the units that every arm was tried on.
 
-    Tasks without a workspace, and those that the suites given do not hold, are left out.  `progress` shows a bar on
+    Crashes, tasks without a workspace, and those that the suites given do not hold, are left out.  `progress` shows a bar on
     standard error.  Raises `TraceError` where a trace is missing.
     """
     suites = (tasks,) if isinstance(tasks, Suite) else tuple(tasks)
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
     kept: Scores = {} if scores is None else scores
     found: dict[str, list[Anytime]] = {arm: [] for arm in results.arms}
-    for row in tqdm(results.compared, desc="scoring", unit=" runs", disable=None if progress else True):
+    for row in tqdm([r for r in results.compared if finished(r)], desc="scoring", unit=" runs", disable=None if progress else True):
         task = known.get((row["suite"], row["task"]))
         if task is None or task.workspace is None:  # without a workspace there is no state to score
             continue

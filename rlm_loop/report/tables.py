@@ -125,7 +125,7 @@ def _coverage(results: Results) -> list[str]:
     notes: list[str] = []
     if results.left_out:
         tasks = "task is" if results.left_out == 1 else "tasks are"
-        notes.append(f"{results.left_out} {tasks} left out: not every arm has finished them.")
+        notes.append(f"{results.left_out} {tasks} left out: not every arm was tried on them.")
     if results.crashed:
         notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; `--retry-failed` tries them again.")
     notes.append(provenance_line(results))

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
 from rlm_loop.study.contrast import MEASURES, Contrast, at_the_floor
+from rlm_loop.study.denominator import Unit, units_of
 from rlm_loop.study.effects import Effect, rate_effect, ratio_effect
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.pairs import POLICIES, Pairs, Policy, pairs_of
-from rlm_loop.study.results import Results, Unit, unit
+from rlm_loop.study.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,8 +76,9 @@ def compare(
     """
     against = _checked(results, baseline, margin, missing, family, alpha)
     made: list[Contrast] = []
+    every = units_of(results.rows)[0]
     for model in results.models:
-        units = list(dict.fromkeys(unit(r) for r in results.rows if r["model"] == model))
+        units = [u for u in every if u[0] == model]
         for arm in results.arms:
             if arm != against:
                 made += [

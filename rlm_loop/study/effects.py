@@ -90,7 +90,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float) -> Effect | None:
     better than 1), and in the best case the most favourable one (no worse than 1).
     """
     known = pairs.known()
-    if len(known) < 2:
+    if len(known) < 2 or 0 in (*known.here, *known.there):
         return None
     logs = [math.log(h or 1) - math.log(t or 1) for h, t in zip(known.here, known.there, strict=True)]
     complete = _ratio(logs, known, alpha)

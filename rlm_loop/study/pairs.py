@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rlm_loop.study.denominator import Unit, by_cell, measured, unit, verdict
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.results import Unit, unit
-from rlm_loop.study.rows import Row, finished
+from rlm_loop.study.rows import Row
 
 Policy = Literal["worst", "drop", "bounds"]
 POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
@@ -20,8 +20,9 @@ FEWEST = 10
 class Pairs:
     """One measure of two arms, a value of each for every unit; `None` where an arm has none.
 
-    A value is missing where the cell crashed, was not run, was not judged, or did not report the measure.
-    `clusters` names what the units are grouped by, in `grouped_by` ("repository", "family", "task", or a column).
+    Whether a task was resolved is missing where `denominator.verdict` does not know it; any other measure where the
+    episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
+    by, in `grouped_by` ("repository", "family", "task", or a column).
     """
 
     here: Sequence[float | None]
@@ -62,10 +63,11 @@ def pairs_of(
 
     `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or "task"; where it is not given, the
     row's own `cluster`, the task's repository or package, or its family decides, as long as there are at least ten;
-    else the task, so that the seeds of one task (and its variants) always count as one cluster.
+    else the task, so that the seeds of one task always count as one cluster.  Tasks of two suites are two tasks, also
+    where they have the same id.  Raises `StudyError` where a cell has two rows.
     """
-    by_cell: dict[tuple[str, Unit], Row] = {(r["arm"], unit(r)): r for r in rows}
-    cells = [(by_cell.get((arm, u)), by_cell.get((baseline, u))) for u in units]
+    of_cell = by_cell(rows)
+    cells = [(of_cell.get((arm, u)), of_cell.get((baseline, u))) for u in units]
     by_unit = {unit(r): r for r in rows}  # of any arm: the task is the same
     labels, grouped_by, too_few = cluster_labels([by_unit[u] for u in units], units, cluster)
     return Pairs(
@@ -78,19 +80,15 @@ def pairs_of(
 
 
 def _value(row: Row | None, measure: str) -> float | None:
-    if row is None or not finished(row):
-        return None
-    value = row.get(measure)
-    if value is None or measure == "resolved":
-        return None if value is None else float(bool(value))
-    return float(value) if value > 0 else None  # a share of nothing is not known
+    value = verdict(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
+    return None if value is None else float(value)
 
 
 def cluster_labels(
     rows: Sequence[Mapping[str, Any]], units: Sequence[Unit], wanted: str | None
 ) -> tuple[list[str], str, int]:
     """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
-    tasks = [u[2] for u in units]
+    tasks = ["/".join(u[1:3]) for u in units]
     if wanted == "task":
         return tasks, "task", 0
     if wanted is not None:
@@ -100,7 +98,8 @@ def cluster_labels(
         return [str(f) for f in found], wanted, 0
     for kind, names in (("cluster", ("cluster",)), ("repository", ("repo", "package")), ("family", ("family",))):
         found = [_named(row, names) for row in rows]
-        labels = [str(f) if f is not None else t for f, t in zip(found, tasks, strict=True)]
+        suites = [f"{u[1]}/" if kind == "family" else "" for u in units]  # one family of two suites is two
+        labels = [t if f is None else f"{s}{f}" for f, s, t in zip(found, suites, tasks, strict=True)]
         count = len(set(labels))
         if any(f is not None for f in found) and count < len(set(tasks)):
             return (labels, kind, 0) if count >= FEWEST else (tasks, "task", count)

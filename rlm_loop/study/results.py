@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
+from rlm_loop.study.denominator import Unit, unit, units_of
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row, class_of, finished
 from rlm_loop.study.summary import ArmSummary, summarize
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.contract import Contract
     from rlm_loop.trace_reader import RunRecord
 
-Unit = tuple[str, str, str, int]
+__all__ = ["Results", "Unit", "unit"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Results:
 
     `recorded` is true for results that were read from a folder instead of run by this process, `lock` is the
     study's `study.json`, `folder` where rows and traces lie.  Arms are compared only on units (model, suite,
-    task, seed) that every arm finished: `compared` are their rows, `left_out` counts the other units.
+    task, seed) that every arm was tried on: `compared` are their rows, `left_out` counts the other units.  What a row
+    counts as is `denominator.verdict`: a crash of the arm is not resolved, one of the machine or the scorer not scored.
     """
 
     rows: Sequence[Row]
@@ -60,23 +62,14 @@ class Results:
 
     @property
     def compared(self) -> list[Row]:
-        """The rows of the units that every arm finished."""
-        whole = self._units(True)
+        """The rows of the units that every arm was tried on, crashes included."""
+        whole = set(units_of(self.rows)[0])
         return [r for r in self.rows if unit(r) in whole]
 
     @property
     def left_out(self) -> int:
-        """How many units are not compared because an arm did not finish them."""
-        return len(self._units(False))
-
-    def _units(self, complete: bool) -> set[Unit]:
-        arms = set(self.arms)
-        done: dict[Unit, set[str]] = {}
-        for row in self.rows:
-            of = done.setdefault(unit(row), set())
-            if finished(row):
-                of.add(row["arm"])
-        return {u for u, of in done.items() if (of == arms) is complete}
+        """How many units are not compared because an arm has not been tried on them yet."""
+        return len(units_of(self.rows)[1])
 
     def only(self, *arms: str) -> Results:
         """The same results with these arms alone.  Raises `StudyError` for an arm that is not there."""
@@ -111,7 +104,7 @@ class Results:
         return _pandas().DataFrame([_tidy(row) for row in self.rows])
 
     def summary(self, baseline: str | None = None) -> list[ArmSummary]:
-        """Each arm on the tasks that all arms finished; `baseline` (the first arm by default) is compared with."""
+        """Each arm on the tasks that all arms were tried on; `baseline` (the first arm by default) is compared with."""
         if baseline is not None and baseline not in self.arms:
             raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(self.arms)}")
         return [s for model in self.models for s in self._summary(model, None, baseline)]
@@ -173,11 +166,6 @@ class Results:
         shown = self.by_arm()
         table = shown[columns].round(2).to_html() if len(shown) else ""
         return f"<p>{_escape(str(self))}</p>{table}"
-
-
-def unit(row: Mapping[str, Any]) -> Unit:
-    """What arms are paired on."""
-    return (row["model"], row["suite"], row["task"], row["seed"])
 
 
 def _tidy(row: Row) -> Row:

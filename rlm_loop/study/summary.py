@@ -6,20 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.study.denominator import measured, verdict
 from rlm_loop.study.rows import Row
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
 
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """One arm on `n` cells, of which `judged` were judged at all.
+    """One arm on `n` cells: `judged` have a verdict (`denominator.verdict`; a crash of the arm is not resolved).
 
     `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval.  Token, step and second
-    figures are means a task, `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from the cache,
-    `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single actions,
-    `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies with
-    something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `only_here`
-    and `only_baseline` the tasks that just one of the two resolved.  `None` means not known.
+    figures are means over the `measured` cells (those that ran to their end), `_p95` their 95th percentile;
+    `new_tokens` are prompt tokens not taken from the cache, `scaffold_share` the part of the input that the strategy
+    added.  `tool_seconds_p95` is over single actions, `failed_actions` the share of actions (tool calls and cells) that
+    failed, `malformed` the share of replies with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are
+    relative to the baseline arm, `only_here` and `only_baseline` the tasks that just one of the two resolved.  `None`
+    means not known.
     """
 
     model: str
@@ -53,6 +55,7 @@ class ArmSummary:
     only_here: int
     only_baseline: int
     judged: int
+    measured: int
 
 
 def summarize(
@@ -67,17 +70,18 @@ def summarize(
 def _summary(
     arm: str, rows: Sequence[Row], reference: Sequence[Row], baseline: str, model: str, suite: str
 ) -> ArmSummary:
-    resolved = sum(bool(r["resolved"]) for r in rows)
-    judged = sum(r["resolved"] is not None for r in rows)
+    verdicts = [verdict(r) for r in rows]
+    resolved, judged = verdicts.count(True), sum(v is not None for v in verdicts)
     low, high = wilson(resolved, judged)
     here, there = _resolved(rows), _resolved(reference)
     both = _judged(rows) & _judged(reference)
+    n, rows, reference = len(rows), *([r for r in of if measured(r)] for of in (rows, reference))
     p95 = percentile((total_tokens(r) for r in rows), 95)
     return ArmSummary(
         model=model,
         suite=suite,
         arm=arm,
-        n=len(rows),
+        n=n,
         resolved=resolved,
         rate=ratio(resolved, judged),
         low=low,
@@ -105,6 +109,7 @@ def _summary(
         only_here=len((here - there) & both),
         only_baseline=len((there - here) & both),
         judged=judged,
+        measured=len(rows),
     )
 
 
@@ -115,11 +120,11 @@ def total_tokens(row: Mapping[str, Any]) -> int | None:
 
 
 def _resolved(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if r["resolved"]}
+    return {(r["suite"], r["task"], r["seed"]) for r in rows if verdict(r)}
 
 
 def _judged(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if r["resolved"] is not None}
+    return {(r["suite"], r["task"], r["seed"]) for r in rows if verdict(r) is not None}
 
 
 def _mean(rows: Sequence[Row], name: str) -> float | None:

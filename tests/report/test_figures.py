@@ -158,13 +158,15 @@ def test_what_cannot_be_drawn_is_one_line(draw: Callable[[], Any], says: str) ->
         draw()
 
 
-def test_a_crash_is_left_out_and_said() -> None:
+def test_a_crash_of_the_arm_is_not_resolved_and_one_of_the_machine_not_scored() -> None:
     whole = full()
     rows = [dict(r) for r in whole.rows]
     rows[0].update(error="ModelError: gone", resolved=False, value=None)
     made = resolve_rates(replace(whole, rows=rows).frame())
-    assert "11 tasks an arm, every arm on the same; 1 left out" in made._supxlabel.get_text()  # type: ignore[attr-defined]
-    assert "of 11" in alt_text(made)
+    assert "12 tasks an arm, every arm on the same." in made._supxlabel.get_text()  # type: ignore[attr-defined]
+    assert "of 11" not in alt_text(made)
+    rows[0].update(error="MemoryError", error_class="MemoryError")
+    assert "of 11" in alt_text(resolve_rates(replace(whole, rows=rows).frame()))
 
 
 def test_every_model_has_arms_of_its_own() -> None:

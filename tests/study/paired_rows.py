@@ -7,7 +7,8 @@ from typing import Any
 
 from rlm_loop.study import Results
 
-#: What a pair came to: resolved by the arm and by the baseline ("?": crashed, "-": not run, "u": not judged).
+#: What a pair came to: resolved by the arm and by the baseline ("?": the arm crashed, "!": the machine did,
+#: "-": not run, "u": not judged).
 Pair = tuple[str, str]
 
 
@@ -26,14 +27,17 @@ def paired(
         for arm, word, used in zip(("base", "lean"), outcome[::-1], of[::-1], strict=True):
             if word == "-":
                 continue
-            crashed = word == "?"
-            resolved = {"y": True, "n": False, "?": False, "u": None}[word]
+            error = {"?": "Boom", "!": "MemoryError"}.get(word)
+            resolved = {"y": True, "n": False, "?": False, "!": False, "u": None}[word]
             rows.append(
                 {
                     "arm": arm, "model": model, "suite": "s", "task": f"t{i // seeds}", "seed": i % seeds, "level": 1,
-                    "resolved": resolved, "input_tokens": None if crashed else used, "output_tokens": 10, "steps": 2,
-                    "seconds": 3.0 + i % 3, "cost": 0.0, "error": "Boom" if crashed else None,
+                    "resolved": resolved, "input_tokens": None if error else used, "output_tokens": 10, "steps": 2,
+                    "seconds": 3.0 + i % 3, "cost": 0.0, "error": error,
                     "started": f"2030-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}", "trace": "",
+                    **dict.fromkeys(("new_tokens", "scaffold_tokens"), 0), "answered": True, "lenient_calls": 0,
+                    **dict.fromkeys(("malformed_turns", "tool_failures", "cell_errors", "actions"), 0),
+                    "tool_seconds": [],
                     **({"facts": dict(facts[i])} if facts else {}),
                 }
             )  # fmt: skip

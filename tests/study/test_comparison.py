@@ -87,7 +87,7 @@ def test_an_arm_that_is_worse_by_more_than_the_margin_is_only_said_to_be_worse()
     assert not any("not shown that lean resolves" in s for s in said)
 
 
-MISSING: list[Pair] = [*LARGE[:-12], *[("?", "n")] * 4, *[("n", "-")] * 2, *[("?", "?")], *[("u", "y")] * 5]
+MISSING: list[Pair] = [*LARGE[:-12], *[("!", "n")] * 4, *[("n", "u")] * 2, *[("!", "!")], *[("u", "y")] * 5]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_missing_pairs_follow_the_policy_and_are_counted(
 
 def test_missing_pairs_cannot_make_an_arm_look_better_or_a_difference_surer() -> None:
     whole = compare(paired(LARGE))
-    lost = compare(paired([("?", "n") if i % 20 == 0 else p for i, p in enumerate(LARGE)]))
+    lost = compare(paired([("!", "n") if i % 20 == 0 else p for i, p in enumerate(LARGE)]))
     for measure in ("resolved", "input_tokens"):
         assert row(lost, measure)["estimate"] >= row(whole, measure)["estimate"] or measure == "resolved"
         assert row(lost, measure)["p"] >= row(whole, measure)["p"]
@@ -124,10 +124,13 @@ def test_missing_pairs_cannot_make_an_arm_look_better_or_a_difference_surer() ->
 
 
 def test_pairs_that_are_missing_decide_nothing_about_a_difference() -> None:
-    """Ten crashes of an arm that is otherwise the same: worse at worst, but not shown to be worse."""
-    found = row(compare(paired([("y", "y")] * 30 + [("?", "y")] * 10)), "resolved")
+    """Ten faults of the machine under an arm that is otherwise the same: worse at worst, but not shown to be worse."""
+    found = row(compare(paired([("y", "y")] * 30 + [("!", "y")] * 10)), "resolved")
     assert found["estimate"] == pytest.approx(-0.25)
     assert found["p_difference"] == 1.0
+    own = row(compare(paired([("y", "y")] * 30 + [("?", "y")] * 10)), "resolved")
+    assert (own["estimate"], own["missing"]) == (pytest.approx(-0.25), 0), "a crash of its own is not missing"
+    assert own["p_difference"] == pytest.approx(2 / 2**10)
 
 
 def test_seeds_of_a_task_and_tasks_of_a_repository_count_as_clusters() -> None:
@@ -173,12 +176,14 @@ def test_a_handful_of_tasks_gets_ratios_but_no_claims(n: int, shown: bool) -> No
     assert (clustered["needed"], clustered["power_now"]) == (30, 0), "6 tasks of 5 seeds each"
 
 
-def test_a_task_of_two_suites_is_two_variants_of_one() -> None:
-    """The same questions over two sets of files: 72 pairs, which count as 36 clusters, as seeds would."""
+def test_tasks_of_two_suites_are_two_tasks_also_where_they_have_the_same_id() -> None:
+    """Suites that number their tasks from 1 have nothing in common; of variants of one task the rows say `cluster`."""
     one, two = paired(SMALL), paired(SMALL)
     rows = [*one.rows, *({**r, "suite": "other"} for r in two.rows)]
     found = row(compare(Results(rows, one.lock)), "resolved")
-    assert (found["tasks"], found["pairs"], found["clusters"]) == (72, 72, 36)
+    assert (found["tasks"], found["pairs"], found["clusters"]) == (72, 72, 72)
+    variants = [{**r, "cluster": r["task"]} for r in rows]
+    assert row(compare(Results(variants, one.lock)), "resolved")["clusters"] == 36
 
 
 def test_without_a_margin_a_worse_arm_can_be_shown_to_differ_by_more_tasks() -> None:
@@ -230,7 +235,7 @@ def test_one_arm_has_nothing_to_be_compared_with() -> None:
 
 
 def test_a_study_in_which_nothing_is_known_says_so() -> None:
-    said = " ".join(compare(paired([("?", "?")] * 5)).sentences())
+    said = " ".join(compare(paired([("!", "!")] * 5)).sentences())
     assert "whether tasks were resolved is not known for enough pairs to compare them" in said
     unjudged = compare(paired([("u", "u")] * 30)).sentences()
     assert "fewer prompt tokens than base" in unjudged[0]
@@ -277,9 +282,9 @@ def test_a_study_can_be_read_while_it_runs() -> None:
 def test_an_unfinished_task_waits_for_its_seeds() -> None:
     frame = sequential(paired([("y", "n")] * 5, seeds=2), "lean")
     assert frame["task"].tolist() == ["t0", "t1"]
-    worst = sequential(paired([("?", "n")] * 3), "lean")
+    worst = sequential(paired([("!", "n")] * 3), "lean")
     assert worst["estimate"].tolist() == [0.0, 0.0, 0.0]
-    assert sequential(paired([("?", "n")] * 3), "lean", missing="drop").empty
+    assert sequential(paired([("!", "n")] * 3), "lean", missing="drop").empty
 
 
 @pytest.mark.parametrize(

@@ -67,19 +67,20 @@ def test_what_is_not_known_is_not_zero() -> None:
     assert percentile([0, 10], 95) == pytest.approx(9.5)
 
 
-def test_only_tasks_that_every_arm_finished_are_compared(tmp_path: Path) -> None:
+def test_only_tasks_that_every_arm_was_tried_on_are_compared(tmp_path: Path) -> None:
     results = recorded(tmp_path)
-    assert (len(results), len(results.crashed), results.left_out, len(results.compared)) == (15, 1, 1, 12)
+    assert (len(results), len(results.crashed), results.left_out, len(results.compared)) == (15, 1, 0, 15)
     found = {s.arm: s for s in results.summary()}
     assert {a: (s.n, s.resolved, s.only_here, s.only_baseline) for a, s in found.items()} == {
-        "one": (4, 2, 0, 0),
-        "two": (4, 3, 1, 0),
-        "four": (4, 2, 2, 2),
-    }
-    assert {s.arm: (s.only_here, s.only_baseline) for s in results.summary("two")}["four"] == (1, 2)
+        "one": (5, 3, 0, 0),
+        "two": (5, 4, 1, 0),
+        "four": (5, 2, 2, 3),
+    }, "a crash of the arm is not resolved"
+    assert {s.arm: (s.judged, s.measured) for s in found.values()} == {"one": (5, 5), "two": (5, 5), "four": (5, 4)}
+    assert {s.arm: (s.only_here, s.only_baseline) for s in results.summary("two")}["four"] == (1, 3)
     two, four = found["two"], found["four"]
     assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (90, 2, 92, 2, 3.0)
-    rows = [r for r in results.compared if r["arm"] == "four"]
+    rows = [r for r in results.compared if r["arm"] == "four" and r["error"] is None]
     share = sum(r["scaffold_tokens"] for r in rows) / sum(r["input_tokens"] for r in rows)
     assert 0 < share == pytest.approx(four.scaffold_share)
     assert (two.malformed, four.malformed) == (0.5, 0.75)
@@ -93,11 +94,11 @@ def test_frames(tmp_path: Path) -> None:
     frame = results.frame()
     assert len(frame) == 15
     assert {"arm", "model", "task", "seed", "resolved", "input_tokens", "by_cause"} <= set(frame.columns)
-    assert results.by_arm().loc["two", "resolved"] == 3
+    assert results.by_arm().loc["two", "resolved"] == 4
     assert results.by_arm("two").loc["two", "tokens_p95_ratio"] == 1
     by_suite = results.by_suite()
-    assert by_suite.loc[("b", "one"), "n"] == 1
-    assert by_suite["n"].groupby(level="arm").sum().to_dict() == {"one": 4, "two": 4, "four": 4}
+    assert by_suite.loc[("b", "one"), "n"] == 2
+    assert by_suite["n"].groupby(level="arm").sum().to_dict() == {"one": 5, "two": 5, "four": 5}
     assert "recorded run of 15 cells" in results._repr_html_()
     with pytest.raises(StudyError, match="there is no arm 'five'; there are one, two, four"):
         results.by_arm("five")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.study.denominator import by_cell, units_of, verdict
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.results import Results, unit
-from rlm_loop.study.rows import finished
+from rlm_loop.study.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm (with one model): its row of each unit (suite, task, seed) that every arm of that model finished."""
+    """One arm (with one model): its row of each unit (suite, task, seed) that every arm was tried on."""
 
     name: str
     model: str
@@ -32,16 +32,16 @@ class Arm:
 
     @property
     def resolved(self) -> int:
-        return sum(bool(r["resolved"]) for r in self.rows.values())
+        return sum(bool(verdict(r)) for r in self.rows.values())
 
     @property
     def judged(self) -> int:
-        return sum(r["resolved"] is not None for r in self.rows.values())
+        return sum(verdict(r) is not None for r in self.rows.values())
 
 
 @dataclass(frozen=True)
 class Cells:
-    """`left_out` counts the units that are not there because an arm did not finish them."""
+    """`left_out` counts the units that are not there because an arm was not tried on them yet."""
 
     arms: Sequence[Arm]
     models: Sequence[str]
@@ -66,16 +66,17 @@ class Cells:
         many = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         seeds = {u[2] for a in self.arms for u in a.rows}
         what = "tasks" if len(seeds) < 2 else f"tasks x seeds ({len(seeds)} seeds)"
-        left = f"; {self.left_out} left out, since not every arm finished them" if self.left_out else ""
+        left = f"; {self.left_out} left out, since not every arm was tried on them" if self.left_out else ""
         return f"{', '.join(self.models)}, {many} {what} an arm, every arm on the same{left}"
 
 
 def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, columns: Iterable[str] = ()) -> Cells:
-    """The cells of `results.frame()` (or of the results), on the units that every arm finished.
+    """The cells of `results.frame()` (or of the results), on the units that every arm was tried on (`denominator`).
 
     `arms` are those to use, in their order: by default all, in the order of the study, or of their first row in a
     frame.  Where there are several models, each arm is there once a model.  Raises `StudyError` where a column of
-    `NEEDED` or of `columns` is missing, for an unknown arm, and where no unit was finished by every arm.
+    `NEEDED` or of `columns` is missing, for an unknown arm, where a cell has two rows, and where
+    there is no unit that every arm was tried on.
     """
     rows = rows_of(results)
     missing = [c for c in dict.fromkeys((*NEEDED, *columns)) if not any(c in r for r in rows)]
@@ -87,19 +88,17 @@ def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, co
         raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(there)}")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     found: list[Arm] = []
-    left = 0
+    mine = [r for r in rows if r["arm"] in wanted]
+    of_cell = by_cell(mine)
+    units, left = units_of(mine)
     for model in models:
-        mine = [r for r in rows if r["model"] == model and r["arm"] in wanted]
-        done = {arm: {unit(r)[1:]: r for r in mine if r["arm"] == arm and finished(r)} for arm in wanted}
-        every = dict.fromkeys(unit(r)[1:] for r in mine)
-        whole = [u for u in every if all(u in of for of in done.values())]
-        left += len(every) - len(whole)
+        whole = [u for u in units if u[0] == model]
         for arm in wanted:
             label = f"{arm}, {model}" if len(models) > 1 else arm
-            found.append(Arm(arm, model, label, {u: done[arm][u] for u in whole}))
+            found.append(Arm(arm, model, label, {u[1:]: of_cell[arm, u] for u in whole if (arm, u) in of_cell}))
     if not any(a.rows for a in found):
-        raise StudyError("there is no task that every arm has finished, so there is nothing to draw yet")
-    return Cells(found, models, left)
+        raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
+    return Cells(found, models, len(left))
 
 
 def rows_of(results: Results | pd.DataFrame) -> list[Mapping[str, Any]]:
