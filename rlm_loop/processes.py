@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from typing import BinaryIO
 
 #: What a child process inherits of the environment: nothing that could hold a key.
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "LD_LIBRARY_PATH")
+_ROOM = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ def run_group(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return Finished(process.returncode, _ends(output, cap), timed_out, time.monotonic() - start)
+
+
+def refuse_full_disk() -> None:
+    """Raise `OSError` where temporary files have no room: what ended badly then need not be the command's fault."""
+    folder = tempfile.gettempdir()
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise OSError(errno.ENOSPC, "the disk is full: free some space, or set TMPDIR to another disk", folder)
 
 
 def child_environment() -> dict[str, str]:

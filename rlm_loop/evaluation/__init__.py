@@ -1,6 +1,6 @@
 """Judge a patch by the tests of a repository, which the patch cannot change."""
 
 from rlm_loop.evaluation.evaluate import evaluate
-from rlm_loop.evaluation.result import Evaluation, Verdict
+from rlm_loop.evaluation.result import Evaluation, TestsCannotRun, Verdict
 
-__all__ = ["Evaluation", "Verdict", "evaluate"]
+__all__ = ["Evaluation", "TestsCannotRun", "Verdict", "evaluate"]

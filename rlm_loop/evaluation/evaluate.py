@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rlm_loop.evaluation.guard import Guard, fresh_modules, steers_differently
-from rlm_loop.evaluation.result import Evaluation, Verdict
+from rlm_loop.evaluation.result import Evaluation, TestsCannotRun, Verdict
 from rlm_loop.evaluation.trees import Trees, listed, trees
-from rlm_loop.processes import run_group
+from rlm_loop.processes import refuse_full_disk, run_group
 from rlm_loop.testing import Place, TestRun, run_tests
 from rlm_loop.testing.places import default_python
 from rlm_loop.workspace import Workspace, WorkspaceError
@@ -46,7 +46,8 @@ def evaluate(
     The other arguments are as in `run_tests`; `timeout` holds for each of the two runs.
 
     Never raises for what a patch does.  Raises `ValueError` where no test is listed, `WorkspaceError` where the
-    checkout cannot be made or `test_patch` does not fit it, and what `run_tests` raises.
+    checkout cannot be made or `test_patch` does not fit it, `TestsCannotRun` where there is no interpreter with pytest,
+    `OSError` where the disk is full, and what `run_tests` raises.
     """
     start = time.monotonic()
     wanted = list(dict.fromkeys([*fail_to_pass, *pass_to_pass]))
@@ -58,6 +59,7 @@ def evaluate(
         try:
             patched = git.applied(base, patch)
         except WorkspaceError as error:
+            refuse_full_disk()
             reason = f"the patch does not apply: {error}"[:300]
             return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
         guard = Guard.of(wanted, git.changes(base, reference), protected)
@@ -83,6 +85,10 @@ def evaluate(
         first = run(wanted)
         results: dict[str, Verdict] = {test: _verdict(test, first) for test in wanted}
         bad = [test for test in wanted if results[test] != "passed"]
+        if first.broken:
+            raise TestsCannotRun(first.complaint)
+        if bad:
+            refuse_full_disk()
         flaky: tuple[str, ...] = ()
         if bad and not first.timed_out:  # a test that hangs would cost its time again
             second = run(bad)

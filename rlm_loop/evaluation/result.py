@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from rlm_loop.tasks.base import Score
 from rlm_loop.testing import Outcome
 
 Verdict = Outcome | Literal["missing"]
+
+
+class TestsCannotRun(RuntimeError):
+    """This machine has no interpreter with pytest for the tests: nothing can be said of the patch."""
+
+    __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
 
 
 @dataclass(frozen=True)

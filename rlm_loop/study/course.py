@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import time
 from collections.abc import Callable, Sequence
@@ -99,24 +100,29 @@ class Course:
     def end(self, cell: Cell, row: Row, fault: BaseException | None) -> None:
         """Record the row of a cell that was run.
 
-        Raises `StudyError` where the disk is full (the cell leaves no row and runs again in the next run), and the
+        An attempt that is broken off, to be begun again, has a row as well (`again`): it cost something too.  Raises
+        `StudyError` where the disk is full (the cell runs again in the next run, or is only scored again), and the
         fault itself where a missing key or model was met by every arm of the first task.
         """
         self._running.pop(cell.key, None)
+        crashed = row.get("error") is not None  # else it was the scorer that failed
         if (full := no_room(fault)) is not None:
+            with contextlib.suppress(StudyError):  # it may be another disk
+                self._store.append({**row, "again": True} if crashed else row)
             raise StudyError(
                 f"{cell.arm} on {cell.suite}/{cell.task.id} could not write {full.filename or 'its files'}: "
                 f"{full.strerror}; all finished cells are kept: make room and run the same command again"
             ) from fault
-        if isinstance(fault, RateLimited) and self._again(cell, fault):
-            return
-        self._store.append(row)
-        self._progress.end(row)
-        self.done += 1
+        again = crashed and isinstance(fault, RateLimited) and self._again(cell, fault)
+        self._store.append({**row, "again": True} if again else row)
         if self._spending is not None:
             self._spending.spent(row)
+        if again:
+            return
+        self._progress.end(row)
+        self.done += 1
         self._never_begun += row.get("error_class") in NEVER_BEGUN
-        if fault is not None and self._never_begun == self._first == self.done:
+        if crashed and fault is not None and self._never_begun == self._first == self.done:
             raise fault
 
     def interrupted(self) -> StudyInterrupted:

@@ -39,6 +39,7 @@ class Cell:
     """One run of the grid.  `trace` is the file of its trace, relative to the study's folder.
 
     Of an arm that was crossed with factors, `base` is the arm without them and `factors` says what it has of each.
+    `unscored` is the row of an attempt that was made: it only has to be scored.
     """
 
     arm: str
@@ -49,6 +50,7 @@ class Cell:
     trace: str
     base: str = ""
     factors: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    unscored: Mapping[str, Any] | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:

@@ -81,7 +81,7 @@ def describe(row: Mapping[str, Any]) -> str:
     tokens = (row["input_tokens"] or 0) + (row["output_tokens"] or 0)
     verdict = "resolved" if row["resolved"] else f"not resolved ({row['stop']})"
     if row["resolved"] is None:
-        verdict = f"not judged ({row['stop']})"
+        verdict = f"not judged ({row.get('scorer_error') or row['stop']})"
     return f"{where}: {verdict}, {row['steps']} turns, {tokens:,} tokens, {row['seconds']:.0f} s"
 
 

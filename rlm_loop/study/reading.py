@@ -11,7 +11,7 @@ from typing import Any
 from rlm_loop.study.contract_value import SCHEMA as CONTRACT_SCHEMA
 from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.rows import Row, finished, key
+from rlm_loop.study.rows import NEVER_BEGUN, Row, class_of, finished, key
 
 SCHEMA = 1
 #: Of rows that go on after others in `rows.parquet`: a version that does not know of these must not read them alone.
@@ -80,13 +80,29 @@ def read_rows(folder: str | Path) -> list[Row]:
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
-    """The last row of each cell; a crash after a finished row does not replace it."""
+    """The last row of each cell; a crash after a finished row does not replace it.
+
+    Its `cost` is that of all its attempts: the others, that were broken off or failed, are counted as `broken_off`.
+    """
     found: dict[tuple[str, str, str, str, int], Row] = {}
     for row in rows:
-        cell = key(row)
-        if cell not in found or finished(row) or not finished(found[cell]):
-            found[cell] = row
+        before = found.get(key(row))
+        found[key(row)] = row if before is None else _both(before, row)
     return list(found.values())
+
+
+def _both(before: Row, row: Row) -> Row:
+    """Two rows of one cell as one."""
+    kept, other = (row, before) if finished(row) or not finished(before) else (before, row)
+    if row.get("rescored"):  # the same attempt: nothing was spent again
+        spent = before.get("cost"), before.get("broken_off", 0)
+    elif (other.get("error_class") or class_of(other["error"])) in NEVER_BEGUN:
+        spent = kept.get("cost"), kept.get("broken_off", 0)
+    else:
+        costs = [kept.get("cost"), other.get("cost")]
+        total = None if None in costs else sum(c for c in costs if c is not None)
+        spent = total, kept.get("broken_off", 0) + other.get("broken_off", 0) + 1
+    return {**kept, "cost": spent[0], **({"broken_off": spent[1]} if spent[1] else {})}
 
 
 def every_row(folder: str | Path) -> Iterator[Row]:

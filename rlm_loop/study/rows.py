@@ -30,7 +30,7 @@ def make_row(
     started: str,
     seconds: float,
     outcome: Outcome | None = None,
-    score: Score | None = None,
+    judged: Row | None = None,
     error: str | None = None,
     error_class: str | None = None,
 ) -> Row:
@@ -39,11 +39,12 @@ def make_row(
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
     Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
-    then cover what was done until it; `error_class` is its type (where scoring failed: of what the scorer raised).
+    then cover what was done until it; `error_class` is its type.
     `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
     since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
-    those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged.
-    `arm_base` and `factors` are there where the study has factors.
+    those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged; where
+    its scorer failed `scorer_error` says why. `judged` are these fields, of an attempt that was to be scored (see
+    `study.scoring`). `arm_base` and `factors` are there where the study has factors.
     """
     return {
         "study": study,
@@ -56,8 +57,7 @@ def make_row(
         "level": cell.task.level,
         **_facts(cell.task),
         "seed": cell.seed,
-        **_verdict(score),
-        "score_reason": clipped(score.reason, 300) if score is not None else "",
+        **(judged or {"resolved": False, "value": 0.0, "score_reason": "", "scorer_error": None}),
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
         "trace": cell.trace,
         "trace_run": outcome.run if outcome is not None else "",
@@ -67,13 +67,12 @@ def make_row(
     }
 
 
-def _verdict(score: Score | None) -> Row:
-    """A crash is not resolved; an attempt that nothing judged is not known to be either."""
-    if score is None:
-        return {"resolved": False, "value": 0.0}
-    if score.resolved is None:
-        return {"resolved": None, "value": None}
-    return {"resolved": bool(score.resolved), "value": _finite(score.value)}
+def verdict_of(score: Score | None) -> Row:
+    """What a score says; of an attempt that nothing judged (`None`: nothing could) it is not known."""
+    reason = "" if score is None else clipped(score.reason, 300)
+    if score is None or score.resolved is None:
+        return {"resolved": None, "value": None, "score_reason": reason}
+    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason}
 
 
 def _facts(task: Task) -> Row:
@@ -179,20 +178,21 @@ def class_of(error: str | None) -> str | None:
 
 
 def finished(row: Mapping[str, Any]) -> bool:
-    """The cell ran to its end; a crash is not finished."""
+    """The cell ran to its end, scored or not; a crash is not finished."""
     return row.get("error") is None
 
 
 def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
     """Whether a cell is still to be run, by its row (`None`: it has none).
 
-    A failed episode is run again only on request; one that never began, for want of a key or a model, always is.
+    A failed or unscored episode is run again only on request; one that never began, for want of a key or a model,
+    or was broken off to be begun again, always is.
     """
     if row is None:
         return True
     if finished(row):
-        return False
-    return retry_failed or (row.get("error_class") or class_of(row["error"])) in NEVER_BEGUN
+        return retry_failed and bool(row.get("scorer_error"))
+    return retry_failed or bool(row.get("again")) or (row.get("error_class") or class_of(row["error"])) in NEVER_BEGUN
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:

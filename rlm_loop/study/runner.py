@@ -10,7 +10,8 @@ from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.study.course import SET_UP, Clock, Course, portable, utc_now
 from rlm_loop.study.grid import Agent, Cell
 from rlm_loop.study.rows import Row, crash_line, make_row
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.study.scoring import scored, scored_again
+from rlm_loop.tasks.base import Attempt
 from rlm_loop.trace_attempts import supersede
 
 __all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
@@ -34,13 +35,16 @@ def run_cells(study: str, course: Course, agents: Callable[[Cell], Agent], folde
 def run_cell(
     study: str, cell: Cell, agents: Callable[[Cell], Agent], folder: Path, clock: Clock
 ) -> tuple[Row, BaseException | None]:
-    """Attempt one cell's task and score it: the row, and what crashed if something did.
+    """Attempt one cell's task and score it: the row, and what crashed if something did (the attempt, or its scorer).
 
-    Scoring happens after the clock has stopped.  Raises `KeyboardInterrupt` where the user stopped the attempt.
+    Of a cell whose attempt was made but not scored, only the scorer is run.  Scoring happens after the clock has
+    stopped.  Raises `KeyboardInterrupt` where the user stopped the attempt.
     """
+    if cell.unscored is not None:
+        return scored_again(cell)
     started, begin = clock.now(), clock.seconds()
     outcome: Outcome | None = None
-    score: Score | None = None
+    judged: Row | None = None
     fault: BaseException | None = None
     try:
         supersede(folder / cell.trace)  # what an earlier attempt left there is not the row's
@@ -50,30 +54,20 @@ def run_cell(
     spent = clock.seconds() - begin
     if outcome is not None and outcome.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt
+    crash = fault
     if fault is None and outcome is not None:
-        try:
-            score = cell.task.score(Attempt(outcome.answer, outcome.artifact, outcome.answered))
-        except (Exception, SystemExit) as error:
-            fault = error
-            error.add_note("while scoring")
+        judged, fault = scored(cell.task, Attempt(outcome.answer, outcome.artifact, outcome.answered))
     row = make_row(
         study,
         cell,
         started=started,
         seconds=spent,
         outcome=outcome,
-        score=score,
-        error=_line(fault),
-        error_class=None if fault is None else type(fault).__name__,
+        judged=judged,
+        error=None if crash is None else crash_line(crash),
+        error_class=None if crash is None else type(crash).__name__,
     )
     return row, fault
-
-
-def _line(fault: BaseException | None) -> str | None:
-    if fault is None:
-        return None
-    scoring = "while scoring" in getattr(fault, "__notes__", ())
-    return ("scoring failed: " if scoring else "") + crash_line(fault)
 
 
 def _partial(error: BaseException) -> Outcome | None:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rlm_loop.study.results import Results
 from rlm_loop.study.rows import key, to_run
 from rlm_loop.study.run_on import run_on
 from rlm_loop.study.runner import agent_of, run_cells
+from rlm_loop.study.scoring import can_be_scored
 from rlm_loop.study.spending import Spending
 from rlm_loop.study.status import watched
 from rlm_loop.study.store import Store
@@ -67,7 +68,11 @@ def run_planned(
         lock = extended(old := read_lock(folder), study.identity, folder)
         every = list(every_row(folder))
         known = {key(r): r for r in latest(every)}
-        todo = [c for c in study.grid if to_run(known.get(c.key), retry_failed=retry_failed)]
+        todo = [
+            replace(c, unscored=known[c.key]) if can_be_scored(known.get(c.key)) else c
+            for c in study.grid
+            if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
+        ]
         _refuse_shared_traces(todo, every, folder)
         if todo:
             store.write_contract(agreed().since(read_contract(folder)))

@@ -60,11 +60,13 @@ class Spending:
         self._add(row)
 
     def _add(self, row: Mapping[str, Any]) -> None:
-        cost = row.get("cost") or 0.0
+        cost = 0.0 if row.get("rescored") else row.get("cost") or 0.0
         self.total += cost
         self._most[row["arm"]] = max(cost, self._most.get(row["arm"], 0.0))
 
     def _could_cost(self, cell: Cell) -> float:
+        if cell.unscored is not None:
+            return 0.0
         own = getattr(getattr(self._agents(cell), "budget", None), "cost", None)
         usual = self._most.get(cell.arm, max(self._most.values(), default=0.0))
         return usual if own is None else float(own)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,8 @@ class Status:
     `done` are episodes that ran to their end, `failed` those that crashed, `left` those without a row.  `now` are the
     episodes under way with the `seconds` they have taken.  `per_minute` is how many this run has ended a minute,
     `seconds_left` what that makes for the rest; `None` where nothing runs, or nothing has ended yet.  `cost` is the sum
-    of what is known, in US dollars, repeated attempts included; of `unpriced` attempts it is not known.
+    of what is known, in US dollars, repeated attempts included; of `unpriced` attempts it is not known.  `unscored`
+    counts the attempts whose scorer failed, by what it raised.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Status:
     arms: tuple[ArmStatus, ...]
     errors: Mapping[str, int]
     started: str = ""
+    unscored: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def lines(self) -> list[str]:
         """What a person wants to know, a sentence a line."""
@@ -115,6 +117,9 @@ class Status:
             said.append(
                 "failed: " + ", ".join(f"{n} x {kind}" for kind, n in self.errors.items()) + " (--retry-failed)"
             )
+        if self.unscored:
+            kinds = ", ".join(f"{n} x {kind}" for kind, n in self.unscored.items())
+            said.append(f"not scored: {kinds} (the next run scores them again)")
         if not self.running:
             return [*said, "nothing is running" + ("; run the same command again to go on" if self.left else "")]
         pace = "" if self.per_minute is None else f", {self.per_minute:.3g} a minute"
@@ -158,10 +163,11 @@ def status(folder: str | Path, *, now: Callable[[], float] = time.time) -> Statu
         jobs=int(run.get("jobs", 0)),
         per_minute=None if per_second is None else per_second * 60,
         seconds_left=None if per_second is None else left / per_second,
-        cost=sum(r.get("cost") or 0.0 for r in tries),
+        cost=sum(r.get("cost") or 0.0 for r in tries if not r.get("rescored")),
         unpriced=sum(r.get("cost") is None and bool(r.get("calls")) for r in tries),
         arms=arms,
         errors=_counted(str(r.get("error_class") or str(r["error"]).partition(":")[0]) for r in failed),
+        unscored=_counted(str(r["scorer_error"]).partition(":")[0] for r in rows if r.get("scorer_error")),
         started=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds") if run else "",
     )
 

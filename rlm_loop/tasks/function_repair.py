@@ -7,6 +7,7 @@ strategies without a REPL and models that only write the repair down; both are j
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from textwrap import indent
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import read_fences
+from rlm_loop.repl.base import ReplError
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
 
@@ -117,6 +119,8 @@ class HiddenCases:
     def __call__(self, attempt: Attempt) -> Score:
         try:
             return self._score(attempt)
+        except (OSError, ReplError):  # the machine's fault, not the answer's
+            raise
         except Exception as error:  # an answer can be any object
             return Score(False, 0.0, f"the attempt cannot be judged: {type(error).__name__}", {})
 
@@ -192,13 +196,17 @@ def source_in(answer: Any, name: str) -> str | None:
 
 
 def run_in_fresh_process(source: str, expression: str) -> Any:
-    """The value of `expression` after `source`, in a REPL of its own; `None` if either raises or takes too long."""
+    """The value of `expression` after `source`, in a REPL of its own; `None` if either raises or takes too long.
+
+    Raises `ReplError` or `OSError` where no REPL can be had.
+    """
     from rlm_loop.repl import PythonREPL  # starts a process: only where an answer holds source
 
     session = PythonREPL(timeout=SECONDS)
     try:
-        return None if session.run(source).error else session.get(expression)
-    except Exception:  # what a model wrote may raise anything
+        session.run("pass")  # what fails here is the machine's fault
+        with contextlib.suppress(Exception):  # what a model wrote may raise anything
+            return None if session.run(source).error else session.get(expression)
         return None
     finally:
         session.close()

@@ -95,15 +95,12 @@ def candidates(problem: HumanEvalProblem, answer: str) -> Iterator[tuple[str, st
 
 
 def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
-    """Run the problem's tests on the answer; never raises."""
-    try:
-        if not isinstance(attempt.answer, str) or not attempt.answer.strip():
-            kind = "empty" if attempt.answer in (None, "") else type(attempt.answer).__name__
-            return Score(False, 0.0, f"the answer is {kind}, not source code")
-        readings = list(candidates(problem, attempt.answer))
-        verdict = judge(readings, problem.test, problem.entry_point, timeout=timeout)
-    except Exception as error:  # whatever is wrong with an answer or a machine, a study goes on
-        return Score(False, 0.0, f"not judged: {type(error).__name__}: {error}"[:300])
+    """Run the problem's tests on the answer.  Raises only what is the machine's fault, as `judge` does."""
+    answer = attempt.answer
+    if not isinstance(answer, str) or not answer.strip():
+        kind = "empty" if answer is None or isinstance(answer, str) else type(answer).__name__
+        return Score(False, 0.0, f"the answer is {kind}, not source code")
+    verdict = judge(list(candidates(problem, answer)), problem.test, problem.entry_point, timeout=timeout)
     evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out}
     return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
 

@@ -15,6 +15,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 
+from rlm_loop.processes import refuse_full_disk
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, candidates, read_problems
 from rlm_loop.tasks.judge import judge
@@ -67,29 +68,29 @@ def recorded() -> dict[str, Mutation]:
 
 
 def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
-    """Apply the patch to a fresh copy and run the tests; never raises.
+    """Apply the patch to a fresh copy and run the tests.  Raises only what is the machine's fault.
 
     An attempt that had no checkout at all (its artifact is `None`) is judged by its answer, if that is the source of
     the whole module: so a strategy without tools can take part.
     """
-    try:
-        with Workspace({FILE: buggy}) as space:
-            if attempt.artifact is None and isinstance(attempt.answer, str):
-                return _judged_answer(problem, attempt.answer, timeout)
-            if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
-                return Score(False, 0.0, "nothing was changed")
-            try:
-                space.apply(attempt.artifact)
-            except WorkspaceError as error:
-                return Score(False, 0.0, f"the patch does not apply: {error}"[:300])
-            solution = space.root / FILE
-            if not solution.is_file() or solution.is_symlink():
-                return Score(False, 0.0, f"{FILE} is gone")
-            # latin-1 would hide a broken encoding: what is not UTF-8 is no Python source here
+    if attempt.artifact is None and isinstance(attempt.answer, str):
+        return _judged_answer(problem, attempt.answer, timeout)
+    if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
+        return Score(False, 0.0, "nothing was changed")
+    with Workspace({FILE: buggy}) as space:
+        try:
+            space.apply(attempt.artifact)
+        except WorkspaceError as error:
+            refuse_full_disk()
+            return Score(False, 0.0, f"the patch does not apply: {error}"[:300])
+        solution = space.root / FILE
+        if not solution.is_file() or solution.is_symlink():
+            return Score(False, 0.0, f"{FILE} is gone")
+        try:  # latin-1 would hide a broken encoding: what is not UTF-8 is no Python source here
             source = solution.read_bytes().decode("utf-8")
-            verdict = judge([("", source)], problem.test, problem.entry_point, timeout=timeout, folder=space.root)
-    except Exception as error:  # whatever is wrong with a patch or a machine, a study goes on
-        return Score(False, 0.0, f"not judged: {type(error).__name__}: {error}"[:300])
+        except UnicodeDecodeError as error:
+            return Score(False, 0.0, f"{FILE} is not UTF-8: {error}"[:300])
+        verdict = judge([("", source)], problem.test, problem.entry_point, timeout=timeout, folder=space.root)
     evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out, "by": "patch"}
     return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
 

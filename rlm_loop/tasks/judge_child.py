@@ -25,6 +25,7 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):  # prints of the solution are neither shown nor mixed with the report
         os.dup2(nothing, descriptor)
+    os.write(report, f"{job['nonce']}\n".encode())  # from here on it is the solution that is to blame
     _limit(int(job["memory"]), int(job["seconds"]))
     try:
         reason = _run(job)

@@ -134,6 +134,8 @@ class _Scorer:
             if attempt.answer is None:
                 return Score(False, 0.0, "no answer")
             value = self.rule(attempt.answer)
+        except (ImportError, OSError):  # the machine's fault, not the answer's
+            raise
         except Exception as error:  # an answer can be any object
             return Score(False, 0.0, f"the answer cannot be compared: {type(error).__name__}")
         shown = " ".join(str(attempt.answer).split())[:80]

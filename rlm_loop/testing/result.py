@@ -18,7 +18,8 @@ class TestRun:
     collected is an `error` under its own path.  A test that was expected to fail, by its own file, has `passed`
     (as SWE-bench has it).  `messages` are the texts of the first failures, `missing` the ids asked for that no
     test answers to.  The test that ran when the time was up or the interpreter ended is an `error`; those after
-    it have no result, and `cut_short` says in a line why.  `complaint` says why nothing ran at all.
+    it have no result, and `cut_short` says in a line why.  `complaint` says why nothing ran at all; `broken` is true
+    where that is for want of an interpreter with pytest, and so says nothing of the repository.
 
     `seconds` is the wall time of the process, `output` what it printed (its middle left out beyond a cap).
     `place` is the isolation that was in force (`plain`, `hardened`, `sandbox`, `container`), `note` what to know
@@ -37,6 +38,7 @@ class TestRun:
     missing: tuple[str, ...] = ()
     place: str = "plain"
     note: str = ""
+    broken: bool = False
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -51,7 +51,9 @@ def run_tests(
     """
     program = shutil.which(python) if python else default_python()
     if program is None:
-        return TestRun(complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest")
+        return TestRun(
+            complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest", broken=True
+        )
     root = Path(root).resolve()
     if not root.is_dir():
         return TestRun(complaint=f"{root.name!r} is no folder: give the top of a repository")
@@ -163,6 +165,7 @@ class _Run:
             missing=missing,
             place=command.kind,
             note=command.note,
+            broken=bool(self._complaint),
         )
 
     def _cut(self, ended: Watched) -> str:

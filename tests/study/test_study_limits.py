@@ -23,6 +23,7 @@ from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.course import Clock, Course, no_room, portable
 from rlm_loop.study.pace import Pace, at_pace, paced, pacing
 from rlm_loop.study.progress import Silent
+from rlm_loop.study.reading import read_rows
 from rlm_loop.study.runner import agent_of, run_cells
 from rlm_loop.study.store import Store
 
@@ -61,7 +62,7 @@ def test_what_is_in_the_folder_counts_failed_attempts_too(tmp_path: Path) -> Non
     failing = {"a": Arm("a", 3, after_one_call=ModelError("gone"))}
     for _ in range(3):
         Study("mine", failing, suite("s", 1)).run(tmp_path, False, retry_failed=True)
-    assert [r["cost"] for r in load_study(tmp_path).rows] == [pytest.approx(0.001)]
+    assert [(r["cost"], r["broken_off"]) for r in load_study(tmp_path).rows] == [(pytest.approx(0.003), 2)]
     with pytest.warns(StudyWarning, match=r"\$0\.003 of at most \$0\.003 are spent"):
         Study("mine", failing, suite("s", 2)).run(tmp_path, False, max_cost=0.003)
 
@@ -147,7 +148,9 @@ def test_a_provider_that_limits_the_rate_holds_the_study_and_costs_no_episode(tm
     study = Study("mine", {"a": limited(2, 7200.0)}, suite("s", 3))
     assert course(study, tmp_path, time)[0] == 3
     assert time.slept == [7200, 7200]
-    assert all(r["error"] is None for r in map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines()[1:]))
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()[1:]]
+    assert [r.get("again", False) for r in rows if r["error"]] == [True, True]  # what they spent is on record
+    assert [r["error"] for r in read_rows(tmp_path)] == [None] * 3
 
 
 def test_a_provider_that_never_has_enough_is_a_failed_row(tmp_path: Path) -> None:
@@ -155,8 +158,7 @@ def test_a_provider_that_never_has_enough_is_a_failed_row(tmp_path: Path) -> Non
     study = Study("mine", {"a": limited(99, None)}, suite("s", 3))
     assert course(study, tmp_path, time)[0] == 3
     assert time.slept == [30, 60, 120]
-    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()[1:]]
-    assert [r["error_class"] for r in rows] == [None, "RateLimited", None]
+    assert [r["error_class"] for r in read_rows(tmp_path)] == [None, "RateLimited", None]
 
 
 def test_a_wait_is_no_reason_to_begin_after_the_time(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.outcome import Stop
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
 from rlm_loop.study.progress import Bar, Forecast, duration
-from rlm_loop.study.rows import make_row
+from rlm_loop.study.rows import make_row, verdict_of
 from rlm_loop.study.store import Store
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 
@@ -123,7 +123,8 @@ def test_a_scorer_that_raises_is_a_row_with_the_usage(tmp_path: Path) -> None:
         raise ZeroDivisionError("no tasks")
 
     row = Study("mine", {"a": Arm()}, Suite("s", (Task("t", "Say it", score),))).run(tmp_path, False).rows[0]
-    assert row["error"] == "scoring failed: ZeroDivisionError: no tasks"
+    assert row["scorer_error"] == "ZeroDivisionError: no tasks"
+    assert (row["resolved"], row["value"], row["error"]) == (None, None, None)
     assert row["input_tokens"] > 0
 
 
@@ -252,7 +253,7 @@ def test_a_second_model_in_the_same_folder_has_traces_of_its_own(tmp_path: Path)
     both = runs[1].run(tmp_path, False)
     assert len({r["trace"] for r in both.rows}) == len(both) == 4
     assert all((tmp_path / r["trace"]).read_text().count('"run_end"') == 1 for r in both.rows)
-    with pytest.raises(StudyError, match="would share the trace traces/a-m/a/s--s-1--0.jsonl"):
+    with pytest.raises(StudyError, match=r"would share the trace traces/a-m/a/s--s-1--0\.jsonl"):
         runs[2].run(tmp_path, False)
 
 
@@ -316,7 +317,7 @@ def test_progress_as_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     bar = Bar(Forecast(cells, []), 2, "mine")
     bar.begin(cells[0])
     bar.end(make_row("mine", cells[0], started="", seconds=1.0, error="ModelError: gone"))
-    bar.end(make_row("mine", cells[1], started="", seconds=1.0, score=Score(True)))
+    bar.end(make_row("mine", cells[1], started="", seconds=1.0, judged=verdict_of(Score(True))))
     bar.close()
     shown = capsys.readouterr().err
     assert "a on s/s-1: crashed, ModelError: gone" in shown

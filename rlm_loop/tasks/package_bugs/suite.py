@@ -71,20 +71,20 @@ class Checkout(Workspace):
 
 
 def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
-    """Apply the patch to a fresh checkout and run the package's tests; never raises."""
+    """Apply the patch to a fresh checkout and run the package's tests.
+
+    Raises only what is the machine's fault: `PackageMissing`, and what `evaluate` raises.
+    """
     if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
         return Score(False, 0.0, "nothing was changed")
-    try:
-        return evaluate(
-            partial(Checkout, bug),
-            attempt.artifact,
-            fail_to_pass=bug.fail_to_pass,
-            pass_to_pass=bug.pass_to_pass,
-            protected=bug.package.tests,
-            timeout=timeout,
-        ).score()
-    except Exception as error:  # whatever is wrong with a patch or a machine, a study goes on
-        return Score(False, 0.0, f"not judged: {type(error).__name__}: {error}"[:300])
+    return evaluate(
+        partial(Checkout, bug),
+        attempt.artifact,
+        fail_to_pass=bug.fail_to_pass,
+        pass_to_pass=bug.pass_to_pass,
+        protected=bug.package.tests,
+        timeout=timeout,
+    ).score()
 
 
 def _task(bug: Bug, form: Statement, run_tests: bool, timeout: float) -> Task:

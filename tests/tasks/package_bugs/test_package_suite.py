@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(made: Made)
         assert not judged.resolved
         assert judged.reason
         assert "\n" not in judged.reason
+
+
+def test_a_machine_that_cannot_judge_is_not_held_against_a_patch(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = package_bugs(manifest=made.manifest).tasks
+    patch = fix(made.manifest.bugs[0])[0]
+    monkeypatch.setattr(tempfile, "tempdir", "/there/is/no/such/folder")
+    with pytest.raises(OSError):
+        task.score(Attempt(artifact=patch))
 
 
 def test_a_statement_in_three_forms(made: Made) -> None:
