@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import time
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop import ToolLoopAgent
+from rlm_loop import Outcome, ToolLoopAgent
+from rlm_loop.ledger import Ledger
+from rlm_loop.live import LiveView
+from rlm_loop.live.drawn import live_html
+from rlm_loop.live.surface import TextSurface
+from rlm_loop.messages import Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
+from rlm_loop.outcome import Stop
 from rlm_loop.redact import REDACTED, redactor
 from rlm_loop.replaying import replay
 from rlm_loop.report.page import run_page
+from rlm_loop.tasks.swebench.predictions import predictions_of
 from rlm_loop.trace import Trace
 from rlm_loop.trace_reader import read
 
@@ -240,26 +251,66 @@ def test_no_text_takes_time_that_grows_with_its_square(piece: str) -> None:
     assert seconds(160_000) < 25 * max(0.03, seconds(20_000))  # 8 where it is in proportion, 64 where it is squared
 
 
+class Loud:
+    """A hook that fails, and says in its error all that it knows."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def on_step_end(self) -> None:
+        raise ValueError(self.text)
+
+
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of a run in which each secret was asked about, said by the model, and printed by its code."""
     path = tmp_path_factory.mktemp("planted") / "run.jsonl"
     text = "\n".join(form.format(secret) for form, secret in PLANTED.values())
     cells = [f"```python\nprint({text!r})\n```", f"```python\nfinal_answer = {text!r}\n```"]
+    shown = io.StringIO()
+    lines = io.StringIO()
+    handler = logging.StreamHandler(lines)
+    log = logging.getLogger("rlm_loop")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRON.items():
             patch.setenv(name, value)
-        ToolLoopAgent(model=ScriptedModel(cells, name="m")).run(f"What are these?\n{text}", trace=path)
-        (path.parent / "page.html").write_text(run_page(path))
+        log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
+        try:
+            live = LiveView(lambda: TextSurface(shown))
+            agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, Loud(text)))
+            outcome = agent.run(f"What are these?\n{text}", trace=path)
+        finally:
+            log.removeHandler(handler)
+            log.setLevel(logging.NOTSET)
+        record = read(path)
+        kept = {
+            "page.html": run_page(path),
+            "live.txt": shown.getvalue(),
+            "live.html": live_html(replace(live.state, outcome=None)),
+            "outcome.html": outcome.to_html(),
+            "outcome.md": outcome.to_markdown(),
+            "outcome.txt": f"{outcome!r}\n{outcome}",
+            "record.html": record._repr_html_() + record._repr_markdown_(),
+            "log.txt": lines.getvalue(),
+        }
+    for name, said in kept.items():
+        (path.parent / name).write_text(said)
     return path
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_it_is_in_no_trace_and_on_no_page(everything: Path, name: str) -> None:
+def test_it_is_in_nothing_that_is_kept_or_shown(everything: Path, name: str) -> None:
     secret = PLANTED[name][1]
-    for kept in (everything.read_text(), (everything.parent / "page.html").read_text()):
-        assert secret != "pw" or "pw@" not in kept
-        assert secret == "pw" or (secret not in kept and json.dumps(secret)[1:-1] not in kept)
+    files = sorted(everything.parent.iterdir())
+    assert len(files) == 9
+    for kept in files:
+        text = kept.read_text()
+        assert REDACTED in text, kept.name
+        assert secret != "pw" or "pw@" not in text, kept.name
+        if secret != "pw":
+            found = secret in text or json.dumps(secret)[1:-1] in text or escape(secret) in text
+            assert not found, kept.name
 
 
 def test_a_redacted_run_is_replayed(everything: Path) -> None:
@@ -280,3 +331,16 @@ def test_a_page_of_an_older_trace_is_redacted_too(tmp_path: Path) -> None:
 def test_an_error_of_a_provider_does_not_quote_the_key() -> None:
     error = ModelError(f"Incorrect API key provided: {SHAPES['OpenAI project']}")
     assert str(error) == error.message == f"Incorrect API key provided: {REDACTED}"
+
+
+PATCH = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-{}\n+{}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"), [("a", "b", 1), (f"k = {SHAPES['JWT']!r}", "k = load()", 1), ("a", SHAPES["JWT"], 0)]
+)
+def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: int) -> None:
+    outcome = Outcome(None, Stop.ANSWERED, (), Usage(1, 1), Ledger(), artifact=PATCH.format(old, new))
+    found = predictions_of({"t": outcome})
+    assert len(found) == kept
+    assert ("looks like a key" in found.left_out.get("t", "")) == (not kept)

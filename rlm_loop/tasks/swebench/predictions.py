@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.redact import redact
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.jsonl import SuiteFileError
 
@@ -80,7 +81,8 @@ def predictions_of(
     """The predictions of runs: outcomes, or results of `generate_patch`, by instance id or in pairs with their task.
 
     `model` is the name that stands in every row (default: the outcome's agent and model).  A run that failed or was
-    interrupted says nothing about what the agent can do, so it is left out unless `crashed="empty"`.
+    interrupted says nothing about what the agent can do, so it is left out unless `crashed="empty"`.  So is a patch
+    that adds what looks like a secret: predictions are published.
     """
     listed: Any = outcomes.items() if isinstance(outcomes, Mapping) else outcomes
     pairs = cast("Iterable[tuple[Task | str, Ran]]", listed)
@@ -97,7 +99,9 @@ def predictions_of(
         patch, why = patch_of(outcome)
         if patch is None and crashed == "empty":
             patch = ""
-        if patch is None:
+        if patch is not None and adds_secret(patch):
+            left[name] = "its patch adds what looks like a key or a password; write it by hand if it is none"
+        elif patch is None:
             left[name] = why
         else:
             kept[name] = Prediction(name, whose, patch)
@@ -113,6 +117,12 @@ def patch_of(outcome: Outcome) -> tuple[str | None, str]:
     if not isinstance(outcome.artifact, str):
         return None, "the run has no diff: its task had no workspace"
     return outcome.artifact, ""
+
+
+def adds_secret(patch: str) -> bool:
+    """Whether a line that a patch adds holds what looks like a secret; the other lines are the repository's own."""
+    added = "\n".join(line for line in patch.split("\n") if line.startswith("+"))
+    return redact(added) != added
 
 
 def model_name(*parts: str) -> str:
