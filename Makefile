@@ -22,10 +22,12 @@ help:
 demo: $(DEMO_READY)
 	@$(VENV)/bin/rlm-loop demo
 
+# TESTS chooses: make TESTS="tests/study tests/repl" test
+TESTS ?=
 test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
 	@$(RUN) -m rlm_loop.tasks.package_bugs fetch --packages inflection,xmltodict || echo "their tests will be skipped"
-	$(RUN) -m pytest
+	$(RUN) -m pytest $(TESTS)
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
@@ -44,7 +46,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-other .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
