@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Display, Malformed, Observation, RunCode
-from rlm_loop.messages import Usage
+from rlm_loop.messages import Reply, Usage
 from rlm_loop.redact import redact
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ def counted(usage: Usage | None) -> str:
     return f"{_number(usage.input_tokens)} tokens in{cached}, {_number(usage.output_tokens)} out{thought}{cost}"
 
 
+def replied(reply: Reply) -> str:
+    """What a reply cost, and what its request was to have and had not (see `models.adapting`)."""
+    left = ", ".join(reply.extra.get("not_applied") or ())
+    return counted(reply.usage) + (f"; not applied: {left}" if left else "")
+
+
 def _of(**parts: int | None) -> str:
     said = ", ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     return f" ({said})" if said else ""
@@ -94,7 +100,7 @@ def prose(turn: Turn) -> str:
 
 def step_text(turn: Turn) -> str:
     """One turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
-    lines = [f"-- turn {turn.index}: {counted(turn.reply.usage)}, {turn.seconds:.1f} s"]
+    lines = [f"-- turn {turn.index}: {replied(turn.reply)}, {turn.seconds:.1f} s"]
     if written := prose(turn):
         lines.append(clipped(written))
     for action, observation in zip(turn.actions, turn.observations, strict=True):
@@ -149,7 +155,7 @@ def outcome_html(outcome: Outcome) -> str:
 def turn_head(turn: Turn) -> str:
     """A turn in one line: what it asked for, its tokens and its time."""
     labels = ", ".join(dict.fromkeys(asked(a)[0] for a in turn.actions))
-    return f"turn {turn.index}: {labels} · {counted(turn.reply.usage)} · {turn.seconds:.1f} s"
+    return f"turn {turn.index}: {labels} · {replied(turn.reply)} · {turn.seconds:.1f} s"
 
 
 def turn_html(turn: Turn, *, opened: bool = False) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlm_loop.models.litellm import LiteLLMModel
     from rlm_loop.models.local import LocalModel
     from rlm_loop.models.names import get_model
+    from rlm_loop.models.ollama import OllamaModel
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.recorded import RecordedModel
     from rlm_loop.models.scripted import ScriptedModel
@@ -27,6 +28,7 @@ _WHERE = {
     "LiteLLMModel": "rlm_loop.models.litellm",
     "LocalModel": "rlm_loop.models.local",
     "get_model": "rlm_loop.models.names",
+    "OllamaModel": "rlm_loop.models.ollama",
     "OpenAICompatibleModel": "rlm_loop.models.openai_compatible",
     "RecordedModel": "rlm_loop.models.recorded",
     "ScriptedModel": "rlm_loop.models.scripted",
@@ -39,6 +41,7 @@ __all__ = [
     "Measuring",
     "Model",
     "ModelError",
+    "OllamaModel",
     "OpenAICompatibleModel",
     "Priced",
     "RecordedModel",

@@ -98,7 +98,13 @@ class RateLimited(ModelError):
 
 
 class RequestRejected(ModelError):
-    """The provider refused the request itself (too long, a bad parameter)."""
+    """The provider refused the request itself (too long, a bad parameter).
+
+    `said` are its own words, `parameter` is what it names as the reason, where it does (see `adapting`).
+    """
+
+    said: str = ""
+    parameter: str | None = None
 
 
 class DiskFull(ModelError):

@@ -10,6 +10,7 @@ from typing import Any
 from rlm_loop.install import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
+from rlm_loop.models.adapting import Adapting, noted
 from rlm_loop.models.base import (
     AuthenticationFailed,
     ModelError,
@@ -39,9 +40,10 @@ class LiteLLMModel:
     """A model by its LiteLLM name, as `openai/gpt-5-nano` or `anthropic/claude-haiku-4-5`.
 
     Keys come from the provider's usual environment variables, or as `api_key`.  What is `None` among `temperature`,
-    `seed` and `max_tokens` is left to the provider; a setting that the provider does not know is an error, not
-    dropped.  `options` go to `litellm.completion` as they are (`api_base`, `reasoning_effort` ...).  Retries are
-    ours, so that the time they take is in `Reply.waited`.  `timeout` is in seconds, for one attempt.
+    `seed` and `max_tokens` is left to the provider; what the provider does not take of these and of the dialect's own
+    is adapted or left out, and noted (see `adapting`).  `options` go to `litellm.completion` as they are (`api_base`,
+    `reasoning_effort` ...).  Retries are ours, so that the time they take is in `Reply.waited`.  `timeout` is in
+    seconds, for one attempt.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class LiteLLMModel:
         self.timeout = timeout
         self._retry = retry or Retry()
         self._options = options
+        self._adapting = Adapting(name)
         self._checked = False
 
     @property
@@ -91,16 +94,21 @@ class LiteLLMModel:
         self._check_keys(litellm)
         limit = self.max_tokens if max_tokens is None else max_tokens
         settings = {k: v for k, v in {**self._settings, "max_tokens": limit}.items() if v is not None}
-        request = {**prompt.to_dict(), **settings, "timeout": self.timeout, **self._options}
+        fixed = {"timeout": self.timeout, **self._options}
         start = time.perf_counter()
-        answer, waited = self._retry.call(lambda: self._attempt(litellm, request))
+        (answer, not_applied), waited = self._retry.call(
+            lambda: self._adapting.call(
+                prompt, settings, lambda asked, given: self._attempt(litellm, {**asked.to_dict(), **given, **fixed})
+            )
+        )
         seconds = max(time.perf_counter() - start, waited)
         cost = _cost(litellm, answer)
-        return wire.to_reply(answer.model_dump(), model=self._name, seconds=seconds, waited=waited, cost=cost)
+        reply = wire.to_reply(answer.model_dump(), model=self._name, seconds=seconds, waited=waited, cost=cost)
+        return noted(reply, not_applied)
 
     def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
         try:
-            return litellm.completion(model=self._name, num_retries=0, max_retries=0, **request)
+            return litellm.completion(model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request))
         except Exception as error:  # sorted by class below; what is not LiteLLM's goes on as it is
             translated = self._translated(litellm, error)
             if translated is None:
@@ -129,7 +137,11 @@ class LiteLLMModel:
                 return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
             if isinstance(error, litellm.ContextWindowExceededError):
                 return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
-            return RequestRejected(f"{name} refused the request: {said}", name)
+            rejected = RequestRejected(f"{name} refused the request: {said}", name)
+            rejected.said = str(getattr(error, "message", "") or error)[:2000]
+            body: Any = getattr(error, "body", None)
+            rejected.parameter = body.get("param") if isinstance(body, dict) else None
+            return rejected
         if isinstance(error, litellm.RateLimitError):
             return self._transient(RateLimited(f"{name} limits the rate: {said}", name), error, said)
         if isinstance(error, litellm.Timeout):
@@ -162,6 +174,27 @@ class LiteLLMModel:
 
     def __repr__(self) -> str:
         return f"LiteLLMModel({self._name!r})"
+
+
+def _passable(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    """The request without what LiteLLM passes on and a provider refuses.
+
+    A text of no characters is none: beside calls it is left out, and so is a reply that was nothing else.  Google
+    refuses an object without properties, so a function that takes nothing has no parameters there.
+    """
+    said = [m for m in request["messages"] if m["role"] != "assistant" or m["content"] or "tool_calls" in m]
+    messages = [{**m, "content": m["content"] or None} if "tool_calls" in m else m for m in said]
+    tools = request.get("tools")
+    if tools is None or not name.startswith(("gemini/", "vertex_ai/")):
+        return {**request, "messages": messages}
+    return {**request, "messages": messages, "tools": [_without_empty_parameters(tool) for tool in tools]}
+
+
+def _without_empty_parameters(tool: dict[str, Any]) -> dict[str, Any]:
+    function: dict[str, Any] = tool["function"]
+    if (function.get("parameters") or {}).get("properties"):
+        return tool
+    return {**tool, "function": {k: v for k, v in function.items() if k != "parameters"}}
 
 
 def _cost(litellm: Any, answer: Any) -> float | None:

@@ -46,8 +46,10 @@ def get_model(name: str | Model, **options: Any) -> Model:
             raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
         return _compatible(model, f"http{address}", options)
     provider, slash, model = wanted.partition("/")
-    if provider == "ollama" and model:
-        return _compatible(model, ollama_address(os.environ.get("OLLAMA_HOST", "")), {"name": wanted, **options})
+    if provider in ("ollama", "ollama_chat") and model:  # the second is LiteLLM's name, whose client sets no window
+        from rlm_loop.models.ollama import OllamaModel
+
+        return OllamaModel(model, ollama_address(os.environ.get("OLLAMA_HOST", "")), **options)
     if (slash and provider and model) or _BARE.match(wanted):
         from rlm_loop.models.litellm import LiteLLMModel
 
@@ -56,7 +58,7 @@ def get_model(name: str | Model, **options: Any) -> Model:
 
 
 def ollama_address(host: str) -> str:
-    """The chat API of an Ollama server, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, a URL)."""
+    """Where an Ollama server is, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, a URL)."""
     address = host.strip().rstrip("/") or _OLLAMA
     if "://" not in address:
         address = f"http://{address}"
@@ -65,7 +67,7 @@ def ollama_address(host: str) -> str:
         place = f"localhost{place[len(place.split(':')[0]) :]}"
     if ":" not in place and "/" not in place and scheme == "http":
         place += ":11434"
-    return f"{scheme}://{place}/v1"
+    return f"{scheme}://{place}"
 
 
 def _local(where: str, options: dict[str, Any]) -> Model:

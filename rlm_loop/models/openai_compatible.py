@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
+from rlm_loop.models.adapting import Adapting, noted
 from rlm_loop.models.base import (
     AuthenticationFailed,
     ModelError,
@@ -35,8 +36,9 @@ class OpenAICompatibleModel:
 
     `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else the
     environment variable `key_variable`, else none is sent.  `timeout` is in seconds, for the connection and for
-    each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server;
-    `options` are added to each request as they are.  Rate limits, server errors and lost connections are tried
+    each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server; what the
+    server refuses of these and of the dialect's own is adapted or left out, and noted (see `adapting`).  `options` are
+    added to each request as they are.  Rate limits, server errors and lost connections are tried
     again as `retry` says, and the time lost is in `Reply.waited`.  `price` is US dollars per input and output
     token.  One client with kept-alive connections serves all calls, from any thread.
     """
@@ -69,6 +71,7 @@ class OpenAICompatibleModel:
         self._price = price
         self._options = dict(options or {})
         self._name = name or f"openai-compatible:{model}@{_without_password(self.base_url)}"
+        self._adapting = Adapting(self._name)
         self._client: Http | None = None
         self._lock = threading.Lock()
 
@@ -87,11 +90,12 @@ class OpenAICompatibleModel:
         `ModelError` for a server that keeps failing.
         """
         limit = self.max_tokens if max_tokens is None else max_tokens
-        own = {"model": self.model, "max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
-        body = prompt.to_json({**{k: v for k, v in own.items() if v is not None}, **self._options})
+        own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
+        settings = {k: v for k, v in own.items() if v is not None}
         start = time.perf_counter()
-        answer, waited = self._retry.call(lambda: self._attempt(body))
+        (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
         reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
+        reply = noted(reply, not_applied)
         return reply if self._price is None else wire.priced(reply, self._price)
 
     def close(self) -> None:
@@ -109,9 +113,17 @@ class OpenAICompatibleModel:
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
 
-    def _attempt(self, body: str) -> Mapping[str, Any]:
+    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the server answers, in the shape of the chat API."""
+        answer = self._send("/chat/completions", prompt.to_json({"model": self.model, **settings, **self._options}))
+        if not answer.get("choices"):  # an error that was sent as 200
+            raise ModelError(f"{self.name} sent no completion but {str(answer)[:120]!r}", self.name, retryable=True)
+        return answer
+
+    def _send(self, path: str, body: str) -> Mapping[str, Any]:
+        """The object that the server answers with."""
         try:
-            response = self._http().post("/chat/completions", body)
+            response = self._http().post(path, body)
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
@@ -138,7 +150,7 @@ class OpenAICompatibleModel:
             answer: Any = response.json()
         except ValueError:
             answer = None
-        if not isinstance(answer, dict) or not answer.get("choices"):  # a gateway's page, or an error sent as 200
+        if not isinstance(answer, dict):  # a gateway's page
             raise ModelError(f"{self.name} sent no completion but {response.text[:120]!r}", self.name, retryable=True)
         return cast("dict[str, Any]", answer)
 
@@ -157,7 +169,9 @@ class OpenAICompatibleModel:
         elif status in _TRANSIENT or status >= 500:
             error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
         else:
-            return RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
+            rejected = RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
+            rejected.said, rejected.parameter = response.text[:2000], _parameter(response)
+            return rejected
         error.retryable = "insufficient_quota" not in response.text  # no waiting brings money back
         error.retry_after = retry_after(response.headers.get("retry-after"))
         return error
@@ -185,6 +199,15 @@ def _said(response: Response) -> str:
     except (ValueError, AttributeError):
         text = response.text
     return " ".join(text.split())[:200] or response.reason
+
+
+def _parameter(response: Response) -> str | None:
+    """What the server names as the reason in a field of its own, where it does."""
+    try:
+        error: Any = response.json()["error"]
+        return str(error["param"]) if error["param"] else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _without_password(address: str) -> str:

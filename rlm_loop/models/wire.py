@@ -29,9 +29,9 @@ def to_reply(
 ) -> Reply:
     """Read a chat-completions response.
 
-    Missing content is `""`.  Whatever has no place in `Reply` (ids, timings, reasoning, refusals, log
-    probabilities, a `usage` that says more than `Usage` or cannot be read) stays in `extra` as it came.
-    `cost` is used where the response does not state its own.
+    Missing content is `""`; a refusal in its place counts as withheld by a filter.  Whatever has no place in `Reply`
+    (ids, timings, reasoning, refusals, log probabilities, a `usage` that says more than `Usage` or cannot be read)
+    stays in `extra` as it came.  `cost` is used where the response does not state its own.
     Raises `ModelError` (retryable) for a body that is no completion.
     """
     if not isinstance(body, Mapping):
@@ -46,6 +46,10 @@ def to_reply(
     calls = tuple(_tool_calls(message))
     stated = str(choice.get("finish_reason") or "")
     finish = _FINISH.get(stated, "tool_calls" if calls else "stop")
+    text = _text(message.get("content"))
+    own = message.get("provider_specific_fields")  # where LiteLLM has it
+    if not text and not calls and (message.get("refusal") or (isinstance(own, Mapping) and own.get("refusal"))):
+        finish = "content_filter"
     extra = {key: value for key, value in sent.items() if key not in ("choices", "usage", "object")}
     kept = {k: v for k, v in message.items() if k not in ("role", "content", "tool_calls") and v is not None}
     if kept:
@@ -55,7 +59,7 @@ def to_reply(
     if _more_than_read(sent.get("usage")):
         extra["usage"] = sent["usage"]
     return Reply(
-        text=_text(message.get("content")),
+        text=text,
         tool_calls=calls,
         finish_reason=finish,
         usage=to_usage(sent.get("usage"), cost=cost),

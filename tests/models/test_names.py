@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from rlm_loop.models import LiteLLMModel, LocalModel, OpenAICompatibleModel, ScriptedModel, get_model
+from rlm_loop.models import LiteLLMModel, LocalModel, OllamaModel, OpenAICompatibleModel, ScriptedModel, get_model
 from rlm_loop.models.base import Model, ModelNotFound
 from rlm_loop.models.names import ollama_address
 
@@ -18,7 +18,8 @@ from rlm_loop.models.names import ollama_address
         ("local:qwen2.5-coder-0.5b", LocalModel, "local:qwen2.5-coder-0.5b"),
         ("SmolLM2-135M", LocalModel, "local:smollm2-135m"),
         ("local:/some/where/file.gguf", LocalModel, "local:file.gguf"),
-        ("ollama/qwen3-coder:30b", OpenAICompatibleModel, "ollama/qwen3-coder:30b"),
+        ("ollama/qwen3-coder:30b", OllamaModel, "ollama/qwen3-coder:30b"),
+        ("ollama_chat/qwen3-coder:30b", OllamaModel, "ollama/qwen3-coder:30b"),
         ("openai-compatible:a/b:c@http://h:1/v1", OpenAICompatibleModel, "openai-compatible:a/b:c@http://h:1/v1"),
         ("openai-compatible:m@https://me:secret@h/v1", OpenAICompatibleModel, "openai-compatible:m@https://h/v1"),
         ("openai/gpt-5-nano", LiteLLMModel, "openai/gpt-5-nano"),
@@ -68,13 +69,13 @@ def test_wrong_names(name: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("host", "address"),
     [
-        ("", "http://localhost:11434/v1"),
-        ("box", "http://box:11434/v1"),
-        ("box:99", "http://box:99/v1"),
-        ("http://box:99/", "http://box:99/v1"),
-        ("https://box", "https://box/v1"),
-        ("0.0.0.0", "http://localhost:11434/v1"),
-        ("0.0.0.0:99", "http://localhost:99/v1"),
+        ("", "http://localhost:11434"),
+        ("box", "http://box:11434"),
+        ("box:99", "http://box:99"),
+        ("http://box:99/", "http://box:99"),
+        ("https://box", "https://box"),
+        ("0.0.0.0", "http://localhost:11434"),
+        ("0.0.0.0:99", "http://localhost:99"),
     ],
 )
 def test_where_ollama_is(host: str, address: str) -> None:

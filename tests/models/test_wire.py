@@ -27,6 +27,7 @@ CALL = {"id": "a", "type": "function", "function": {"name": "add", "arguments": 
         ({"content": "x"}, "max_tokens", Reply("x", finish_reason="length")),
         ({"content": "x"}, "something new", Reply("x")),
         ({"content": "x"}, "content_filter", Reply("x", finish_reason="content_filter")),
+        ({"content": None, "refusal": "I won't."}, "stop", Reply("", finish_reason="content_filter")),
         ({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}]}, "stop", Reply("ab")),
         ({"tool_calls": [CALL]}, "tool_calls", Reply("", (ToolCall("a", "add", '{"a": 1}'),), "tool_calls")),
         ({"tool_calls": [CALL]}, None, Reply("", (ToolCall("a", "add", '{"a": 1}'),), "tool_calls")),

@@ -1,0 +1,144 @@
+"""A model behind an Ollama server, by its own API: the chat API that it has as well cannot set the window."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, cast
+
+from rlm_loop.messages import Prompt
+from rlm_loop.models.base import ModelError, RequestRejected
+from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+
+_log = logging.getLogger(__name__)
+
+#: The smallest window, in tokens; it is doubled where a prompt needs more, and never made smaller, since the server
+#: loads the model anew for another window.
+WINDOW = 8192
+#: Tokens kept free for a reply of unlimited length.
+ROOM = 2048
+
+
+class OllamaModel(OpenAICompatibleModel):
+    """A model of an Ollama server at `base_url` (`http://localhost:11434`), with a window that its prompts fit into.
+
+    The server cuts a prompt beyond its window (`num_ctx`, 4,096 tokens unless told) in silence.  So every request says
+    its window: `context_size` tokens, or (`None`) 8,192 and twice as many whenever a prompt may need them, up to the
+    length that the model has (`/api/show`).  A prompt that may need more than that is refused with `RequestRejected`.
+    Without a tokenizer a prompt is taken to have a token for every three bytes, which is more than text or code has.
+    Everything else is as in `OpenAICompatibleModel`; `options` go into the request's `options`.
+    """
+
+    def __init__(
+        self, model: str, base_url: str = "http://localhost:11434", *, context_size: int | None = None, **more: Any
+    ) -> None:
+        settings: dict[str, Any] = {"name": f"ollama/{model}", **more}
+        super().__init__(model, base_url, **settings)
+        self.context_size = context_size
+        self._window = context_size or WINDOW
+        self._length: int | None = None
+        self._asked = False
+        self._growing = threading.Lock()
+
+    @property
+    def window(self) -> int | None:
+        """The most tokens that a prompt and its reply may have together; `None` where the server does not say.
+
+        Raises `ModelError` where the server cannot be asked.
+        """
+        with self._growing:
+            if not self._asked:
+                self._length, self._asked = self._shown(), True
+        known = [n for n in (self.context_size, self._length) if n is not None]
+        return min(known, default=None)
+
+    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        limit = settings.get("max_tokens") or ROOM
+        size = self._fitting(prompt, limit)
+        names = {"max_tokens": "num_predict", "temperature": "temperature", "seed": "seed"}
+        given = {names[k]: v for k, v in settings.items() if k in names}
+        stop = {"stop": list(prompt.stop)} if prompt.stop else {}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": _messages(prompt),
+            "stream": False,
+            "options": {**given, **stop, **self._options, "num_ctx": size},
+            "truncate": False,
+            "shift": False,  # newer servers then refuse what they would cut
+        }
+        if prompt.tools:
+            body["tools"] = [dict(tool) for tool in prompt.tools]
+        if prompt.reply_schema is not None:
+            body["format"] = dict(prompt.reply_schema)
+        answer = self._send("/api/chat", json.dumps(body, ensure_ascii=False, allow_nan=False))
+        message: Any = answer.get("message")
+        if not isinstance(message, Mapping):
+            raise ModelError(f"{self.name} sent no reply but {str(answer)[:120]!r}", self.name, retryable=True)
+        return _as_chat(answer, cast("Mapping[str, Any]", message), size)
+
+    def _fitting(self, prompt: Prompt, limit: int) -> int:
+        """The window for this prompt, in tokens."""
+        read = sum(
+            len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) for part in prompt.to_dict().values()
+        )
+        most, needed = self.window, read // 3 + 1
+        if most is not None and needed > most:
+            raise RequestRejected(
+                f"the prompt does not fit the window of {self.name}: it may need {needed:,} tokens of {most:,}"
+                + ("; raise context_size" if self.context_size is not None else ""),
+                self.name,
+            )
+        with self._growing:
+            while self.context_size is None and self._window < needed + limit and (most is None or self._window < most):
+                self._window *= 2
+                _log.info("%s gets a window of %d tokens for a prompt of about %d", self.name, self._window, needed)
+            return self._window if most is None else min(self._window, most)
+
+    def _shown(self) -> int | None:
+        """The length that the model has, from what the server tells of it."""
+        shown = self._send("/api/show", json.dumps({"model": self.model}))
+        about: Any = shown.get("model_info")
+        lengths = [v for k, v in about.items() if str(k).endswith(".context_length")] if isinstance(about, dict) else []
+        return lengths[0] if lengths and isinstance(lengths[0], int) else None
+
+
+def _messages(prompt: Prompt) -> list[dict[str, Any]]:
+    """The messages in Ollama's form: arguments are objects, and a result names its tool."""
+    tools: dict[str, str] = {}
+    found: list[dict[str, Any]] = []
+    for message in prompt.messages:
+        said: dict[str, Any] = {"role": message.role, "content": message.text}
+        if message.tool_calls:
+            tools |= {call.id or "": call.name for call in message.tool_calls}
+            said["tool_calls"] = [
+                {"function": {"name": call.name, "arguments": _object(call.arguments)}} for call in message.tool_calls
+            ]
+        if message.tool_call_id is not None:
+            said["tool_name"] = tools.get(message.tool_call_id, "")
+        found.append(said)
+    return found
+
+
+def _object(arguments: str) -> dict[str, Any]:
+    """Arguments as an object; what is none goes back under a name of its own, so that the model sees what it wrote."""
+    try:
+        value: Any = json.loads(arguments or "{}", strict=False)
+    except ValueError:
+        value = arguments
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"input": value}
+
+
+def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int) -> dict[str, Any]:
+    """The answer in the shape of the chat API; what was read from a cache and what was thought is not said."""
+    said = {"prompt_tokens": answer.get("prompt_eval_count"), "completion_tokens": answer.get("eval_count")}
+    taken = ("message", "done", "done_reason", "prompt_eval_count", "eval_count")
+    calls = message.get("tool_calls")
+    finish = answer.get("done_reason")
+    return {
+        **{k: v for k, v in answer.items() if k not in taken},
+        "num_ctx": window,
+        "choices": [{"message": message, "finish_reason": "tool_calls" if calls and finish == "stop" else finish}],
+        "usage": said,
+    }

@@ -1,0 +1,117 @@
+"""Stand-ins for providers on the loopback: they check a request as the real ones do, and answer in their shapes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Strict(BaseModel):
+    """A part of a request: another field, or another type, is refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Refused(Exception):
+    """A request that the provider does not take: its status and the body that says why."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(str(body))
+        self.status, self.body = status, body
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the model behind a provider says, in no provider's shape."""
+
+    text: str | None = None
+    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    refusal: str | None = None
+
+    def until(self, stops: list[str] | None) -> str:
+        """The text up to the first of these."""
+        text = self.text or ""
+        return text[: min([text.find(s) for s in stops or () if s in text], default=len(text))]
+
+
+#: What every reply cost, as `Usage` counts; each provider says it in its own way, and leaves out what it never says.
+INPUT, CACHE_READ, CACHE_WRITE, OUTPUT, REASONING = 100, 40, 10, 20, 12
+
+
+@dataclass
+class Provider:
+    """`says` are the replies in turn, `troubles` answers (status, headers, body) that come before them."""
+
+    says: list[Said] = field(default_factory=list[Said])
+    troubles: list[tuple[int, dict[str, str], Any]] = field(default_factory=list[Any])
+    requests: list[Any] = field(default_factory=list[Any])
+    refused: list[Any] = field(default_factory=list[Any])
+    address: str = ""
+
+    def check(self, path: str, headers: Mapping[str, str], body: Any) -> None:
+        """Raises `Refused`."""
+        raise NotImplementedError
+
+    def answer(self, said: Said, body: Any) -> Any:
+        raise NotImplementedError
+
+    def get(self, path: str) -> Any:
+        return None
+
+    def handle(self, path: str, headers: Mapping[str, str], body: Any) -> tuple[int, dict[str, str], Any]:
+        if self.troubles:
+            return self.troubles.pop(0)
+        try:
+            if (about := self.lookup(path, body)) is not None:
+                return 200, {}, about
+            self.check(path, headers, body)
+        except Refused as refused:
+            self.refused.append((body, refused.body))
+            return refused.status, {}, refused.body
+        self.requests.append(body)
+        return 200, {}, self.answer(self.says.pop(0), body)
+
+    def lookup(self, path: str, body: Any) -> Any:
+        """What is asked beside the chat, such as what a model is; `None` for the chat itself."""
+        return None
+
+
+@contextmanager
+def serving(provider: Provider) -> Iterator[Provider]:
+    """The provider at `provider.address` until the block is left."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, more, answer = provider.handle(self.path, headers, body)
+            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **more}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    provider.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

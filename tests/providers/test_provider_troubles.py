@@ -1,0 +1,233 @@
+"""What goes wrong at providers: settings that they do not take, rates, replies of odd shapes, windows."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anthropic_messages import AnthropicMessages  # pyright: ignore
+from gemini_content import Gemini  # pyright: ignore
+from ollama_server import Ollama  # pyright: ignore
+from openai_chat import OpenAIChat  # pyright: ignore
+from players import PLAYERS, QUESTION  # pyright: ignore
+from serving import INPUT, OUTPUT, Provider, Said, serving  # pyright: ignore
+
+from rlm_loop import LeanAgent
+from rlm_loop.messages import Prompt
+from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
+from rlm_loop.models.adapting import refused
+from rlm_loop.models.base import Model, RateLimited, RequestRejected
+from rlm_loop.models.retry import Retry
+from rlm_loop.show import step_text
+from rlm_loop.trace_reader import read
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    pytest.importorskip("litellm", reason="LiteLLM is not installed: pip install '.[litellm]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own
+ONCE = Retry(attempts=1)
+
+
+def own(server: Provider, **more: Any) -> OpenAICompatibleModel:
+    return OpenAICompatibleModel("m", f"{server.address}/v1", **{"api_key": "k", "retry": ONCE, **more})
+
+
+def lite(server: Provider, name: str, path: str = "", **more: Any) -> LiteLLMModel:
+    return LiteLLMModel(name, api_base=server.address + path, **{"api_key": "k", "retry": ONCE, **more})
+
+
+def test_what_is_not_taken_is_said_once_and_kept_in_the_trace(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    file = str(tmp_path / "t.jsonl")
+    react = PLAYERS["react"]
+    with serving(OpenAIChat(reasoning=True)) as server:
+        for _ in range(2):
+            server.says = list(react.says)
+            outcome = react.agent(own(server, name="said-once")).run(QUESTION, trace=file)
+            assert "not applied: " in step_text(outcome.turns[0])
+        assert len(server.refused) == 2 * 4  # each object learns once; every later request goes through
+    told = [r.getMessage().partition(":")[0] for r in caplog.records if r.levelno == logging.WARNING]
+    names = {"stop", "temperature", "seed", "max_tokens"}
+    assert sorted(told) == sorted(f"said-once does not take {name}" for name in names)
+    for _, _, reply in read(file).replies():
+        assert set(reply.extra["not_applied"]) == names
+
+
+@pytest.mark.parametrize(
+    ("said", "sent", "parameter", "expected"),
+    [
+        ("Unsupported parameter: 'stop' is not supported with this model.", ["stop", "seed"], "stop", ["stop"]),
+        ("'temperature' does not support 0.0 with this model.", ["temperature"], "temperature", ["temperature"]),
+        ("property 'seed' is unsupported", ["stop", "seed"], None, ["seed"]),
+        ("seed: Extra inputs are not permitted", ["seed"], None, ["seed"]),
+        ('Unknown name "stopSequences": Cannot find field.', ["stop"], None, ["stop"]),
+        ("openai does not support parameters: ['stop', 'seed']", ["stop", "seed"], None, ["stop", "seed"]),
+        ("Invalid schema for response_format 'reply'", ["response_format"], "response_format", ["response_format"]),
+        # what a user can mend is said to the user
+        ("max_tokens is too large: 100000. This model supports at most 16384", ["max_tokens"], "max_tokens", []),
+        ("the prompt is too long; please stop", ["stop"], None, []),
+        ("tools are not supported", ["stop", "temperature"], None, []),
+        ("Invalid content: not allowed", ["stop"], "messages.[2].content", []),
+        ("Unsupported parameter: 'seed'", ["stop"], "seed", []),
+    ],
+)
+def test_what_a_refusal_is_about(said: str, sent: list[str], parameter: str | None, expected: list[str]) -> None:
+    assert refused(said, sent, parameter) == expected
+
+
+def test_a_refusal_of_another_kind_is_said_at_once() -> None:
+    with serving(OpenAIChat()) as server:
+        server.says = [Said("x")]
+        with pytest.raises(RequestRejected, match="Unrecognized request argument supplied: colour"):
+            own(server, options={"colour": "red"}).complete(Prompt.ask("hi"))
+        assert len(server.refused) == 1
+
+
+def test_a_reply_schema_that_is_not_taken_is_left_out() -> None:
+    agent = PLAYERS["lean"].agent(None)
+    with serving(OpenAIChat()) as server:
+        server.says = [Said('{"name": "final_answer", "arguments": {"answer": 5}}')]
+        outcome = LeanAgent(model=own(server), tools=agent.tools, presentation="constrained").run(QUESTION)
+    assert outcome.answer == 5
+    assert outcome.turns[0].reply.extra["not_applied"] == {"response_format": "left out"}
+
+
+OPENAI_SLOW = {"error": {"message": "slow", "type": "x", "code": "rate_limit_exceeded"}}
+TOO_MANY: dict[str, tuple[Callable[[], Provider], Callable[[Provider], Model], Any]] = {
+    "openai, own": (OpenAIChat, own, OPENAI_SLOW),
+    "openai, litellm": (OpenAIChat, lambda server: lite(server, "openai/gpt-4o-mini", "/v1"), OPENAI_SLOW),
+    "anthropic, litellm": (
+        AnthropicMessages,
+        lambda server: lite(server, "anthropic/claude-haiku-4-5"),
+        {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}},
+    ),
+    "gemini, litellm": (
+        Gemini,
+        lambda server: lite(server, "gemini/gemini-2.5-flash"),
+        {"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}},
+    ),
+    "ollama, own": (
+        Ollama,
+        lambda server: OllamaModel("m", server.address, retry=ONCE),
+        {"error": "server busy, please try again"},
+    ),
+}
+
+
+@pytest.mark.parametrize("place", TOO_MANY)
+def test_a_rate_limit_says_how_long_to_wait(place: str) -> None:
+    provider, model, body = TOO_MANY[place]
+    with serving(provider()) as server:
+        server.troubles = [(429, {"Retry-After": "17"}, body)]
+        with pytest.raises(RateLimited) as caught:
+            model(server).complete(Prompt.ask("hi"))
+    assert caught.value.retry_after == 17
+
+
+def test_a_window_grows_with_the_prompt_and_never_beyond_the_model() -> None:
+    with serving(Ollama(length=20_000)) as server:
+        server.says = [Said("a"), Said("b"), Said("c")]
+        model = OllamaModel("m", server.address, retry=ONCE)
+        for size in (10, 30_000, 10):
+            model.complete(Prompt.ask("x" * size), max_tokens=500)
+        assert [r["options"]["num_ctx"] for r in server.requests] == [8192, 16384, 16384]
+        assert [r["options"]["num_predict"] for r in server.requests] == [500] * 3
+        with pytest.raises(RequestRejected, match=r"does not fit the window of ollama/m.* of 20,000"):
+            model.complete(Prompt.ask("x" * 70_000))
+        assert model.window == 20_000
+        assert server.truncated == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_a_window_that_was_given_is_kept(old: bool) -> None:
+    with serving(Ollama(old=old)) as server:
+        server.says = [Said("a"), Said("b")]
+        model = OllamaModel("m", server.address, retry=ONCE, context_size=2000)
+        model.complete(Prompt.ask("x"))
+        assert server.requests[0]["options"]["num_ctx"] == 2000
+        with pytest.raises(RequestRejected, match="raise context_size"):
+            model.complete(Prompt.ask("x" * 9000))
+        assert server.truncated == []  # type: ignore[attr-defined]
+
+
+def test_what_ollama_does_not_say_is_not_known() -> None:
+    with serving(Ollama(counts_what_it_reads=False)) as server:
+        server.says = [Said("a")]
+        usage = OllamaModel("m", server.address).complete(Prompt.ask("x")).usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (None, OUTPUT, None)
+    assert INPUT
+
+
+def test_a_model_of_ollama_without_tools_says_so() -> None:
+    with serving(Ollama(capabilities=("completion",))) as server, pytest.raises(RequestRejected, match="tools"):
+        LeanAgent(model=OllamaModel("m", server.address), tools=PLAYERS["lean"].agent(None).tools).run(QUESTION)
+
+
+WITH_WHAT_THE_EXTRA_BRINGS = """
+import importlib.metadata as m, re, sys
+from packaging.requirements import Requirement
+
+def closure(name, extras, seen):
+    if (name, extras) in seen:
+        return
+    seen.add((name, extras))
+    for line in m.requires(name) or ():
+        r = Requirement(line)
+        if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in (*extras, "")):
+            try:
+                m.distribution(r.name)
+            except m.PackageNotFoundError:
+                continue
+            closure(re.sub("[-_.]+", "-", r.name).lower(), tuple(sorted(r.extras)), seen)
+
+found = set()
+closure(sys.argv[1], ("litellm",), found)
+brought = {name for name, _ in found}
+top = m.packages_distributions()
+hidden = {t for t, names in top.items() if not {re.sub("[-_.]+", "-", n).lower() for n in names} & brought}
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Hide())
+from rlm_loop import LeanAgent
+from rlm_loop.models import LiteLLMModel
+import warnings; warnings.simplefilter("ignore")
+
+def add(a: int, b: int) -> int:
+    "The sum."
+    return a + b
+
+model = LiteLLMModel("openai/gpt-4o-mini", api_base=sys.argv[2] + "/v1", api_key="k")
+print(len(hidden), LeanAgent(model=model, tools=[add]).run("What is 2 plus 3?").answer)
+"""
+
+
+def test_the_extra_brings_all_that_a_request_with_tools_needs() -> None:
+    """As in an environment of its own: no package can be imported that the extra does not bring."""
+    import importlib.metadata
+
+    installed = importlib.metadata.distributions()
+    name = next(d.name for d in installed if any(e.value == "rlm_loop.cli:main" for e in d.entry_points))
+    with serving(OpenAIChat()) as server:
+        server.says = [Said(None, (("final_answer", {"answer": 5}),))]
+        done = subprocess.run(
+            [sys.executable, "-c", WITH_WHAT_THE_EXTRA_BRINGS, name, server.address],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-2000:]
+    hidden, answer = done.stdout.split()
+    assert int(hidden) > 5
+    assert answer == "5"
