@@ -249,7 +249,7 @@ def test_without_scipy_a_comparison_names_the_extra() -> None:
         "try: statistics.mcnemar\nexcept StudyError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == 'mcnemar needs scipy: pip install -e ".[stats]"'
+    assert done.stdout.strip() == 'mcnemar needs scipy: pip install -e ".[stats]" in your clone of rlm_loop'
 
 
 def test_rates_of_each_arm_by_attempts() -> None:
