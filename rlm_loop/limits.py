@@ -5,7 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
+from rlm_loop.spelling import spelled
 
+#: What people type for a limit, and its name here.
+_HINTS = {
+    "max_steps": "write steps=",
+    "max_iterations": "write steps=",
+    "max_turns": "write steps=",
+    "timeout": "write seconds=",
+    "time": "write seconds=",
+    "max_seconds": "write seconds=",
+    "minutes": "write seconds=",
+    "max_tokens": "write tokens= for input plus output, output_tokens= for output alone",
+    "max_cost": "write cost= (US dollars)",
+    "dollars": "write cost= (US dollars)",
+    "max_calls": "write calls=",
+    "max_depth": "write depth=",
+}
+
+
+@spelled(_HINTS)
 @dataclass(frozen=True)
 class Budget:
     """Limits of a run.  `None` means unlimited, `0` means none at all.

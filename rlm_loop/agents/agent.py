@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed
 from rlm_loop.agents.driving import drive, recursion_of, unscored
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.made import made_of
@@ -30,26 +32,29 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.recursion import OnDepth
 from rlm_loop.recursion.settings import price_of
 from rlm_loop.repl.base import Session
+from rlm_loop.spelling import spelled
 from rlm_loop.tasks.base import Task
 from rlm_loop.trace import Trace, plain
 from rlm_loop.versions import versions
 from rlm_loop.workspace import Workspace
 
 
+@spelled(HINTS)
 @dataclass(frozen=True)
 class Agent:
     """What all strategies share.
 
-    `model` is a name (see `models.get_model`) or a model; `budget` limits each run; `tools` are offered besides the
-    task's own; `repl` is the kind of session (`"auto"`, or a function that makes one); `cell_timeout` and
-    `tool_timeout` are seconds; `max_tokens` limits each reply; `require_code` asks once for code before a text
-    answer counts; `max_depth` limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what
-    happens beyond (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers
-    sub-calls, `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls
-    of the whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
-    `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`); `answer_type`
-    and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text; `seed` is passed to
-    the model where it is made by name.
+    `model` is a name (see `models.get_model`) or a model; `budget` limits each run, and `max_steps` and `seconds`
+    are short for its limits of these, in place of what it says; `tools` are offered besides the task's own; `repl`
+    is the kind of session (`"auto"`, or a function that makes one); `cell_timeout` and `tool_timeout` are seconds;
+    `max_tokens` limits each reply; `require_code` asks once for code before a text answer counts; `max_depth`
+    limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what happens beyond
+    (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers sub-calls,
+    `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls of the
+    whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
+    `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`);
+    `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
+    `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
     not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
@@ -80,8 +85,12 @@ class Agent:
     max_history: int | None = None
     localise: Localise | None = None
     allow: tuple[str, ...] | None = None
+    max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
+    seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
+        object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
+        checked(self)
         plan_of(self.history, self.max_history)  # bad values are refused here
         if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
             raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
@@ -91,8 +100,8 @@ class Agent:
             raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
         if self.allow is not None:
             object.__setattr__(self, "allow", tuple(self.allow))
-        for name in ("tools", "injectors", "hooks"):  # lists are welcome, and never shared with the caller
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
+            object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
 
     @property
     def name(self) -> str:
@@ -114,6 +123,7 @@ class Agent:
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
         return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
 
+    @spelled(RUN_HINTS)
     def run(
         self,
         question: str,
@@ -134,10 +144,12 @@ class Agent:
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
-        if not isinstance(question, str) or not question.strip():
+        if not isinstance(question, str):
+            raise TypeError(f"the question is a text, not {question!r:.60}; data goes into context=")
+        if not question.strip():
             raise ValueError("the question is empty; say what is to be done")
         task = Task("question", question, unscored, context=context)
-        agent = self if tools is None else replace(self, tools=tuple(tools))
+        agent = self if tools is None else replace(self, tools=tools)
         told = (*self.hooks, *hooks, *((LiveView(),) if live else ()))
         if len(told) > len(self.hooks):
             agent = replace(agent, hooks=told)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rlm_loop.agents.agent import Agent
+from rlm_loop.agents.checking import one_of
 from rlm_loop.budget import Budget
 from rlm_loop.context import inline_context
 from rlm_loop.dialects.base import Dialect
@@ -19,11 +20,16 @@ from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
+from rlm_loop.spelling import spelled
 from rlm_loop.tasks.base import Task
 from rlm_loop.trace import Trace, plain
 from rlm_loop.workspace import Workspace
 
+#: The steps of a ReAct framework, where no other limit is given.
+MOST_STEPS = 50
 
+
+@spelled()
 @dataclass(frozen=True)
 class ToolLoopAgent(Agent):
     """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
@@ -35,6 +41,7 @@ class ToolLoopAgent(Agent):
         return CodeBlocks() if self.system is None else CodeBlocks(rule=self.system)
 
 
+@spelled()
 @dataclass(frozen=True)
 class LeanAgent(Agent):
     """The lean function-calling loop: adds nothing per turn.
@@ -49,8 +56,9 @@ class LeanAgent(Agent):
     presentation: Presentation | None = None
     answer_tool: bool = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
+        super().__post_init__(max_steps, seconds)
+        one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and not self.answer_tool:
             raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
 
@@ -65,6 +73,7 @@ class LeanAgent(Agent):
         return FunctionCalls(shown, rule=self.system, native_rule=self.system)
 
 
+@spelled()
 @dataclass(frozen=True)
 class ReActAgent(Agent):
     """ReAct, in one of its two forms.
@@ -76,17 +85,23 @@ class ReActAgent(Agent):
 
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
     own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
+    `max_steps` is in place of the 50.
     """
 
     budget: Budget = field(default_factory=lambda: Budget(steps=None))
     max_history: int | None = 40
     form: Literal["text", "calls"] = "text"
     presentation: Presentation | None = None
-    max_iterations: int | None = 50
+    max_iterations: int | None = MOST_STEPS
     scaffold: tuple[Injector, ...] | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
+        super().__post_init__(max_steps, seconds)
+        one_of("form", self.form, ("text", "calls"))
+        one_of("presentation", self.presentation, (None, *get_args(Presentation)))
+        Budget(steps=self.max_iterations)  # refused here, not in the middle of a study
+        if max_steps is not ... and self.max_iterations == MOST_STEPS:
+            object.__setattr__(self, "max_iterations", None)  # the limit that was given replaces the one that was not
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
@@ -123,6 +138,7 @@ class ReActAgent(Agent):
         return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
+@spelled()
 @dataclass(frozen=True)
 class DirectAgent(Agent):
     """No loop: the question with its material inlined, and the first reply is the answer.

@@ -195,7 +195,7 @@ def _scored(task: Task, patch: str | None, known: Scores, asked: set[str]) -> Sc
     name = hashlib.sha256(patch.encode("utf-8", "surrogatepass")).hexdigest()
     asked.add(name)
     if (task.id, name) not in known:
-        known[task.id, name] = task.score(Attempt(None, patch, False))
+        known[task.id, name] = task.judge(Attempt(None, patch, False))
     return known[task.id, name]
 
 

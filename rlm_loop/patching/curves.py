@@ -61,7 +61,9 @@ def anytime_of(
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
     kept: Scores = {} if scores is None else scores
     found: dict[str, list[Anytime]] = {arm: [] for arm in results.arms}
-    for row in tqdm([r for r in results.compared if finished(r)], desc="scoring", unit=" runs", disable=None if progress else True):
+    for row in tqdm(
+        [r for r in results.compared if finished(r)], desc="scoring", unit=" runs", disable=None if progress else True
+    ):
         task = known.get((row["suite"], row["task"]))
         if task is None or task.workspace is None:  # without a workspace there is no state to score
             continue

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from rlm_loop.replaying.fork_world import ForkWorld, Live, unlimited
 from rlm_loop.replaying.recorded import Recorded
 from rlm_loop.replaying.replies import Course, replies_of
 from rlm_loop.replaying.stand_ins import offered, tools_of
+from rlm_loop.spelling import nearest
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools import as_tool
 from rlm_loop.trace import Trace
@@ -74,9 +76,11 @@ def fork(
     again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
     if missing := [name for name in again.functions if name not in settings]:
         raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
-    known = {f.name for f in fields(again.agent)}
+    known = set(signature(type(again.agent)).parameters)
     if unknown := sorted(settings.keys() - known):
-        raise ReplayError(f"{type(again.agent).__name__} has no setting {', '.join(unknown)}")
+        raise ReplayError(
+            f"{type(again.agent).__name__} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}"
+        )
     driven = replace(again.agent, **settings)
     driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
     live = _live(driven, model, agent is None)

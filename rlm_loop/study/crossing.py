@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
+from inspect import signature
 from itertools import product
 from typing import Any
 
+from rlm_loop.spelling import nearest
 from rlm_loop.study.errors import StudyError
 
 #: A factor's values: a list, or a mapping of labels to values where a value is no number, text or named object.
 Values = Sequence[Any] | Mapping[str, Any]
 
 #: What a study varies by arguments of its own.
-_OWN = {"model": "model=[...]", "seed": "seeds=[...]", "budget": "arms of different budgets"}
+_OWN = {
+    "model": "model=[...]",
+    "seed": "seeds=[...]",
+    "budget": "the factors max_steps and seconds, or arms of different budgets",
+}
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,10 @@ def changed(agent: Any, change: Mapping[str, Any], arm: str) -> Any:
     """The agent with other fields.  Raises `StudyError` where it has no such field, or refuses the value."""
     if not change:
         return agent
-    known = {f.name for f in fields(agent) if f.init} if is_dataclass(agent) and not isinstance(agent, type) else set()
+    known = set(signature(type(agent)).parameters) if is_dataclass(agent) and not isinstance(agent, type) else set()
     unknown = [name for name in change if name not in known]
     if unknown:
-        have = f"; it has {', '.join(sorted(known))}" if known else ""
+        have = f"; it has {', '.join(sorted(known))}{nearest(unknown[0], known)}" if known else ""
         raise StudyError(f"arm {arm!r} ({type(agent).__name__}) has no field {unknown[0]!r}{have}")
     try:
         record: Any = agent

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard, cast
 
 from rlm_loop.messages import digest
 from rlm_loop.outcome import Outcome
@@ -82,15 +82,45 @@ def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, Agent]
 
 def by_name(arms: Arms) -> dict[str, Agent]:
     """The arms as a mapping.  Raises `StudyError` where two have one name, or a name is no text."""
-    pairs = list(arms.items()) if isinstance(arms, Mapping) else list(arms)
+    if _is_agent(arms):
+        arms = [(str(getattr(arms, "name", "")), arms)]
+    if not isinstance(arms, (Mapping, Iterable)):
+        raise StudyError(f'arms are agents by name, such as {{"lean": LeanAgent()}}, not {arms!r:.60}')
+    given: list[Any] = list(arms.items()) if isinstance(arms, Mapping) else list(arms)
+    pairs = [(str(getattr(each, "name", "")), each) if _is_agent(each) else each for each in given]
     named: dict[str, Agent] = {}
     for name, agent in pairs:
         if not isinstance(name, str) or not name.strip():
             raise StudyError(f"an arm is called {name!r}; give it a name that is text")
+        if not _is_agent(agent):
+            raise StudyError(f"the arm {name!r} is no agent but {agent!r:.60}: give one, such as LeanAgent()")
         if name in named:
             raise StudyError(f"two arms are called {name!r}; rename one of them")
         named[name] = agent
     return named
+
+
+def _is_agent(value: Any) -> TypeGuard[Agent]:
+    return not isinstance(value, type) and callable(getattr(value, "attempt", None))
+
+
+def suites_of(tasks: Any, study: str) -> Any:
+    """Tasks of a study as suites: a list of tasks is the suite `tasks`.  Raises `StudyError` for what is neither."""
+    if isinstance(tasks, Suite):
+        return tasks
+    if isinstance(tasks, Task):
+        return Suite("tasks", (tasks,))
+    if isinstance(tasks, str):
+        raise StudyError(
+            f"study {study!r}: tasks is a suite, not {tasks!r}: write get_suite({tasks!r}) (rlm_loop.tasks)"
+        )
+    given = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
+    if given and all(isinstance(each, Task) for each in given):
+        return Suite("tasks", cast("tuple[Task, ...]", given))
+    other = next((each for each in given if not isinstance(each, Suite)), None)
+    if other is not None:
+        raise StudyError(f"study {study!r}: tasks is a suite, suites or tasks, not {other!r:.60} among them")
+    return given
 
 
 def _seeded(agent: Agent, model: Any, seed: int) -> Agent:

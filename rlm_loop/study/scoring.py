@@ -12,7 +12,7 @@ from typing import Any
 from rlm_loop.messages import digest
 from rlm_loop.study.grid import Cell
 from rlm_loop.study.rows import Row, crash_line, verdict_of
-from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tasks.base import Attempt, Task
 
 #: The field of a row with what is still to be scored.
 TO_SCORE = "to_score"
@@ -21,9 +21,7 @@ TO_SCORE = "to_score"
 def scored(task: Task, attempt: Attempt) -> tuple[Row, Exception | SystemExit | None]:
     """The fields of a row that say how an attempt was judged, and what the scorer raised, if it did."""
     try:
-        score = task.score(attempt)
-        if not isinstance(score, Score):
-            raise TypeError(f"the scorer of {task.id} returned {type(score).__name__}, not a Score")
+        score = task.judge(attempt)
     except (Exception, SystemExit) as error:
         error.add_note("while scoring")
         kept = _kept(attempt)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, cast
 
 from rlm_loop.budget import Budget
+from rlm_loop.spelling import spelled
 from rlm_loop.study.contract import check, contract, declared
 from rlm_loop.study.crossing import Crossed, Values, changed, checked, crossings
 from rlm_loop.study.errors import StudyError
@@ -25,21 +25,36 @@ from rlm_loop.study.grid import (
     cells,
     in_turn,
     model_name,
+    suites_of,
     task_digest,
 )
 from rlm_loop.study.identity import identity, mark_of
 from rlm_loop.study.progress import Progress
 from rlm_loop.study.results import Results
 from rlm_loop.study.running import Planned, run_planned
-from rlm_loop.tasks.base import Suite
+from rlm_loop.tasks.base import Suite, Task
 
 
+@spelled(
+    {
+        "suite": "write tasks=",
+        "agents": "write arms=",
+        "seed": "write seeds=[...]",
+        "models": "write model=[...]",
+        "max_steps": "write budget=Budget(steps=...)",
+        "seconds": "write budget=Budget(seconds=...)",
+        "jobs": "give it to run: study.run(folder, jobs=...)",
+        "folder": "give it to run: study.run(folder)",
+    },
+    StudyError,
+)
 @dataclass(frozen=True)
 class Study:
     """A grid of arms x factors x models x tasks x seeds.
 
-    `arms` maps names to agents (or is a list of such pairs), or is a function of (model, seed) that returns such a
-    mapping.  `tasks` is a suite or several, which are gone through in turn.  `model` is a name, a model object, or a
+    `arms` maps names to agents (or is a list of such pairs, or of agents, named by their strategy), or is a function
+    of (model, seed) that returns such a mapping.  `tasks` is a suite or several, which are gone through in turn, or a
+    list of tasks.  `model` is a name, a model object, or a
     list of them; `None` lets the agents of a mapping keep their own, and means "local" for a function.
 
     `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
@@ -56,7 +71,7 @@ class Study:
 
     name: str
     arms: Arms | ArmFactory
-    tasks: Suite | Sequence[Suite]
+    tasks: Suite | Sequence[Suite] | Sequence[Task]
     seeds: Sequence[int] = (0,)
     model: Any = None
     differs: Sequence[str] | None = None
@@ -65,22 +80,22 @@ class Study:
     budget: Budget | None = None
     order_seed: int | None = 0
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        known = [f.name for f in fields(cls)]
-        unknown = [name for name in given if name not in known]
-        if unknown:
-            near = get_close_matches(unknown[0], known, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise StudyError(f"a Study has no {unknown[0]!r}; it has {', '.join(known)}{meant}")
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise StudyError(f"a study's name is a text, not {self.name!r:.60}: Study(name, arms, tasks)")
+        if isinstance(self.seeds, int):
+            raise StudyError(f"study {self.name!r}: seeds is a list, not {self.seeds}: write seeds=[{self.seeds}]")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise StudyError(
+                f"study {self.name!r}: budget is a Budget, such as Budget(steps=5), not {self.budget!r:.60}"
+            )
+        object.__setattr__(self, "tasks", suites_of(self.tasks, self.name))
         object.__setattr__(self, "differs", declared(self.differs, self.name))
         checked(self.factors, self.name)
 
     @property
     def suites(self) -> tuple[Suite, ...]:
-        return (self.tasks,) if isinstance(self.tasks, Suite) else tuple(self.tasks)
+        return (self.tasks,) if isinstance(self.tasks, Suite) else cast("tuple[Suite, ...]", tuple(self.tasks))
 
     @property
     def models(self) -> list[Any]:
@@ -158,6 +173,7 @@ class Study:
         models = list(dict.fromkeys(model for model, _ in agents))
         return cells(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
 
+    @spelled(dict.fromkeys(("n_jobs", "workers", "parallel", "processes"), "write jobs="), StudyError)
     def run(
         self,
         folder: str | Path,

@@ -5,12 +5,13 @@ A task knows no agent, model or loop, so every strategy meets exactly the same p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from rlm_loop.spelling import spelled
 from rlm_loop.workspace import Workspace
 
 Half = Literal["development", "held"]
@@ -67,6 +68,7 @@ class Attempt:
     answered: bool = False
 
 
+@spelled({"answer": "write expected=", "truth": "write expected=", "scorer": "write score=", "text": "write question="})
 @dataclass(frozen=True)
 class Task:
     """One problem.
@@ -77,7 +79,9 @@ class Task:
     checkout (its tools are offered too).  `collect` is a Python expression evaluated in the REPL when the run
     is over; its value (JSON) becomes the artifact; a task with a workspace has the git diff as its artifact.
     `inline` is text that a strategy without tools needs to see (file contents), `needs_repl` says whether
-    offering Python makes sense.  `score` judges an attempt and never calls a model.  `check` is what can be run on a
+    offering Python makes sense.  `score` judges an attempt and never calls a model: a function of an `Attempt` that
+    returns a `Score` or whether it is right; without one an answer is right that states `expected` (see `match.Match`),
+    and `Task(id, question, 1229)` says the same.  `judge` asks it.  `check` is what can be run on a
     checkout without knowing the truth (the tests that are there to see); nothing but `score` decides what is resolved.
 
     A long `context` may be a `Deferred`: `material` is the value itself.  `needles` are the [start, end) ranges of
@@ -87,7 +91,7 @@ class Task:
 
     id: str
     question: str
-    score: Callable[[Attempt], Score]
+    score: Callable[[Attempt], Any] = None  # pyright: ignore[reportAssignmentType]  # made of `expected` below
     expected: Any = None
     context: Any = None
     files: Mapping[str, str | bytes] = field(default_factory=dict[str, "str | bytes"])
@@ -103,6 +107,35 @@ class Task:
     needles: Ranges | Callable[[], Ranges] = field(default=(), compare=False)
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def __post_init__(self) -> None:
+        for name in ("id", "question"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"Task.{name} is a text, not {getattr(self, name)!r:.60}: Task(id, question, answer)")
+        object.__setattr__(self, "tools", tuple(self.tools))
+        if not callable(self.score):
+            answer: Any = self.expected if self.score is None else self.score
+            if answer is None:
+                why = "give expected=, or score=, a function of an Attempt"
+                raise TypeError(f"nothing says when the task {self.id!r} is resolved: {why}")
+            match = import_module("rlm_loop.tasks.match").Match  # by its name: it is built on this module
+            object.__setattr__(self, "expected", answer)
+            object.__setattr__(self, "score", match(answer))
+
+    def judge(self, attempt: Attempt) -> Score:
+        """What the scorer says of an attempt; True and False are taken as a score of 1 and of 0.
+
+        Raises what the scorer raises, and `TypeError` where it returns something else.
+        """
+        said: Any = self.score(attempt)
+        if isinstance(said, Score):
+            return said
+        if isinstance(said, bool) or type(said).__name__ == "bool":  # numpy's, too
+            return Score(bool(said), float(said))
+        raise TypeError(
+            f"the scorer of {self.id!r} returned {said!r:.60}: return a Score, such as "
+            "Score(resolved=True, value=1.0), or True or False"
+        )
+
     def material(self) -> Any:
         """The context as a value; a deferred one is made now."""
         return self.context.make() if isinstance(self.context, Deferred) else self.context
@@ -112,6 +145,7 @@ class Task:
         return self.needles() if callable(self.needles) else self.needles
 
 
+@spelled()
 @dataclass(frozen=True)
 class Suite:
     """A named, ordered set of tasks, split in halves: wordings are chosen on one and reported on the other."""
@@ -120,6 +154,16 @@ class Suite:
     tasks: tuple[Task, ...]
     description: str = ""
     licence: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"Suite.name is a text, not {self.name!r:.60}: Suite(name, tasks)")
+        if isinstance(self.tasks, (str, Task)) or not isinstance(self.tasks, Iterable):
+            raise TypeError(f"Suite.tasks is a list of tasks, not {self.tasks!r:.60}")
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        for task in self.tasks:
+            if not isinstance(task, Task):
+                raise TypeError(f"a suite holds tasks, not {task!r:.60}: Task(id, question, answer)")
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)

@@ -29,7 +29,7 @@ def evaluate_here(
     reasons: dict[str, str] = {}
     for number, prediction in enumerate(predictions, 1):
         name = prediction.instance_id
-        score = tasks[name].score(Attempt(artifact=prediction.model_patch))
+        score = tasks[name].judge(Attempt(artifact=prediction.model_patch))
         empty = not prediction.model_patch.strip()
         known: Status = "resolved" if score.resolved else "empty" if empty else "unresolved"
         statuses[name] = known if score.resolved is not None else "error"

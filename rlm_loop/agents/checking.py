@@ -1,0 +1,125 @@
+"""Arguments of agents of a wrong type are refused when the agent is made, in a line that says what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import isnan
+from typing import Any
+
+from rlm_loop.budget import Budget
+from rlm_loop.repl import KINDS
+from rlm_loop.spelling import nearest
+from rlm_loop.tools import as_tool
+
+#: What people type, and where it is said instead.
+HINTS = {
+    "steps": "write max_steps=",
+    "max_iterations": "write max_steps=",
+    "max_turns": "write max_steps=",
+    "timeout": "write seconds= for the whole run; cell_timeout= and tool_timeout= are for one cell and one tool",
+    "max_time": "write seconds=",
+    "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
+    "max_cost": "write budget=Budget(cost=...)",
+    "temperature": "it is a setting of the model: model=get_model(name, temperature=...) (rlm_loop.models)",
+    "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
+    "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",
+    "system_prompt": "write system=",
+    "instructions": "write system=",
+    "depth": "write max_depth=",
+    "context": "give it to run: agent.run(question, context=...)",
+    "workspace": "give it to run: agent.run(question, workspace=...)",
+    "trace": "give it to run: agent.run(question, trace=...)",
+    "question": "give it to run: agent.run(question)",
+    "verbose": "give live=True to run, which shows each step",
+}
+
+_ITS = ("budget", "max_steps", "seconds", "model", "max_depth", "max_tokens", "system")
+RUN_HINTS = {
+    **{name: f"it is a setting of the agent: LeanAgent(..., {name}=...).run(question)" for name in _ITS},
+    "files": "give them as context=, or in a Task(files=...)",
+    "data": "write context=",
+    "verbose": "write live=True",
+    "stream": "write live=True",
+}
+
+
+def limited(budget: Any, max_steps: Any, seconds: Any) -> Budget:
+    """The budget with the short forms that were given in place of its own fields; `...` is not given.
+
+    Raises `TypeError` for what is no budget and no number, `ValueError` for a limit that cannot be.
+    """
+    if not isinstance(budget, Budget):
+        number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
+        meant = f"; for a number of steps write max_steps={budget}" if number else ""
+        raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
+    if max_steps is not ...:
+        _number("max_steps", max_steps, whole=True)
+        budget = replace(budget, steps=max_steps)
+    if seconds is not ...:
+        _number("seconds", seconds, whole=False)
+        budget = replace(budget, seconds=seconds)
+    return budget
+
+
+def checked(agent: Any) -> None:
+    """Raises `TypeError` or `ValueError` for a field that cannot be meant."""
+    _model("model", agent.model)
+    if agent.sub_model is not None:
+        _model("sub_model", agent.sub_model)
+    if agent.sub_budget is not None and not isinstance(agent.sub_budget, Budget):
+        raise TypeError(f"sub_budget is a Budget, such as Budget(steps=5), or None, not {agent.sub_budget!r:.60}")
+    if isinstance(agent.repl, str) and agent.repl not in KINDS:
+        raise ValueError(f"no REPL of kind {agent.repl!r}; there are: {', '.join(KINDS)}{nearest(agent.repl, KINDS)}")
+    if agent.system is not None and not isinstance(agent.system, str):
+        raise TypeError(f"system is a text, or None for the strategy's own, not {agent.system!r:.60}")
+    for name in ("cell_timeout", "tool_timeout"):
+        _number(name, getattr(agent, name), whole=False, unit="seconds")
+    _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
+    _number("seed", agent.seed, whole=True, least=None)
+    _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
+    if agent.verify is not None and not callable(agent.verify):
+        raise TypeError(f"verify is a function of the answer, or None, not {agent.verify!r:.60}")
+
+
+def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
+    """A list as a tuple; a single thing in its place is refused with what to write."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        shown = getattr(value, "__name__", None) or getattr(value, "name", None) or type(value).__name__
+        raise TypeError(f"{name} is a list of {one}, not {value!r:.60}: write {name}=[{shown}]")
+    found = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+    if name == "tools":
+        for each in found:
+            as_tool(each)
+    return found
+
+
+def one_of(name: str, value: Any, known: Sequence[str | None]) -> None:
+    """Raises `ValueError` for a word that is none of those that are known."""
+    if not any(value is word or (isinstance(value, str) and value == word) for word in known):
+        words = " or ".join("None" if word is None else f'"{word}"' for word in known)
+        raise ValueError(f"{name} is {words}, not {value!r:.60}{nearest(str(value), filter(None, known))}")
+
+
+def _model(name: str, value: Any) -> None:
+    if isinstance(value, str) and value.strip():
+        return
+    if isinstance(value, type) or not callable(getattr(value, "complete", None)):
+        raise TypeError(
+            f'{name} is a name ("local", "ollama/...", "openai/...") or an object with a name and complete(), '
+            f"not {value!r:.60}"
+        )
+
+
+def _number(
+    name: str, value: Any, *, whole: bool, least: int | None = 0, unit: str = "", optional: bool = True
+) -> None:
+    if value is None and optional:
+        return
+    kind = "a whole number" if whole else "a number"
+    what = f"{name} is {unit + ', ' if unit else ''}{kind}{'' if least is None else f', {least} or more'}"
+    what += ", or None for no limit" if optional and name != "seed" else ""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        raise TypeError(f"{what}, not {value!r:.60}")
+    if (least is not None and value < least) or (isinstance(value, float) and isnan(value)):
+        raise ValueError(f"{what}, not {value!r}")

@@ -1,0 +1,56 @@
+"""What a misspelt argument is answered with: a line that names the right one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar, cast
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'steps'?"`, or nothing where no known name is near."""
+    near = get_close_matches(wrong, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def spelled(hints: Mapping[str, str] | None = None, error: type[Exception] = TypeError) -> Callable[[C], C]:
+    """Decorates a class or a function: a keyword that it does not take is an `error` of one line that names the
+    nearest.
+
+    `hints` say of names that people type where the thing meant is said instead; a class takes over those of its bases.
+    """
+
+    def decorate(target: C) -> C:
+        if not isinstance(target, type):
+            return _checked(target, target.__name__, dict(hints or {}), error)
+        told = {**getattr(target, "_hints", {}), **(hints or {})}
+        made = cast("Any", target)
+        made._hints = told
+        made.__init__ = _checked(made.__init__, target.__name__, told, error)
+        return cast("C", made)
+
+    return decorate
+
+
+def _checked(function: Any, name: str, hints: Mapping[str, str], error: type[Exception]) -> Any:
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)  # help and signature stay those of the function
+    def checked(*args: Any, **given: Any) -> Any:
+        for word in given:
+            if word not in known:
+                raise error(f"{name} has no {word!r}{_instead(word, known[1:], hints)}")
+        return function(*args, **given)
+
+    return checked
+
+
+def _instead(wrong: str, known: list[str], hints: Mapping[str, str]) -> str:
+    near = get_close_matches(wrong, [*known, *hints], 1)
+    if near and near[0] in hints:
+        return f": {hints[near[0]]}"
+    return nearest(wrong, known) or f"; it has {', '.join(known)}"

@@ -1,0 +1,165 @@
+"""What a hurried newcomer types: it works, or one line says what to type instead."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
+from rlm_loop.agents.agent import Agent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.replaying import replay
+from rlm_loop.study import Study, StudyError
+from rlm_loop.tasks import Attempt, Score
+
+TASK = Task("a", "2 + 2?", 4)
+
+
+def four() -> ScriptedModel:
+    return ScriptedModel(["4"])
+
+
+def study(*args: Any, **given: Any) -> Study:
+    return Study("s", *(args or ({"lean": LeanAgent(four())}, [TASK])), **given)
+
+
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: LeanAgent(budget=25), "budget is a Budget, .* not 25; .* write max_steps=25"),
+    (lambda: LeanAgent("local", 10), "write max_steps=10"),
+    (lambda: LeanAgent(budget={"steps": 5}), "budget is a Budget, .* not {'steps': 5}$"),
+    (lambda: LeanAgent(max_step=5), "LeanAgent has no 'max_step'; did you mean 'max_steps'"),
+    (lambda: LeanAgent(steps=5), "no 'steps': write max_steps="),
+    (lambda: LeanAgent(max_iterations=5), "no 'max_iterations': write max_steps="),
+    (lambda: LeanAgent(timeout=5), "no 'timeout': write seconds="),
+    (lambda: LeanAgent(temprature=0.5), "no 'temprature': it is a setting of the model"),
+    (lambda: LeanAgent(system_prompt="Be kind."), "no 'system_prompt': write system="),
+    (lambda: LeanAgent(max_steps="5"), "max_steps is a whole number, .* not '5'"),
+    (lambda: LeanAgent(max_steps=True), "max_steps is a whole number, .* not True"),
+    (lambda: LeanAgent(max_steps=-1), "max_steps is a whole number, 0 or more, .* not -1"),
+    (lambda: LeanAgent(seconds="1m"), "seconds is a number, .* not '1m'"),
+    (lambda: ReActAgent(max_iterations=-1), "cannot be -1"),
+    (lambda: LeanAgent(max_tokens=1.5), "max_tokens is the tokens of one reply, .* not 1.5"),
+    (lambda: LeanAgent(tool_timeout="60"), "tool_timeout is seconds, .* not '60'"),
+    (lambda: LeanAgent(concurrency=0), "concurrency is a whole number, 1 or more, not 0"),
+    (lambda: LeanAgent(model=5), "model is a name"),
+    (lambda: LeanAgent(model=ScriptedModel), "model is a name"),
+    (lambda: LeanAgent(tools=print), r"tools is a list of tools, .* write tools=\[print\]"),
+    (lambda: LeanAgent(tools=[5]), "a tool is a documented function"),
+    (lambda: LeanAgent(hooks=Budget()), r"write hooks=\[Budget\]"),
+    (lambda: LeanAgent(repl="sandox"), "did you mean 'sandbox'"),
+    (lambda: LeanAgent(presentation="nativ"), "did you mean 'native'"),
+    (lambda: ReActAgent(form="json"), 'form is "text" or "calls", not \'json\''),
+    (lambda: ToolLoopAgent(verify="yes"), "verify is a function"),
+    (lambda: ToolLoopAgent(system=["a"]), "system is a text"),
+    (lambda: LeanAgent(four()).run(5), "the question is a text, not 5"),
+    (lambda: LeanAgent(four()).run("?", contxt="a"), "run has no 'contxt'; did you mean 'context'"),
+    (lambda: LeanAgent(four()).run("?", max_steps=3), r"a setting of the agent: LeanAgent\(\.\.\., max_steps=\.\.\.\)"),
+    (lambda: LeanAgent(four()).run("?", tools=print), r"write tools=\[print\]"),
+    (lambda: Budget(max_steps=5), "Budget has no 'max_steps': write steps="),
+    (lambda: Budget(step=5), "did you mean 'steps'"),
+    (lambda: Budget(max_tokens=5), "write tokens= for input plus output"),
+    (lambda: Budget("5"), "Budget.steps is a number"),
+    (lambda: Task("a", "2 + 2?"), "give expected=, or score="),
+    (lambda: Task("2 + 2?", 4), "Task.question is a text, not 4"),
+    (lambda: Task("a", "2 + 2?", answer=4), "no 'answer': write expected="),
+    (lambda: Task("a", "?", lambda attempt: None).judge(Attempt("4")), "scorer of 'a' returned None: return a Score"),
+    (lambda: Task("a", "?", lambda attempt: 0.5).judge(Attempt("4")), "returned 0.5: return a Score"),
+    (lambda: Suite([TASK], "s"), "Suite.name is a text"),
+    (lambda: Suite("s", TASK), "a list of tasks"),
+    (lambda: Suite("s", ["2 + 2?"]), "a suite holds tasks, not '2"),
+    (lambda: Suite("s", task=[]), "did you mean 'tasks'"),
+    (lambda: study(max_steps=3), "no 'max_steps': write budget="),
+    (lambda: study(budget=3), "budget is a Budget"),
+    (lambda: study(seeds=3), r"write seeds=\[3\]"),
+    (lambda: study({"lean": LeanAgent(four())}, "computation"), r"write get_suite\('computation'\)"),
+    (lambda: study({"lean": LeanAgent(four())}, ["2 + 2?"]), "not '2 \\+ 2\\?' among them"),
+    (lambda: study({"lean": LeanAgent}, [TASK]).cells(), "the arm 'lean' is no agent"),
+    (lambda: study(5, [TASK]).cells(), "arms are agents by name"),
+    (lambda: study(factors={"max_step": [2]}).cells(), "no field 'max_step'; .* did you mean 'max_steps'"),
+    (lambda: study().run("x", n_jobs=2), "no 'n_jobs': write jobs="),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), WRONG, ids=[said[:50] for _, said in WRONG])
+def test_a_misuse_is_refused_in_one_line(typed: Callable[[], Any], said: str) -> None:
+    with pytest.raises((TypeError, ValueError, StudyError), match=said) as refused:
+        typed()
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("agent", "steps", "seconds"),
+    [
+        (LeanAgent(max_steps=5), 5, None),
+        (LeanAgent(seconds=9.5), 20, 9.5),
+        (LeanAgent(budget=Budget(steps=7, seconds=3), max_steps=5), 5, 3),
+        (LeanAgent(budget=Budget(seconds=3), seconds=None, max_steps=None), None, None),
+        (replace(LeanAgent(max_steps=5), seconds=2), 5, 2),
+        (replace(LeanAgent(max_steps=5), budget=Budget(steps=8)), 8, None),
+        (ReActAgent(), 50, None),
+        (ReActAgent(seconds=60), 50, 60),
+        (ReActAgent(max_steps=100), 100, None),
+        (ReActAgent(max_steps=None), None, None),
+        (ReActAgent(max_steps=9, max_iterations=7), 7, None),
+        (ReActAgent(budget=Budget(steps=9)), 9, None),
+    ],
+    ids=str,
+)
+def test_short_forms_are_limits_of_the_budget(agent: Agent, steps: int | None, seconds: float | None) -> None:
+    assert (agent.limits().steps, agent.limits().seconds) == (steps, seconds)
+
+
+def test_short_forms_leave_no_mark() -> None:
+    short, long = LeanAgent(max_steps=5, seconds=9), LeanAgent(budget=Budget(steps=5, seconds=9))
+    assert short == long
+    assert short.settings() == long.settings()
+
+
+def test_the_short_limit_ends_a_run_and_its_trace_replays(tmp_path: Path) -> None:
+    agent = LeanAgent(ScriptedModel(['{"tool": "python", "arguments": {"code": "1"}}'] * 9), max_steps=2)
+    outcome = agent.run("?", trace=tmp_path / "t.jsonl")
+    assert (str(outcome.stop), outcome.steps) == ("steps", 2)
+    assert replay(tmp_path / "t.jsonl").same
+
+
+def test_help_shows_the_real_signature() -> None:
+    assert {"max_steps", "seconds", "model", "tools"} <= set(inspect.signature(LeanAgent).parameters)
+    assert {"tasks", "factors"} <= set(inspect.signature(Study).parameters)
+    assert "context" in inspect.signature(LeanAgent.run).parameters
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        Task("a", "2 + 2?", 4),
+        Task("a", "2 + 2?", expected="4"),
+        Task("a", "2 + 2?", lambda attempt: attempt.answer == "4"),
+        Task("a", "2 + 2?", lambda attempt: Score(True, 1.0)),
+    ],
+    ids=["answer", "expected", "bool", "score"],
+)
+def test_every_way_to_say_what_is_right(task: Task, tmp_path: Path) -> None:
+    assert task.judge(Attempt("4", answered=True)).resolved is True
+    found = Study("s", LeanAgent(four()), [task]).run(tmp_path, progress=False)
+    assert [(r["resolved"], r["suite"], r["arm"]) for r in found.rows] == [(True, "tasks", "calls")]
+
+
+def test_a_wrong_answer_by_a_bool(tmp_path: Path) -> None:
+    task = Task("a", "?", lambda attempt: attempt.answer == "5")
+    assert task.judge(Attempt("4")) == Score(False, 0.0)
+
+
+def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
+    arms = [LeanAgent(four()), ReActAgent(four())]
+    cells = Study("s", arms, TASK, factors={"max_steps": [5, 10]}).cells()
+    assert sorted(c.arm for c in cells) == [
+        f"{arm}[max_steps={n}]" for arm in ("calls", "react") for n in (10, 5)
+    ]  # fmt: skip
+    agents = Study("s", arms, TASK, factors={"max_steps": [5, 60]}).agents()
+    limits = {name: agent.limits().steps for made in agents.values() for name, agent in made.items()}
+    assert sorted(limits.values()) == [5, 5, 60, 60]
