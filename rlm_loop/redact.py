@@ -114,6 +114,7 @@ def _made(values: frozenset[str]) -> Redactor:
     return Redactor(values)
 
 
+@functools.lru_cache(maxsize=1024)
 def _secret(name: str, value: str) -> bool:
     words = re.split(r"[^A-Z0-9]+", name.upper())
     if words[-1] in _ABOUT or name.upper() in ("PWD", "OLDPWD"):

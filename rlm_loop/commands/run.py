@@ -176,7 +176,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     """An outcome without its turns, as it is printed for machines.  Unknown figures are null, never zero."""
     names = (
         "answer answered answer_form stop reason over_budget steps usage seconds working_seconds "
-        "model agent question trace artifact evidence"
+        "model agent question trace run artifact evidence"
     )
     return {
         **{name: getattr(outcome, name) for name in names.split()},
