@@ -10,7 +10,8 @@ import functools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, cast
 
 from rlm_loop.secret_names import STEMS, holds_secret, named_secrets, speaks_of_secret
@@ -50,7 +51,8 @@ _SHORTEST, _LONGEST_WORD = 12, 20
 _KEPT = 20_000
 #: What is shorter holds no secret that could be told: the shortest is a password in an address, `://a:b@`.
 _LEAST = 7
-_NO_TEXT = frozenset((int, float, bool, type(None)))
+_NAMES = 4096
+_NO_TEXT = frozenset((int, bool, type(None)))
 
 
 class Redactor:
@@ -63,6 +65,7 @@ class Redactor:
         self._values = re.compile(rf"(?:{BEGIN}|(?<!\w))(?:{any_of})(?!\w)") if self._own else None
         # a run says the same texts again and again: as a reply, as a message, as what was run
         self._cached = functools.lru_cache(maxsize=512)(self._redacted)
+        self._names = _Names(self)
 
     def __call__(self, text: str) -> str:
         return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
@@ -77,22 +80,47 @@ class Redactor:
             text = _without_named(text)
         return text
 
-    def value(self, value: Any, name: str = "") -> Any:
-        """A JSON value with every text in it redacted; one in a field named for a secret by that name, too."""
-        if isinstance(value, str):
-            if name and speaks_of_secret(name) and holds_secret(name, value):
+    def value(self, value: Any, name: str = "", default: Callable[[Any], Any] | None = None) -> Any:
+        """A JSON value with every text in it redacted; one in a field named for a secret by that name, too.
+
+        `default` makes a JSON value, of one level at least, of what is none; without it, that is kept as it is.
+        """
+        kind = type(value)
+        if kind is str:
+            if name and self._names[name][1] and holds_secret(name, value):
                 return REDACTED
             return value if len(value) < _LEAST else self(value)
-        if isinstance(value, dict):
-            fields = cast("dict[str, Any]", value)
-            return {
-                key if len(key) < _LEAST else self(key): item if type(item) in _NO_TEXT else self.value(item, key)
-                for key, item in fields.items()
-            }
-        if isinstance(value, (list, tuple)):
-            items = cast("list[Any]", value)
-            return [item if type(item) in _NO_TEXT else self.value(item) for item in items]
-        return value
+        if kind in _NO_TEXT or (kind is float and isfinite(value)):
+            return value
+        if kind is dict:
+            names, found = self._names, dict[str, Any]()
+            for key, item in cast("dict[str, Any]", value).items():
+                known, speaks = names[key]
+                # most are short, and of a name that is no secret's: a call for each would be felt
+                if type(item) in _NO_TEXT or (not speaks and type(item) is str and len(item) < _LEAST):
+                    found[known] = item
+                else:
+                    found[known] = self.value(item, key, default)
+            return found
+        if kind is list or kind is tuple:
+            return [self.value(item, default=default) for item in cast("list[Any]", value)]
+        if isinstance(value, str):
+            return self(str(value))
+        return value if default is None or isinstance(value, int) else self.value(default(value), name, default)
+
+
+class _Names(dict[str, tuple[str, bool]]):
+    """Names of fields as they may be kept, and whether they speak of a secret; each looked at once."""
+
+    def __init__(self, hide: Redactor) -> None:
+        super().__init__()
+        self._hide = hide
+
+    def __missing__(self, name: str) -> tuple[str, bool]:
+        known = self._hide(str(name)), speaks_of_secret(str(name))
+        if len(self) < _NAMES:
+            self[name] = known
+        return known
 
 
 def redactor(environ: Mapping[str, str]) -> Redactor:

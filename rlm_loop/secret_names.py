@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import functools
 import re
 from collections.abc import Iterator
 from typing import Literal
@@ -65,7 +64,6 @@ def named_secrets(text: str) -> Iterator[tuple[int, int]]:
             yield found
 
 
-@functools.lru_cache(maxsize=4096)
 def speaks_of_secret(name: str) -> bool:
     """Whether the name of a field is one for a secret, perhaps."""
     return _STEM.search(name) is not None

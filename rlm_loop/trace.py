@@ -142,13 +142,8 @@ class Trace:
 
     def _line(self, event: str, data: Mapping[str, Any]) -> str:
         # the id comes first: it can be read in a line that was torn
-        line = {
-            "run": self.run,
-            "event": event,
-            "at": round(self._clock(), 3),
-            **{k: plain(v) for k, v in data.items()},
-        }
-        return _as_json(self._redact.value(line))
+        line = {"run": self.run, "event": event, "at": round(self._clock(), 3), **data}
+        return _as_json(self._redact.value(line, default=one_level))
 
     def _append(self, *lines: str) -> None:
         with self._lock:
@@ -286,19 +281,21 @@ def plain(value: Any) -> Any:
         return [v if type(v) in _ATOMS else plain(v) for v in value]
     if kind is float and isfinite(value):
         return value
-    if isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else {"repr": repr(value)}
+    return value if isinstance(value, (bool, int, str)) else plain(one_level(value))
+
+
+def one_level(value: Any) -> Any:
+    """What is no JSON value as one, whose parts may again be none."""
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        own = {k: v if type(v) in _ATOMS else plain(v) for k, v in vars(value).items() if k[0] != "_"}
-        return {"is": kind.__name__, **own}
+        return {"is": type(value).__name__, **{k: v for k, v in vars(value).items() if k[0] != "_"}}
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): v for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return list(value)
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
         return sorted((plain(v) for v in value), key=repr)
+    if isinstance(value, float) and isfinite(value):
+        return float(value)
     return {"repr": repr(value)[:10_000]}
