@@ -102,8 +102,9 @@ class LiteLLMModel:
             )
         )
         seconds = max(time.perf_counter() - start, waited)
-        cost = _cost(litellm, answer)
-        reply = wire.to_reply(answer.model_dump(), model=self._name, seconds=seconds, waited=waited, cost=cost)
+        body = _stated(litellm, answer.model_dump())
+        cost = _cost(litellm, answer) if body["usage"] is not None else None
+        reply = wire.to_reply(body, model=self._name, seconds=seconds, waited=waited, cost=cost)
         return noted(reply, not_applied)
 
     def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
@@ -174,6 +175,25 @@ class LiteLLMModel:
 
     def __repr__(self) -> str:
         return f"LiteLLMModel({self._name!r})"
+
+
+def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer without the figures that LiteLLM put where the provider said nothing.
+
+    Where there is no usage it says zero tokens, and where thinking is not counted it counts the text itself.
+    """
+    usage: dict[str, Any] = body.get("usage") or {}
+    if not usage.get("prompt_tokens") and not usage.get("completion_tokens"):
+        return {**body, "usage": None}
+    details: dict[str, Any] = usage.get("completion_tokens_details") or {}
+    choices: list[Any] = body.get("choices") or [{}]
+    message: dict[str, Any] = choices[0].get("message") or {}
+    thought = message.get("reasoning_content")
+    if message.get("thinking_blocks") and thought and details.get("reasoning_tokens"):
+        counted = litellm.token_counter(text=thought, count_response_tokens=True)
+        if details["reasoning_tokens"] == min(counted, usage.get("completion_tokens") or 0):
+            usage = {**usage, "completion_tokens_details": {**details, "reasoning_tokens": None}}
+    return {**body, "usage": usage}
 
 
 def _passable(name: str, request: dict[str, Any]) -> dict[str, Any]:

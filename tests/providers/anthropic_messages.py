@@ -116,6 +116,10 @@ class AnthropicMessages(Provider):
         if last.role == "assistant" and isinstance(last.content, str) and last.content != last.content.rstrip():
             raise _no("messages: final assistant content cannot end with trailing whitespace")
 
+    def given(self, body: Any) -> set[str]:
+        names = {"stop_sequences": "stop", "temperature": "temperature", "max_tokens": "max_tokens"}
+        return {ours for theirs, ours in names.items() if theirs in body}
+
     def answer(self, said: Said, body: Any) -> Any:
         text = said.until(body.get("stop_sequences")) if said.text is not None else None
         content: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []

@@ -130,6 +130,13 @@ class Gemini(Provider):
                     raise _no(f"{function.name}: parameters.properties: should be non-empty for OBJECT type")
         _check_order(request.contents)
 
+    def given(self, body: Any) -> set[str]:
+        config = body.get("generationConfig") or body.get("generation_config") or {}
+        names = {"temperature": "temperature", "seed": "seed"}
+        names |= {"stop_sequences": "stop", "stopSequences": "stop"}
+        names |= {"max_output_tokens": "max_tokens", "maxOutputTokens": "max_tokens"}
+        return {ours for theirs, ours in names.items() if theirs in config}
+
     def answer(self, said: Said, body: Any) -> Any:
         config = body.get("generationConfig") or body.get("generation_config") or {}
         text = (

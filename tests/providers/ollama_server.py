@@ -104,6 +104,10 @@ class Ollama(Provider):
     def tokens(self, body: Any) -> int:
         return len(json.dumps([body["messages"], body.get("tools")])) // 4
 
+    def given(self, body: Any) -> set[str]:
+        names = {"stop": "stop", "temperature": "temperature", "seed": "seed", "num_predict": "max_tokens"}
+        return {ours for theirs, ours in names.items() if theirs in body["options"]}
+
     def answer(self, said: Said, body: Any) -> Any:
         options = body.get("options") or {}
         text = said.until(options.get("stop"))

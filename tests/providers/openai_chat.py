@@ -140,6 +140,10 @@ class OpenAIChat(Provider):
             error |= {"param": param, "code": code}
         return Refused(status, {"error": error})
 
+    def given(self, body: Any) -> set[str]:
+        limits = {"max_tokens"} if "max_completion_tokens" in body else set[str]()
+        return limits | ({"stop", "temperature", "seed", "max_tokens"} & body.keys())
+
     def answer(self, said: Said, body: Any) -> Any:
         stops = [body["stop"]] if isinstance(body.get("stop"), str) else body.get("stop")
         text = said.until(stops) if said.text is not None else None

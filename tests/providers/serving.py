@@ -59,6 +59,10 @@ class Provider:
         """Raises `Refused`."""
         raise NotImplementedError
 
+    def given(self, body: Any) -> set[str]:
+        """Which of stop, temperature, seed and max_tokens a request has, under whatever name."""
+        raise NotImplementedError
+
     def answer(self, said: Said, body: Any) -> Any:
         raise NotImplementedError
 

@@ -96,10 +96,12 @@ def test_every_agent_answers_at_every_provider(place: str, player: str) -> None:
     assert server.says == []
     read, written, thought = where.usage
     one = Usage(INPUT, OUTPUT, read, cache_write_tokens=written, reasoning_tokens=thought)
-    for turn in outcome.turns:
+    wanted = {"temperature", "seed", "max_tokens"} | ({"stop"} if player == "react" else set())
+    for turn, body in zip(outcome.turns, server.requests, strict=True):
         refused = turn.index == 1 and bool(who.says[0].refusal) and not isinstance(server, Ollama)
         assert (turn.reply.finish_reason == "content_filter") == refused
         if not (refused and place == "gemini, litellm"):  # of what Google withheld LiteLLM reads less of the usage
             assert turn.reply.usage == replace(one, cost=turn.reply.usage.cost if turn.reply.usage else None)
         left = set(turn.reply.extra.get("not_applied", ()))
-        assert left == where.not_applied - ({"stop"} if player != "react" else set())
+        assert left == where.not_applied & wanted
+        assert server.given(body) == wanted - (left - {"max_tokens"})  # nothing is left out in silence

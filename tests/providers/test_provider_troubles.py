@@ -16,10 +16,10 @@ from gemini_content import Gemini  # pyright: ignore
 from ollama_server import Ollama  # pyright: ignore
 from openai_chat import OpenAIChat  # pyright: ignore
 from players import PLAYERS, QUESTION  # pyright: ignore
-from serving import INPUT, OUTPUT, Provider, Said, serving  # pyright: ignore
+from serving import OUTPUT, Provider, Said, serving  # pyright: ignore
 
 from rlm_loop import LeanAgent
-from rlm_loop.messages import Prompt
+from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.adapting import refused
 from rlm_loop.models.base import Model, RateLimited, RequestRejected
@@ -157,13 +157,43 @@ def test_a_window_that_was_given_is_kept(old: bool) -> None:
         assert server.truncated == []  # type: ignore[attr-defined]
 
 
+class Silent(OpenAIChat):
+    """A server that does not say what a call cost."""
+
+    def answer(self, said: Said, body: Any) -> Any:
+        return {**super().answer(said, body), "usage": None}
+
+
+class Thinking(AnthropicMessages):
+    """A model that shows what it thinks, and does not count it."""
+
+    def answer(self, said: Said, body: Any) -> Any:
+        answer = super().answer(said, body)
+        answer["content"].insert(0, {"type": "thinking", "thinking": "hm, hm", "signature": "c2ln"})
+        return answer
+
+
+@pytest.mark.parametrize("client", [own, lambda server: lite(server, "openai/gpt-4o-mini", "/v1")])
+def test_a_usage_that_nobody_stated_is_not_known(client: Callable[[Provider], Model]) -> None:
+    with serving(Silent()) as server:
+        server.says = [Said("a")]
+        assert client(server).complete(Prompt.ask("x")).usage == Usage(None, None)
+
+
+def test_thinking_that_the_provider_does_not_count_is_not_known() -> None:
+    with serving(Thinking()) as server:
+        server.says = [Said("a")]
+        reply = lite(server, "anthropic/claude-haiku-4-5").complete(Prompt.ask("x"))
+    assert reply.usage is not None
+    assert (reply.text, reply.usage.output_tokens, reply.usage.reasoning_tokens) == ("a", OUTPUT, None)
+
+
 def test_what_ollama_does_not_say_is_not_known() -> None:
     with serving(Ollama(counts_what_it_reads=False)) as server:
         server.says = [Said("a")]
         usage = OllamaModel("m", server.address).complete(Prompt.ask("x")).usage
     assert usage is not None
     assert (usage.input_tokens, usage.output_tokens, usage.cached_tokens) == (None, OUTPUT, None)
-    assert INPUT
 
 
 def test_a_model_of_ollama_without_tools_says_so() -> None:
