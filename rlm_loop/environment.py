@@ -15,7 +15,7 @@ from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.cell_calls import CellCall, Noted
 from rlm_loop.effects import Effects
-from rlm_loop.repl.base import CellResult, EvaluationFailed, Session
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.rerun import Fallback, PastCell, run_again
 from rlm_loop.tool_calls import Kept
@@ -26,6 +26,8 @@ ToolLike = Tool | Callable[..., Any]
 
 #: Names that belong to the REPL protocol; no tool may take them.
 RESERVED = ("context", "final_answer", "python")
+
+_HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
 
 PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
 LOOK_FIRST = "Work it out with code before you answer."
@@ -45,14 +47,15 @@ class Environment:
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
     nothing); with `none` nothing is offered.
-    `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
-    first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
-    left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
-    one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
-    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the
-    patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the
-    host. `variables` has every cell's observation name the REPL's variables. Closing is idempotent and closes the
-    REPL and the workspace.
+    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
+    is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
+    was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
+    of one is `denied` (the REPL and `final_answer` are no such tools).  `hooks` are told of each tool call, as one of
+    `node` (see `hooks`); `about` is what else is said of each in the log.  `keep_tree` is told the tree id
+    and the patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the host.  `variables` has every cell's observation name the
+    REPL's variables.  `repl` may also be a session of the caller's.  Closing is idempotent and closes what was opened
+    for this run: the session that `repl` made, and the workspace where it is `owned`; a session of the caller's is left
+    open, without the run's tools.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -62,8 +65,9 @@ class Environment:
         *,
         unlisted: Iterable[ToolLike] = (),
         hands: str = "code",
-        repl: Callable[[], Session] | None = None,
+        repl: Callable[[], Session] | Session | None = None,
         workspace: Workspace | None = None,
+        owned: bool = True,
         context: Any = None,
         cell_timeout: float | None = 60.0,
         tool_timeout: float | None = 60.0,
@@ -87,7 +91,14 @@ class Environment:
         if clashes:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self._hands = hands
-        self._open_repl = repl
+        self._lent: Session | None = None
+        self._open_repl: Callable[[], Session] | None = None
+        if isinstance(repl, Session):
+            self._lent = lent = repl
+            self._open_repl = lambda: lent
+        else:
+            self._open_repl = repl
+        self._owned = owned
         self._session: Session | None = None
         self._context = context
         self._cell_timeout = cell_timeout
@@ -109,7 +120,7 @@ class Environment:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             if answer_tool:
                 gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about}
+        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
         own_names = {t.name for t in own}
         allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
         kept = Kept()  # one for both gates: a key is the same in a cell and in a call
@@ -127,9 +138,14 @@ class Environment:
         self.close()
 
     def close(self) -> None:
-        if self._session is not None:
+        if self._session is not None and self._session is self._lent:
+            forget = getattr(self._session, "remove_tools", None)
+            if forget is not None:  # they belong to a run that is over
+                with suppress(ReplError):
+                    forget(tuple(self._in_cell))
+        elif self._session is not None:
             self._session.close()
-        if self.workspace is not None:
+        if self.workspace is not None and self._owned:
             self.workspace.close()
 
     @property
@@ -272,9 +288,13 @@ class Environment:
 
     def _run(self, code: str) -> CellResult:
         self._ask_for_code = False
-        limits = [t for t in (self._cell_timeout, self._seconds_left()) if t is not None]
+        own, left = self._cell_timeout, self._seconds_left()
         try:
-            return self._repl().run(code, timeout=min(limits) if limits else None)
+            if left is None or (own is not None and own < left):
+                return self._repl().run(code, timeout=own)
+            if left == 0:
+                raise BudgetSpent("seconds", "the time of the run is up: the cell was not run")
+            return self._repl().run(code, timeout=left, grace=_HURRY)
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
         finally:

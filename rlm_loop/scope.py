@@ -76,5 +76,8 @@ class Scope:
             self._told.pop(number, None)
 
 
+call_scope: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("call_scope", default=None)
+"""The scope of the model call or tool call that this context works for; it ends when nobody waits for it any more."""
+
 cell_scope: contextvars.ContextVar[Scope | None] = contextvars.ContextVar("cell_scope", default=None)
 """The scope of the cell for which this context runs a host tool; it ends with the cell."""

@@ -10,13 +10,16 @@ import contextvars
 import json
 import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.limits import BudgetSpent
 from rlm_loop.tool_function import Tool, ToolError
 from rlm_loop.tool_threads import TOOL_THREADS
+from rlm_loop.waiting import wait
 
 _MAX_KEY = 200
 
@@ -56,26 +59,38 @@ class Running:
         self._done = threading.Event()
         self._ended: tuple[Any, BaseException | None] = (None, None)
 
-    def result(self, limit: float | None) -> Any:
-        """What the work returned or raised; `ToolError("timeout")` where it did not end in `limit` seconds."""
-        limit = None if limit is None or math.isinf(limit) else min(limit, threading.TIMEOUT_MAX)
+    def result(self, limit: float | None, seconds_left: Callable[[], float | None] = lambda: None) -> Any:
+        """What the work returned or raised.
+
+        `ToolError("timeout")` where it did not end in `limit` seconds, and `BudgetSpent` once there are no
+        `seconds_left` for the run.  An infinite limit is for work that keeps to the run's limits itself: it is done in
+        this thread.
+        """
         if self._begun.acquire(blocking=False):
-            if limit is None:
+            if limit is not None and math.isinf(limit):
                 self._do()()
             else:
                 context = contextvars.copy_context()
                 TOOL_THREADS.run(f"tool-{self._name}", lambda: context.run(self._do))
-        if not self._done.wait(limit):
+        until = None if limit is None or math.isinf(limit) else time.monotonic() + limit
+
+        def left() -> float | None:
+            own = None if until is None else max(0.0, until - time.monotonic())
+            all_ = seconds_left()
+            return own if all_ is None else all_ if own is None else min(own, all_)
+
+        if not wait(self._done, left):
+            if seconds_left() == 0:
+                raise BudgetSpent("seconds", f"the time of the run was up before {self._name} gave a result")
             raise ToolError("timeout", f"{self._name} gave no result within {limit:g} s")
         value, error = self._ended
         if error is not None:
             raise error
         return value
 
-    @property
-    def aborted(self) -> bool:
-        """Whether it ended by a signal to stop (`SystemExit`, Ctrl-C), which is no result."""
-        return self._ended[1] is not None and not isinstance(self._ended[1], Exception)
+    def raised(self, error: BaseException) -> bool:
+        """Whether it was the work that raised this."""
+        return self._ended[1] is error
 
     def _do(self) -> Callable[[], None]:
         try:

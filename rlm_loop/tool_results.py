@@ -57,7 +57,7 @@ def as_text(value: Any) -> str:
         return repr(value)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     try:
         message = str(error)
     except Exception:  # an exception whose own text raises

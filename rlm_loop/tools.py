@@ -6,14 +6,17 @@ import difflib
 import inspect
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from rlm_loop.actions import Failure
 from rlm_loop.hooks import notify
+from rlm_loop.limits import BudgetSpent
 from rlm_loop.logs import say
 from rlm_loop.repl.clip import RECORD_CAP, clip
+from rlm_loop.scope import Cancelled
 from rlm_loop.tool_calls import Kept, Manner, Running
 from rlm_loop.tool_function import SimpleTool, Tool, ToolError, as_tool, tool
 from rlm_loop.tool_results import ToolResult, as_text, describe, sendable
@@ -29,12 +32,15 @@ JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break
 class ToolGateway:
     """Calls tools by name.  What a tool or a model does wrong comes back as data and is never raised.
 
-    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that the tool
-    runs in is abandoned, so a tool that goes on may still have effects. `cap` is the most characters of a
-    result's text. `allow` names the tools that may run; the others are `denied`. `hooks` are told when a call
+    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that
+    the tool runs in is abandoned, so a tool that goes on may still have effects.  `cap` is the most characters
+    of a result's text.  `allow` names the tools that may run; the others are `denied`.  `hooks` are told when a call
     that was understood starts, and how every call ended, as one of `node`; `about` is what else a log line says.
-    `watch` is called when a tool has run, and says what it changed since the last time. Only exceptions that are
-    no `Exception` (`KeyboardInterrupt`, `SystemExit`) pass through.
+    `watch` is called when a tool has run, and says what it changed since the last time.  `seconds_left` are those of the run (`None`: it has no
+    limit): once there are none, a call raises `BudgetSpent`.
+
+    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` too.  What passes through are
+    the signals of the run itself: `BudgetSpent` and `Cancelled`, and Ctrl-C while a tool is waited for.
 
     A call of a tool that mutates may carry `idempotency_key` (the same call again under this key is not made again:
     it gets the recorded result, a failure too) and `dry_run` (nothing is done; the result says what would be), beside
@@ -54,6 +60,7 @@ class ToolGateway:
         hooks: Sequence[object] = (),
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
+        seconds_left: Callable[[], float | None] = lambda: None,
     ) -> None:
         known = [as_tool(source) for source in tools]
         names = [t.name for t in known]
@@ -65,7 +72,7 @@ class ToolGateway:
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._watch, self._kept = watch, Kept() if kept is None else kept
-        self._hooks, self._node, self._about = hooks, node, about
+        self._hooks, self._node, self._about, self._seconds_left = hooks, node, about, seconds_left
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -110,18 +117,22 @@ class ToolGateway:
     ) -> ToolResult:
         start = self._clock()
         data, text, failure, repeated, effects = None, "", None, False, {}
+        passing: BaseException | None = None
         try:
             found = self._find(name)
             arguments, manner = read(found)
             checked = found.check(arguments)
             notify(self._hooks, "on_tool_start", tool=name, arguments=checked, node=self._node)
-            running, repeated = self._running(found, checked, manner)
             try:
+                running, repeated = self._running(found, checked, manner)
                 data, text = self._ended(found, running, manner)
             finally:
                 effects = {} if self._watch is None else self._watch()
         except ToolError as error:
             failure, text = Failure(error.kind, self._clean(error.message)[0]), error.message
+        except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:  # it ends more than this call, which ends as well
+            passing, text = error, str(error) or "interrupted"
+            failure = Failure("budget" if isinstance(error, BudgetSpent) else "interrupted", text)
         whole = text
         text, truncated = self._clean(whole)
         full = sendable(clip(whole, max(self._cap, RECORD_CAP))[0]) if truncated else ""
@@ -134,6 +145,8 @@ class ToolGateway:
             say(_log, "tool", **told)  # pyright: ignore[reportArgumentType]: none of them is its level
         result = ToolResult(name, data, text, failure, seconds, truncated, full, effects, repeated)
         notify(self._hooks, "on_tool_end", tool=name, result=result, node=self._node)
+        if passing is not None:
+            raise passing
         return result
 
     def _find(self, name: str) -> Tool:
@@ -151,10 +164,10 @@ class ToolGateway:
 
         def work() -> tuple[Any, str]:
             value = function(**arguments)
-            if inspect.iscoroutine(value):
-                import asyncio  # costs 30 ms, which only an async tool should
+            if inspect.isawaitable(value):
+                from rlm_loop.tool_loop import awaited  # asyncio costs 30 ms, which only an async tool should
 
-                value = asyncio.run(value)
+                value = awaited(value)
             return value, as_text(value)
 
         if manner.key is None or manner.dry_run:
@@ -162,16 +175,21 @@ class ToolGateway:
         return self._kept.call(manner.key, found.name, arguments, work)
 
     def _ended(self, found: Tool, running: Running, manner: Manner) -> tuple[Any, str]:
+        if self._seconds_left() == 0:
+            raise BudgetSpent("seconds", f"the time of the run is up: {found.name} was not run")
+        inline = found.timeout is not None and math.isinf(found.timeout)
         try:
-            return running.result(self._timeout if found.timeout is None else found.timeout)
+            return running.result(self._timeout if found.timeout is None else found.timeout, self._seconds_left)
         except ToolError:
             raise
-        except Exception as error:
-            raise ToolError("runtime", describe(error)) from error
-        except BaseException:
-            if manner.key is not None and running.aborted:
+        except (BudgetSpent, Cancelled) as error:
+            if manner.key is not None and running.raised(error):  # it came to no end of its own
                 self._kept.forget(manner.key, found.name)
             raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and (inline or not running.raised(error)):
+                raise  # Ctrl-C, and no doing of the tool's
+            raise ToolError("runtime", describe(error)) from error
 
     def _clean(self, text: str) -> tuple[str, bool]:
         """At most `cap` characters, and only such as can be sent: a lone surrogate would fail in transport."""

@@ -21,10 +21,10 @@ PACKAGE = Path(rlm_loop.__file__).parent
 LAYERS = {
     0: "messages actions later install spelling",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
-    " call_tree hooks versions attribution ledger_view pricing prompt_cache overhead"
+    " call_tree tool_threads waiting hooks versions attribution ledger_view pricing prompt_cache overhead"
     " show_text show_record show_markdown trace_file trace_runs trace_attempts secret_shapes secret_names logs",
-    2: "models repl tools tool_function tool_schema tool_calls tool_results workspace code_tools effects processes"
-    " tool_threads answers context_on_disk preview testing cell_calls live",
+    2: "models repl tools tool_loop tool_function tool_schema tool_calls tool_results workspace code_tools effects"
+    " processes answers context_on_disk preview testing cell_calls live",
     3: "dialects environment localise context compaction history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",

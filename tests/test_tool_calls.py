@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rlm_loop.budget import BudgetSpent
 from rlm_loop.tool_calls import Kept
 from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
 
@@ -28,7 +29,7 @@ class Counter:
             if n < 0:
                 raise ValueError(f"{n} is negative")
             if n == 666:
-                raise SystemExit
+                raise BudgetSpent("seconds", "the time is up")
             return f"{n}, {len(self.done)} in all"
 
         def would_add(n: int) -> str:
@@ -106,7 +107,7 @@ def test_a_call_that_was_stopped_is_made_again() -> None:
     counter = Counter()
     gate = ToolGateway([counter.tool()])
     for _ in range(2):
-        with pytest.raises(SystemExit):
+        with pytest.raises(BudgetSpent):
             gate.call("add", {"n": 666}, idempotency_key="k")
     assert counter.done == [666, 666]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 import logging
@@ -14,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tools import Tool, ToolError, ToolGateway, as_tool, tool
+from rlm_loop.budget import BudgetSpent
+from rlm_loop.scope import Cancelled
+from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
 @tool
@@ -298,10 +301,62 @@ def test_a_tool_may_have_a_limit_of_its_own_and_the_clock_is_an_argument() -> No
     assert result.seconds == 2.5
 
 
-def test_end_signals_pass_through() -> None:
-    gate = ToolGateway([fail])
-    with pytest.raises(SystemExit):
-        gate.call("fail", '{"how": "exit"}')
+class Told:
+    """A hook that counts what starts and what ends."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_tool_start(self, tool: str) -> None:
+        self.seen.append(f"start {tool}")
+
+    def on_tool_end(self, tool: str, result: ToolResult) -> None:
+        self.seen.append(f"end {tool} {result.error}")
+
+
+SIGNALS = [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BudgetSpent("calls", "no more"), Cancelled("ended")]
+
+
+@pytest.mark.parametrize("raised", SIGNALS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("timeout", [None, 30.0])
+def test_what_a_tool_raises_ends_the_call_and_only_the_runs_own_signals_more(
+    raised: BaseException, timeout: float | None
+) -> None:
+    @tool
+    def leave() -> None:
+        """Leave."""
+        raise raised
+
+    told = Told()
+    gate = ToolGateway([leave], timeout=timeout, hooks=(told,))
+    if isinstance(raised, (BudgetSpent, Cancelled)):
+        with pytest.raises(type(raised)):
+            gate.call("leave")
+    else:
+        result = gate.call("leave")
+        assert result.error == "runtime"
+        assert type(raised).__name__ in result.message
+    assert [s.split()[0] for s in told.seen] == ["start", "end"]
+
+
+def test_the_time_of_the_run_ends_a_call_and_all_that_follow() -> None:
+    left = [0.05]
+    began, go = threading.Event(), threading.Event()
+
+    @tool
+    def slow() -> None:
+        """Slow."""
+        began.set()
+        go.wait(60)
+
+    told = Told()
+    gate = ToolGateway([slow], hooks=(told,), seconds_left=lambda: left[0])
+    threading.Thread(target=lambda: began.wait(60) and left.__setitem__(0, 0.0), daemon=True).start()
+    for reason in ("before slow gave a result", "slow was not run"):
+        with pytest.raises(BudgetSpent, match=reason):
+            gate.call("slow")
+    go.set()
+    assert told.seen == ["start slow", "end slow budget"] * 2
 
 
 def test_async_functions_are_awaited() -> None:
@@ -311,6 +366,30 @@ def test_async_functions_are_awaited() -> None:
         return 5
 
     assert ToolGateway([later]).call("later").data == 5
+
+
+@pytest.mark.parametrize("timeout", [None, 30.0])
+@pytest.mark.parametrize("inside", [False, True])
+def test_async_calls_share_a_loop_that_is_not_the_callers(timeout: float | None, inside: bool) -> None:
+    """A client that was opened in one call works in the next, also in a notebook, where a loop is running."""
+    loops: list[object] = []
+
+    @tool
+    async def where() -> int:
+        """Where."""
+        loops.append(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+        return len(loops)
+
+    gate = ToolGateway([where], timeout=timeout)
+
+    async def from_a_notebook() -> list[int]:
+        loops.append(asyncio.get_running_loop())
+        return [gate.call("where").data for _ in range(2)]
+
+    found = asyncio.run(from_a_notebook()) if inside else [gate.call("where").data for _ in range(2)]
+    assert found == ([2, 3] if inside else [1, 2])
+    assert len(set(loops)) == (2 if inside else 1)
 
 
 def test_denied_tools_do_not_run_and_are_not_listed() -> None:

@@ -46,7 +46,8 @@ class Agent:
 
     `model` is a name (see `models.get_model`) or a model; `budget` limits each run, and `max_steps` and `seconds`
     are short for its limits of these, in place of what it says; `tools` are offered besides the task's own; `repl`
-    is the kind of session (`"auto"`, or a function that makes one); `cell_timeout` and `tool_timeout` are seconds;
+    is the kind of session (`"auto"`), a function that makes one for each run, or a session of yours, which stays open
+    and can be used again; `cell_timeout` and `tool_timeout` are seconds;
     `max_tokens` limits each reply; `require_code` asks once for code before a text answer counts; `max_depth`
     limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what happens beyond
     (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers sub-calls,
@@ -64,7 +65,7 @@ class Agent:
     model: str | Model = "local"
     budget: Budget = field(default_factory=Budget)
     tools: tuple[ToolLike, ...] = ()
-    repl: str | Callable[[], Session] = "auto"
+    repl: str | Callable[[], Session] | Session = "auto"
     cell_timeout: float | None = 60.0
     tool_timeout: float | None = 60.0
     max_tokens: int | None = None

@@ -88,7 +88,7 @@ def prepared(
     """What a run begins with: how it speaks, what it is told, and the place where it acts, closed at the end."""
     dialect = agent.dialect()
     problem = world.problem(agent, task, dialect.hands)
-    asking = _asking(agent, model, recursion, world)
+    asking = _asking(agent, task, model, recursion, world)
     with (
         _place(agent, task, dialect.hands, model, asking, workspace) as opened,
         model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()),
@@ -116,6 +116,7 @@ def _place(
         hands=hands,
         repl=_repl(agent, task) if hands != "none" and (task.needs_repl or hands == "code") else None,
         workspace=opened,
+        owned=workspace is None,
         context=task.context,
         cell_timeout=agent.cell_timeout,
         tool_timeout=agent.tool_timeout,
@@ -152,16 +153,18 @@ def recursion_of(agent: Agent) -> Recursion:
     return Recursion(most, agent.on_depth, sub_model, agent.sub_budget, agent.hooks, tree)
 
 
-def _asking(agent: Agent, model: Metered, recursion: Recursion, world: World) -> Asking:
+def _asking(agent: Agent, task: Task, model: Metered, recursion: Recursion, world: World) -> Asking:
     def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
         # its answer is no answer to the whole question, which these are to check
         own = replace(agent, model=inner.model, answer_type=None, verify=None)
-        return drive(own, Task("llm_query", prompt, unscored, context=context), inner, recursion, world=world)
+        own = own if isinstance(own.repl, str) or callable(own.repl) else replace(own, repl="auto")  # one for itself
+        asked = Task("llm_query", prompt, unscored, context=context, tools=task.tools)
+        return drive(own, asked, inner, recursion, world=world)
 
     return Asking(model, recursion, sub_agent)
 
 
-def _repl(agent: Agent, task: Task) -> Callable[[], Session]:
+def _repl(agent: Agent, task: Task) -> Callable[[], Session] | Session:
     kind = agent.repl
     if not isinstance(kind, str):
         return kind

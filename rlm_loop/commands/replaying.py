@@ -120,6 +120,9 @@ def fork(
         )
     except ReplayError as error:
         raise Misuse(_as_options(str(error))) from error
+    finally:
+        if opened is not None:
+            opened.close()
     if json_:
         typer.echo(as_json(summary(outcome)))
     else:

@@ -20,6 +20,12 @@ class Model(Protocol):
 
     `name` goes into traces and tables.  `complete` blocks until the reply is whole; `max_tokens` limits what
     is generated (`None`: the model's own limit).  It raises `ModelError` where no reply could be had.
+
+    It is called in another thread than the run's, which so can stop waiting for it at a time limit or at Ctrl-C.  A
+    model with the attribute `interruptible = True` says that Ctrl-C ends its call at once, as it does waits of Python's
+    own: it is called directly where there is no time limit.  One with `immediate = True` (a recorded one) takes no time
+    at all.  Code that runs for long can see in `scope.call_scope`
+    whether anybody still waits.
     """
 
     @property

@@ -14,10 +14,12 @@ import ssl
 import weakref
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, cast
+
+from rlm_loop.scope import call_scope
 
 #: So many connections are kept open; more are made where more calls are under way at once.
 KEPT = 256
@@ -96,9 +98,10 @@ class Connections:
             if connection.sock is None:
                 connection.connect()
             connection.sock.settimeout(self._read if timeout is None else timeout)  # pyright: ignore
-            connection.request(method, path, body=body, headers=headers)
-            answer = connection.getresponse()
-            data = answer.read()
+            with _while_wanted(connection.sock):
+                connection.request(method, path, body=body, headers=headers)
+                answer = connection.getresponse()
+                data = answer.read()
             if answer.headers.get("Content-Encoding", "").lower() == "gzip":
                 data = gzip.decompress(data)
         except TimeoutError as error:
@@ -136,6 +139,18 @@ def _trusting(certificates: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=certificates)
     except OSError as error:
         raise Lost(f"the certificates in {certificates} cannot be read: {error}") from error
+
+
+def _while_wanted(connection: socket.socket | None) -> AbstractContextManager[None]:
+    """Hang up when nobody waits for the answer any more, so that a server does not go on writing it."""
+
+    def hang_up() -> None:
+        with suppress(OSError):
+            assert connection is not None
+            connection.shutdown(socket.SHUT_RDWR)
+
+    scope = call_scope.get()
+    return nullcontext() if scope is None or connection is None else scope.waking(hang_up)
 
 
 def _silent(connection: socket.socket) -> bool:

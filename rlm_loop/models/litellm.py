@@ -66,6 +66,8 @@ class LiteLLMModel:
         self._adapting = Adapting(name)
         self._checked = False
 
+    interruptible = True
+
     @property
     def name(self) -> str:
         return self._name

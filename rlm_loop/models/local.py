@@ -61,6 +61,8 @@ class LocalModel:
         self._measured: list[tuple[Prompt, list[Part]]] = []
         self._lock = threading.Lock()
 
+    interruptible = True
+
     @property
     def name(self) -> str:
         return self._name

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rlm_loop.attribution import Again, Part, attribute, credible
-from rlm_loop.budget import Account, Price, Reservation
+from rlm_loop.budget import Account, BudgetSpent, Price, Reservation
 from rlm_loop.call_tree import Node
 from rlm_loop.charges import NO_REPLY, difference
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
 from rlm_loop.models.counting import measured, size_unmeasured
+from rlm_loop.scope import call_scope
 from rlm_loop.slots import Slots
 from rlm_loop.trace import Trace, common
+from rlm_loop.waiting import GivenUp, Pending
+
+T = TypeVar("T")
+_UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is not known"
 
 
 @dataclass
@@ -86,7 +92,7 @@ class Metered:
         self.turn = turn
         scope = self.node.scope
         scope.check()
-        parts = measured(self.model, prompt)
+        parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
         estimate = size_unmeasured(self.model, prompt) if parts is None else sum(p.tokens for p in parts)
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
@@ -108,7 +114,14 @@ class Metered:
                 self.account.settle(held, Usage.nothing())
                 raise
             try:
-                reply = self.model.complete(prompt, max_tokens=held.max_tokens)
+                reply = self._in_time(
+                    lambda: self.model.complete(prompt, max_tokens=held.max_tokens),
+                    late=lambda reply: self._record_late(request, turn, number, reply),
+                )
+            except BudgetSpent as spent:  # the reply may come yet, and be billed
+                self.node.arrive(call)
+                self._write_off(held, request, turn, number, f"BudgetSpent: {spent.reason}")
+                raise
             except BaseException as error:
                 self.node.arrive(call)
                 self.account.settle(held, None, getattr(error, "waited", 0.0))
@@ -121,6 +134,29 @@ class Metered:
         self._charge(prompt, parts, reply, request, turn, number)
         scope.check()  # charged, but too late to be of use
         return reply
+
+    def _in_time(self, work: Callable[[], T], late: Callable[[T], None] | None = None) -> T:
+        """What the model does, waited for until the time is up: then `BudgetSpent` is raised.
+
+        Sub-calls are waited for by who asked for them.  Where Ctrl-C alone could end the wait, a model of which the
+        calls can be interrupted is called directly.
+        """
+        account = self.account
+        if self.depth:
+            token = call_scope.set(self.node.scope)
+            try:
+                return work()
+            finally:
+                call_scope.reset(token)
+        if getattr(self.model, "immediate", False):
+            return work()
+        main = threading.current_thread() is threading.main_thread()
+        if main and account.seconds_left() is None and getattr(self.model, "interruptible", False):
+            return work()
+        try:
+            return Pending(work, "model", self.node.scope, late).result(account.seconds_left)
+        except GivenUp:
+            raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
         self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int, number: int
@@ -181,7 +217,7 @@ class Metered:
                 if all((message.turn, s) in self._seen for s in message.spans if s.cause == cause):
                     yield index, cause
 
-    def _write_off(self, held: Reservation, request: str, turn: int, number: int) -> None:
+    def _write_off(self, held: Reservation, request: str, turn: int, number: int, error: str = _UNHEARD) -> None:
         """The run is over and the reply is not there: what it costs is not known, and is counted so."""
         unknown = Usage(None, None)
         self.account.settle(held, unknown)
@@ -196,8 +232,14 @@ class Metered:
             exact=False,
             doubt=NO_REPLY,
         )
-        error = "Cancelled: there was no reply before the run ended; what it costs is not known"
         self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
+
+    def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
+        """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
+        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        self.trace.record(
+            "late_reply", **who, request=request, call_id=number, usage=reply.usage, seconds=reply.seconds
+        )
 
     def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
         who = {"node": self.node.path, "depth": self.depth, "turn": turn}

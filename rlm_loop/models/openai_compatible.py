@@ -75,6 +75,8 @@ class OpenAICompatibleModel:
         self._client: Http | None = None
         self._lock = threading.Lock()
 
+    interruptible = True
+
     @property
     def name(self) -> str:
         return self._name

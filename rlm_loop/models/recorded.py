@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import trace_reader
+from rlm_loop.limits import BudgetSpent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.trace_runs import Run
@@ -63,6 +64,8 @@ class RecordedModel:
         together = [event.get("depth", 0) > 0 for event, _, _ in record.replies()]
         return cls(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
 
+    immediate = True
+
     @property
     def name(self) -> str:
         return self._name
@@ -83,7 +86,10 @@ class RecordedModel:
             failed = next((f for f in self._failures if f[0] == prompt.digest()), None)
             if failed is not None:
                 self._failures.remove(failed)
-                raise ModelError(failed[1].partition(": ")[2] or failed[1], self._name)
+                kind, _, said = failed[1].partition(": ")
+                if kind == "BudgetSpent":  # the time was up before there was a reply
+                    raise BudgetSpent("seconds", said)
+                raise ModelError(said or failed[1], self._name)
             if number >= len(self._calls):
                 raise Diverged(
                     f"call {number + 1} of {self._name} was never recorded: the record ends after {number} calls",

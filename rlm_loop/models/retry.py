@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 from rlm_loop.models.base import ModelError
+from rlm_loop.scope import call_scope
 
 T = TypeVar("T")
 
@@ -21,7 +22,7 @@ class Retry:
 
     A server's own `Retry-After` is kept to, unless it asks for more than `patience` seconds: then the error is
     final.  Waits are shortened at random by up to a quarter, so that many callers do not return together; a
-    `Retry-After` is never shortened.
+    `Retry-After` is never shortened.  No call is made for a run that has ended meanwhile.
     """
 
     attempts: int = 5
@@ -40,6 +41,8 @@ class Retry:
         """
         waited = 0.0
         for number in range(1, self.attempts + 1):
+            if (scope := call_scope.get()) is not None:
+                scope.check()  # nobody waits for the reply any more: it is not to be paid for
             start = self.clock()
             try:
                 return attempt(), waited

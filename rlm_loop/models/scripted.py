@@ -55,6 +55,8 @@ class ScriptedModel:
         self._price = price
         self._lock = threading.Lock()
 
+    interruptible = True
+
     @property
     def name(self) -> str:
         return self._name

@@ -57,6 +57,10 @@ class Tokenized:
         self._lock = threading.Lock()
 
     @property
+    def interruptible(self) -> bool:
+        return bool(getattr(self._model, "interruptible", False))
+
+    @property
     def name(self) -> str:
         return self._model.name
 

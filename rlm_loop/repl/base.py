@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from rlm_loop.actions import Display, Given
 
@@ -53,11 +53,15 @@ class CellResult:
     full: str = ""
 
 
+@runtime_checkable
 class Session(Protocol):
     """A persistent Python namespace in which cells run.  Closing is idempotent."""
 
-    def run(self, code: str, *, timeout: float | None = None) -> CellResult:
-        """Run one cell; never raises for what the cell does."""
+    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
+        """Run one cell; never raises for what the cell does.
+
+        `timeout` is in seconds of the cell's own time, `grace` how long it has to stop after that, at most.
+        """
         ...
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:

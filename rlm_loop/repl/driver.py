@@ -121,15 +121,25 @@ class Driver:
         return CellCalls(self.begin(), self.generation, tools, self._clock)
 
     def wait(
-        self, job: int, timeout: float, calls: CellCalls, *, session: int, stopped: Stopped = "", ping: int = -1
+        self,
+        job: int,
+        timeout: float,
+        calls: CellCalls,
+        *,
+        session: int,
+        stopped: Stopped = "",
+        ping: int = -1,
+        grace: float | None = None,
     ) -> Ended:
         """Serve a job until it ends; stop it at `timeout` seconds of its own time, or when a tool ends the cell.
 
         Stopping means an interrupt, repeated during the grace time, then SIGKILL.  A job that is `stopped`
-        already is given the grace time only; `ping` is a later job of which the end says the same.
+        already is given the grace time only; `ping` is a later job of which the end says the same.  `grace` shortens
+        the grace time.
         """
         worker = self.ensure()
         clock, began = self._clock, self._clock()
+        grace = self._grace if grace is None else min(grace, self._grace)
         if ping < 0:  # else Ctrl-C may have struck after the output was received
             self._printed = _NOTHING
         out = self._printed
@@ -152,15 +162,15 @@ class Driver:
                         calls.close()
                 if stopped:
                     spent = now - since
-                    if killed and spent > self._grace + _AFTER_KILL:
+                    if killed and spent > grace + _AFTER_KILL:
                         raise WorkerGone
-                    if spent >= self._grace and not killed:
+                    if spent >= grace and not killed:
                         worker.control("kill")
                         killed = True
                     elif spent >= next_interrupt and not killed:
                         worker.control("int")
                         next_interrupt = spent + REPEAT
-                    limit = self._grace + _AFTER_KILL if killed else min(next_interrupt, self._grace)
+                    limit = grace + _AFTER_KILL if killed else min(next_interrupt, grace)
                     pause = limit - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on at any moment.

@@ -7,7 +7,7 @@ import contextlib
 import linecache
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, MutableMapping
+from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
 from types import CodeType
 from typing import Any
 
@@ -100,7 +100,7 @@ class InProcessSession:
 
     # -- the session protocol
 
-    def run(self, code: str, *, timeout: float | None = None) -> CellResult:
+    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
         """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds.
 
         Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
@@ -159,6 +159,14 @@ class InProcessSession:
                 self._take_over(name)
                 self._tools[name] = tool
                 self._names[name] = self._reserved[name] = self._stand_in(name, tool)
+
+    def remove_tools(self, names: Iterable[str]) -> None:
+        """Take host functions away again; names that are no tools are passed over."""
+        with self._turn(begin=False):
+            for name in names:
+                if self._tools.pop(name, None) is not None:
+                    self._reserved.pop(name, None)
+                    self._names.pop(name, None)
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""

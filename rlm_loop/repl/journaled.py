@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,8 +42,9 @@ class JournaledSession:
 
     # -- the session protocol
 
-    def run(self, code: str, *, timeout: float | None = None) -> CellResult:
-        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds.
+    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
+        """Run one cell.  What the cell does is in the result; `timeout` overrides the session's, in seconds, and
+        `grace` shortens its grace time.
 
         Raises what a host tool raised to end the run (a `BudgetSpent`, or anything but an `Exception`),
         `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
@@ -53,7 +54,9 @@ class JournaledSession:
         with life.turn(limit) as driver:
             held.cells += 1
             news = held.take_news()
-            ended, spent, calls = life.serve(driver, {"t": "exec", "code": code, "file": f"<cell {held.cells}>"}, limit)
+            ended, spent, calls = life.serve(
+                driver, {"t": "exec", "code": code, "file": f"<cell {held.cells}>"}, limit, grace
+            )
             fate = life.account(driver, ended)
             self.last = own = cell_result(ended, fate, limit, self.output_cap, rich=self._rich)
             if news.note:
@@ -107,6 +110,14 @@ class JournaledSession:
             if driver.worker is not None:
                 self._life.tell(driver, tools_frame(merged), "cannot add tools")
             self._held.tools = merged
+
+    def remove_tools(self, names: Iterable[str]) -> None:
+        """Take host functions away again; names that are no tools are passed over."""
+        with self._life.turn(start=False) as driver:
+            left = {name: tool for name, tool in self._held.tools.items() if name not in set(names)}
+            if driver.worker is not None:
+                self._life.tell(driver, tools_frame(left), "cannot remove tools")
+            self._held.tools = left
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""

@@ -92,13 +92,13 @@ class Life:
     # -- jobs
 
     def serve(
-        self, driver: Driver, frame: Mapping[str, Any], limit: float
+        self, driver: Driver, frame: Mapping[str, Any], limit: float, grace: float | None = None
     ) -> tuple[Ended, BaseException | None, CellCalls]:
         """Run a job; how it ended, what a host tool raised to end it, and its calls."""
         job, calls = driver.number(), driver.calls(self.held.tools)
         try:
             driver.send(frame, job)
-            ended = driver.wait(job, limit, calls, session=id(self))
+            ended = driver.wait(job, limit, calls, session=id(self), grace=grace)
             return ended, calls.ended, calls
         except KeyboardInterrupt as interrupt:
             return self._stop(driver, job, interrupt), interrupt, calls

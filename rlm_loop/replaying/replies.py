@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_loop.ledger import Part
+from rlm_loop.limits import BudgetSpent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import base
 from rlm_loop.models.base import ModelError
@@ -55,6 +56,8 @@ class Course:
 
 class Replies:
     """Recorded replies, by node."""
+
+    immediate = True  # the time is that of the record, which no limit is held against twice
 
     def __init__(self, course: Course, price: tuple[float, float] | None) -> None:
         self._course, self.price = course, price
@@ -148,6 +151,8 @@ def error_again(error: str, model: str) -> BaseException:
         return KeyboardInterrupt()
     if name == "Cancelled":
         return Cancelled(text)
+    if name == "BudgetSpent":  # the time was up before there was a reply
+        return BudgetSpent("seconds", text)
     kind: Callable[..., BaseException] | None = getattr(base, name, None)
     if isinstance(kind, type) and issubclass(kind, ModelError):
         return kind(text, model)

@@ -152,7 +152,8 @@ def call(name: str, **arguments: Any) -> Reply:
 @pytest.mark.parametrize(("at", "line"), [(1, "sum(prices) + 1"), (2, "sum(prices)"), (3, "sum(prices)")])
 def test_the_files_of_a_workspace_are_those_of_the_turn(at: int, line: str) -> None:
     model = ScriptedModel([call("read_file", path="shop/price.py", start_line=2), call("final_answer", answer="ok")])
-    outcome = fork(GOLDEN / "workspace.jsonl", at=at, model=model, workspace=RECORD["workspace"]())
+    with RECORD["workspace"]() as space:
+        outcome = fork(GOLDEN / "workspace.jsonl", at=at, model=model, workspace=space)
     assert outcome.answer == "ok"
     seen = outcome.turns[at].observations[0].text
     assert seen.rstrip().endswith(line)
@@ -164,7 +165,8 @@ def test_a_workspace_has_to_be_given_and_to_be_of_the_same_source() -> None:
     with pytest.raises(ReplayError, match=r"give workspace=Workspace"):
         fork(path, at=2, model=model)
     with pytest.raises(ReplayError, match=r"begins as tree .* the very same source"):
-        fork(path, at=2, model=model, workspace=Workspace({"a.py": "1\n"}))
+        with Workspace({"a.py": "1\n"}) as other:
+            fork(path, at=2, model=model, workspace=other)
 
 
 def test_a_stopped_cell_is_not_run_again(tmp_path: Path) -> None:
