@@ -15,7 +15,7 @@ from anthropic_messages import AnthropicMessages  # pyright: ignore
 from gemini_content import Gemini  # pyright: ignore
 from ollama_server import Ollama  # pyright: ignore
 from openai_chat import OpenAIChat  # pyright: ignore
-from players import PLAYERS, QUESTION  # pyright: ignore
+from players import PLAYERS, QUESTION, TOOLS  # pyright: ignore
 from serving import OUTPUT, Provider, Said, serving  # pyright: ignore
 
 from rlm_loop import LeanAgent
@@ -91,10 +91,9 @@ def test_a_refusal_of_another_kind_is_said_at_once() -> None:
 
 
 def test_a_reply_schema_that_is_not_taken_is_left_out() -> None:
-    agent = PLAYERS["lean"].agent(None)
     with serving(OpenAIChat()) as server:
         server.says = [Said('{"name": "final_answer", "arguments": {"answer": 5}}')]
-        outcome = LeanAgent(model=own(server), tools=agent.tools, presentation="constrained").run(QUESTION)
+        outcome = LeanAgent(model=own(server), tools=TOOLS, presentation="constrained").run(QUESTION)
     assert outcome.answer == 5
     assert outcome.turns[0].reply.extra["not_applied"] == {"response_format": "left out"}
 
@@ -198,7 +197,7 @@ def test_what_ollama_does_not_say_is_not_known() -> None:
 
 def test_a_model_of_ollama_without_tools_says_so() -> None:
     with serving(Ollama(capabilities=("completion",))) as server, pytest.raises(RequestRejected, match="tools"):
-        LeanAgent(model=OllamaModel("m", server.address), tools=PLAYERS["lean"].agent(None).tools).run(QUESTION)
+        LeanAgent(model=OllamaModel("m", server.address), tools=TOOLS).run(QUESTION)
 
 
 WITH_WHAT_THE_EXTRA_BRINGS = """
