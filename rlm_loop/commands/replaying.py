@@ -90,7 +90,9 @@ def fork(
     workspace: Annotated[
         str | None, typer.Option("--workspace", metavar="SOURCE", help="The very source of the run's workspace.")
     ] = None,
-    steps: Annotated[int | None, typer.Option("--steps", help="Turns at most, the recorded ones included.")] = None,
+    steps: Annotated[
+        int | None, typer.Option("--max-steps", "--steps", help="Turns at most, the recorded ones included.")
+    ] = None,
     trace: Annotated[str | None, typer.Option("--trace", metavar="FILE", help="Where to record the new run.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
 ) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rlm_loop.commands.run_place import allowed, hand_over, opened
 from rlm_loop.commands.setup import (
     ANSWERED,
     INTERRUPTED,
@@ -53,7 +55,10 @@ def run(
             "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
         ),
     ] = "local",
-    max_steps: Annotated[int, typer.Option("--max-steps", min=0, help="Replies of the model at most.")] = 20,
+    max_steps: Annotated[
+        int | None,
+        typer.Option("--max-steps", min=0, help="Replies of the model at most (default: 20, of react 50)."),
+    ] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Wall time at most.")] = None,
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", min=0, help="Tokens of the whole run at most, input plus output.")
@@ -64,6 +69,23 @@ def run(
     require_code: Annotated[
         bool, typer.Option("--require-code", help="Ask once for code before an answer in plain text counts.")
     ] = False,
+    max_depth: Annotated[
+        int | None, typer.Option("--max-depth", min=0, help="Levels of llm_query; 0 forbids it (default: 1).")
+    ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            "--workspace", metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read."
+        ),
+    ] = None,
+    patch: Annotated[
+        str | None,
+        typer.Option("--patch", metavar="FILE", help="Write what changed in the workspace there, as a git diff."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="NAMES", help="The tools that may run, by commas; others are not offered."),
+    ] = None,
     history: Annotated[
         str | None,
         typer.Option("--history", metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary."),
@@ -87,7 +109,6 @@ def run(
     2 the run could not be made (a wrong name, a missing file or key ...), 130 interrupted.
     """
     from rlm_loop.agents import AGENTS
-    from rlm_loop.budget import Budget
     from rlm_loop.commands.steps import LiveSteps
     from rlm_loop.loop import Interrupted
 
@@ -95,20 +116,28 @@ def run(
     try:
         asked, given = _texts(question, context_file)
         chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
-        injectors = _injectors(preset or [], max_steps)
         made = AGENTS[agent.value](
             model=chosen,
-            budget=Budget(steps=max_steps, seconds=seconds, tokens=max_tokens),
             max_tokens=reply_tokens,
             require_code=require_code,
-            injectors=injectors,
-            **_history(history, max_history),
+            **_wanted(
+                max_steps=max_steps, seconds=seconds, max_depth=max_depth, history=history, max_history=max_history
+            ),
             hooks=() if live is None else (live,),
         )
-        outcome = made.run(asked, context=given, trace=trace)
+        made = replace(
+            made,
+            budget=replace(made.budget, tokens=max_tokens),
+            injectors=_injectors(preset or [], made.limits().steps),
+        )
+        with opened(workspace, patch) as space:
+            made = replace(made, allow=allowed(allow, space))
+            outcome = made.run(asked, context=given, workspace=space, trace=trace)
     except Interrupted as stopped:
         _stop(live)
         _show(stopped.outcome, json_=json_, quiet=quiet)
+        if workspace is not None:
+            hand_over(str(stopped.outcome.artifact or ""), patch, tell=not json_)
         if not json_:
             notes().print(_where(stopped.outcome.trace), markup=False, soft_wrap=True)
         return INTERRUPTED
@@ -121,10 +150,12 @@ def run(
         raise
     _stop(live)
     _show(outcome, json_=json_, quiet=quiet)
+    if workspace is not None:
+        hand_over(str(outcome.artifact or ""), patch, tell=not json_)
     return ANSWERED if outcome.answered else NOT_ANSWERED
 
 
-def _injectors(names: list[str], steps: int) -> tuple[Injector, ...]:
+def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:
     """The injectors of the presets; their counters tell of the run's own limit of steps."""
     from rlm_loop.dialects.presets import preset
 
@@ -134,9 +165,9 @@ def _injectors(names: list[str], steps: int) -> tuple[Injector, ...]:
         raise Misuse(str(error)) from error
 
 
-def _history(policy: str | None, most: int | None) -> dict[str, Any]:
-    """What was asked for: an agent may have limits of its own."""
-    return {k: v for k, v in {"history": policy, "max_history": most}.items() if v is not None}
+def _wanted(**options: Any) -> dict[str, Any]:
+    """What was asked for: an agent has limits of its own."""
+    return {k: v for k, v in options.items() if v is not None}
 
 
 def _texts(question: str, context_file: str | None) -> tuple[str, Any]:

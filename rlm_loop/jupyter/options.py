@@ -52,10 +52,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--no-context", action="store_true", help="give no variable at all")
     made.add_argument("--tools", metavar="NAMES", default="", help="functions of the notebook, by commas")
-    made.add_argument("--steps", type=_number, metavar="N", help="replies of the model at most")
+    made.add_argument(
+        "--max-steps", "--steps", dest="steps", type=_number, metavar="N", help="replies of the model at most"
+    )
     made.add_argument("--seconds", type=float, metavar="S", help="wall time at most")
     made.add_argument("--tokens", type=_number, metavar="N", help="tokens of the run at most, input plus output")
-    made.add_argument("--depth", type=_number, metavar="N", help="levels of llm_query; 0 forbids it")
+    made.add_argument(
+        "--max-depth", "--depth", dest="depth", type=_number, metavar="N", help="levels of llm_query; 0 forbids it"
+    )
     made.add_argument("--seed", type=int, metavar="N", help="passed to the model, where that is given by name")
     made.add_argument("--require-code", action="store_true", help="ask once for code before a text answer counts")
     made.add_argument("--trace", metavar="FILE", help="append what happens to this file")
