@@ -36,8 +36,8 @@ class ToolGateway:
     the tool runs in is abandoned, so a tool that goes on may still have effects.  `cap` is the most characters
     of a result's text.  `allow` names the tools that may run; the others are `denied`.  `hooks` are told when a call
     that was understood starts, and how every call ended, as one of `node`; `about` is what else a log line says.
-    `watch` is called when a tool has run, and says what it changed since the last time.  `seconds_left` are those of the run (`None`: it has no
-    limit): once there are none, a call raises `BudgetSpent`.
+    `watch` is called when a tool has run, and says what it changed since the last time.  `seconds_left` are those of
+    the run (`None`: it has no limit): once there are none, a call raises `BudgetSpent`.
 
     Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` too.  What passes through are
     the signals of the run itself: `BudgetSpent` and `Cancelled`, and Ctrl-C while a tool is waited for.

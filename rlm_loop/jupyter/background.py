@@ -76,7 +76,7 @@ class LiveRun:
     def stop(self) -> None:
         """Ask the run to stop, as Ctrl-C does, and return at once; called again it does nothing more.
 
-        A cell is interrupted; a reply that the model is writing is waited for.
+        A cell is interrupted; a reply that the model is writing is not waited for.
         """
         with self._lock:
             if self._over or self._asked or self._thread.ident is None:
