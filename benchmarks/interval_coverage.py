@@ -95,7 +95,7 @@ def bca(values: Floats, codes: NDArray[np.intp]) -> tuple[Floats, Floats]:
     total, of, mean = sums(values, codes), sizes(codes), values.mean(axis=-1)
     low, high = mean.copy(), mean.copy()
     varies = np.ptp(total - of * mean[:, None], axis=-1) > 1e-12
-    low[varies], high[varies] = bca_interval(total[varies], of, ALPHA, 1000, 0)
+    low[varies], high[varies] = bca_interval(total[varies], of, 1000, 0)(ALPHA)
     return low, high
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
 from rlm_loop.study.contrast import MEASURES, Contrast, at_the_floor
-from rlm_loop.study.denominator import Unit, units_of
-from rlm_loop.study.effects import Effect, rate_effect, ratio_effect
+from rlm_loop.study.denominator import units_of
+from rlm_loop.study.effects import rate_effect, ratio_effect
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.pairs import POLICIES, Pairs, Policy, pairs_of
 from rlm_loop.study.results import Results
+from rlm_loop.study.statistics import mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All arms against one baseline (`compare`).  `contrasts` has one entry for each model, arm and measure."""
+    """All arms against one baseline (`compare`).
+
+    `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
+    on, which are in none of them.
+    """
 
     contrasts: Sequence[Contrast]
     baseline: str
@@ -28,6 +34,7 @@ class Comparison:
     missing: Policy
     family: Sequence[str]
     alpha: float
+    left_out: int = 0
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -69,22 +76,26 @@ def compare(
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
     makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
     names the measures whose claims were decided upon before looking: their p values, over all arms and models, are
-    adjusted after Holm, and only these are called shown.  `missing` is the policy for pairs of which a value is
+    adjusted after Holm, their intervals are those of the levels at which Holm's procedure judged them, and only these
+    are called shown.  `missing` is the policy for pairs of which a value is
     missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
     case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
     policy, where there is only one arm, and where scipy is not installed (extra `stats`).
     """
     against = _checked(results, baseline, margin, missing, family, alpha)
-    made: list[Contrast] = []
-    every = units_of(results.rows)[0]
+    made: list[tuple[Contrast, Pairs]] = []
+    every, left_out = units_of(results.rows)
     for model in results.models:
         units = [u for u in every if u[0] == model]
+        tasks = len({u[1:3] for u in units})
         for arm in results.arms:
             if arm != against:
-                made += [
-                    _contrast(results, model, arm, against, m, units, margin, missing, alpha, cluster) for m in MEASURES
-                ]
-    return Comparison(_adjusted(made, family, margin, alpha), against, margin, missing, tuple(family), alpha)
+                for measure in MEASURES:
+                    pairs = pairs_of(results.rows, arm, against, measure, units, cluster)
+                    plain = _contrast(pairs, model, arm, against, measure, tasks, margin, missing)
+                    made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
+    judged = _adjusted(made, family, margin, alpha)
+    return Comparison(judged, against, margin, missing, tuple(family), alpha, len(left_out))
 
 
 def _checked(
@@ -105,26 +116,16 @@ def _checked(
 
 
 def _contrast(
-    results: Results,
-    model: str,
-    arm: str,
-    baseline: str,
-    measure: str,
-    units: Sequence[Unit],
-    margin: float,
-    policy: Policy,
-    alpha: float,
-    cluster: str | None,
+    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: float, policy: Policy
 ) -> Contrast:
-    pairs = pairs_of(results.rows, arm, baseline, measure, units, cluster)
+    used = pairs.known() if policy == "drop" else pairs
     rate = measure == "resolved"
-    found = rate_effect(pairs, policy, margin, alpha) if rate else ratio_effect(pairs, policy, alpha)
-    plain = Contrast(
+    return Contrast(
         model=model,
         arm=arm,
         baseline=baseline,
         measure=measure,
-        tasks=len({u[1:3] for u in units}),
+        tasks=tasks,
         pairs=len(pairs),
         missing=pairs.missing,
         missing_here=pairs.missing_here,
@@ -132,37 +133,45 @@ def _contrast(
         policy=policy,
         effect="difference" if rate else "ratio",
         claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
-        clusters=len(set(_used(pairs, policy).clusters)),
+        clusters=len(set(used.clusters)),
         clustered_by=pairs.grouped_by,
         too_few_clusters=pairs.too_few,
+        used=len(used) if len(pairs.known()) else 0,
+        value=mean(pairs.known().here),
+        baseline_value=mean(pairs.known().there),
     )
-    return plain if found is None else replace(plain, **_figures(found))
 
 
-def _used(pairs: Pairs, policy: Policy) -> Pairs:
-    return pairs.known() if policy == "drop" else pairs
+def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:
+    """With the figures of its effect, and the interval of 1 - level."""
+    if plain.effect == "difference":
+        found = rate_effect(pairs, plain.policy, margin, alpha, level)
+    else:
+        found = ratio_effect(pairs, plain.policy, alpha, level)
+    figures = {} if found is None else asdict(found)  # what is no number (an interval of one cluster) is not known
+    known = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
+    return replace(plain, **known, confidence=1 - level)
 
 
-def _figures(found: Effect) -> dict[str, Any]:
-    """The fields of an effect, with `None` for a figure that is not a number (an interval of one cluster)."""
-    return {k: None if v != v else v for k, v in asdict(found).items()}
+def _adjusted(
+    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float, alpha: float
+) -> list[Contrast]:
+    """p values after Holm, and the intervals that go with them."""
+    from rlm_loop.study.statistics import holm, holm_levels
 
-
-def _adjusted(made: Sequence[Contrast], family: Sequence[str], margin: float, alpha: float) -> list[Contrast]:
-    from rlm_loop.study.statistics import holm
-
-    adjusted = holm([c.p if c.measure in family else None for c in made])
-    return [replace(c, p_holm=p, holds=_holds(c, p, margin, alpha)) for c, p in zip(made, adjusted, strict=True)]
+    claims = [c.p if c.measure in family else None for c, _ in made]
+    judged: list[Contrast] = []
+    for (c, pairs), p, level in zip(made, holm(claims), holm_levels(claims, alpha), strict=True):
+        wide = c if level == alpha else _measured(c, pairs, margin, alpha, level)
+        judged.append(replace(wide, p_holm=p, holds=_holds(wide, p, margin, alpha)))
+    return judged
 
 
 def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
-    """A claim holds where the adjusted p and the interval say so, and where the baseline could be missed at all."""
+    """A claim holds where the adjusted p says so, and where the baseline could be missed at all."""
     if p is None or p > alpha or contrast.low is None or contrast.high is None:
         return False
-    if contrast.effect == "ratio" or not margin:
-        null = 1.0 if contrast.effect == "ratio" else 0.0
-        return contrast.low > null or contrast.high < null
-    return contrast.low > -margin and not at_the_floor(contrast, margin)
+    return contrast.effect == "ratio" or not margin or not at_the_floor(contrast, margin)
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:

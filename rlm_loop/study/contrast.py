@@ -14,14 +14,19 @@ MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "ste
 class Contrast:
     """One arm against the baseline in one measure, with one model.
 
-    `pairs` counts the units (task x seed) on which both arms should have a value, `missing` those where one has none;
-    `policy` says what was done with these.  `value` and `baseline_value` are means of the pairs used.  `effect` says
-    what `estimate`, `low` and `high` are: the "difference" of two resolve rates (0.042 is 4.2 points) or the "ratio"
-    (geometric mean of the pairs' ratios; 0.59 is 41 % less).  `p` belongs to `claim`; for "no more than ... fewer" it
-    is twice the one-sided p, so that one alpha serves all claims.  `p_holm` is adjusted over the declared family
-    (`None` for a measure outside it), `p_difference` belongs to "the arms are alike" (exact McNemar, or sign flips).
-    `holds` is true where the claim is shown.  `clusters` counts the groups of pairs that were kept together, and
-    `clustered_by` names them.  Figures are `None` where they are not known.
+    `pairs` counts the units (task x seed) that every arm was tried on, `missing` those where one of the two has no
+    value; `policy` says what was done with these, and `used` counts the pairs that the figures are of.  `value` and
+    `baseline_value` are means of the pairs used.  `effect` says what `estimate`, `low` and `high` are: the "difference"
+    of two resolve rates (0.042 is 4.2 points) or a "ratio" (0.59 is 41 % less), and `estimand` of what: the geometric
+    mean of the pairs' ratios, or the ratio of totals where a pair has a value of 0.
+
+    `p` belongs to `claim`; for "no more than ... fewer" it is twice the one-sided p, so that one alpha serves all
+    claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is that
+    of the interval: for a declared claim 1 - the level at which Holm's procedure judged it.  So the interval excludes
+    what is claimed against exactly where `p_holm` (outside the family `p`) is at most alpha.  `p_difference` belongs to
+    "the arms are alike" (exact McNemar, or sign flips), and is not adjusted.  `holds` is true where the claim is shown.
+    `clusters` counts the groups of pairs that were kept together, and `clustered_by` names them.  Figures are `None`
+    where they are not known.
     """
 
     model: str
@@ -52,6 +57,9 @@ class Contrast:
     discordant: float | None = None
     design: float = 1.0
     too_few_clusters: int = 0
+    used: int = 0
+    estimand: str = ""
+    confidence: float = 0.95
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:

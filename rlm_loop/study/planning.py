@@ -19,10 +19,10 @@ class Plan:
     """One claim under one assumption about the truth.
 
     `assuming` is "no difference" (two loops that are truly alike in resolve rate) or "as observed"; `true_effect` is
-    that difference or ratio.  `power_now` is the chance that a study of as many `pairs` shows the claim, `needed` the
-    pairs for the power wanted, `more` what is missing of them (0: there are enough) and `more_tasks` the same in
-    tasks, with as many seeds each.  `None`: no number of tasks would do.  Holm's correction is not included: of
-    several claims of a family each needs somewhat more.
+    that difference (with one pair more of each kind) or ratio.  `power_now` is the chance that a study of as many
+    `pairs` as were used shows the claim, `needed` the pairs for the power wanted, `more` what is missing of them (0:
+    there are enough) and `more_tasks` the same in tasks, with as many seeds each.  `None`: no number of tasks would do.
+    Holm's correction is not included: of several claims of a family each needs somewhat more.
     """
 
     model: str
@@ -45,9 +45,9 @@ def plans(comparison: Comparison, power: float = 0.8) -> list[Plan]:
 
 
 def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Plan]:
-    estimate, alpha, n = contrast.estimate or 0.0, comparison.alpha, contrast.pairs
+    estimate, alpha, n = contrast.estimate or 0.0, comparison.alpha, contrast.used
     if contrast.effect == "ratio":
-        if contrast.spread is None:  # of one cluster nothing can be planned
+        if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned
             return
         effect, spread = math.log(estimate), contrast.spread
         clusters = fewest_clusters(alpha)
@@ -57,9 +57,10 @@ def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Pl
         least = math.ceil(clusters * n / contrast.clusters)
         yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
-    # one pair more of each kind keeps a share of 0 from promising that nothing will ever differ (Agresti & Min 2005)
+    # one pair more of each kind keeps a share of 0 from promising that nothing will ever differ, and 5 wins of 5 that
+    # every pair will be one (Agresti & Min 2005)
     discordant = ((contrast.discordant or 0.0) * n + 1) / (n + 2)
-    for assuming, difference in (("no difference", 0.0), ("as observed", estimate)):
+    for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
         if assuming == "no difference" and not comparison.margin:
             continue
         now = power_of_rate(
@@ -77,7 +78,7 @@ def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Pl
 
 
 def _plan(contrast: Contrast, assuming: str, effect: float, now: float, needed: int | None) -> Plan:
-    more = None if needed is None else max(0, needed - contrast.pairs)
+    more = None if needed is None else max(0, needed - contrast.used)
     seeds = max(1, round(contrast.pairs / max(contrast.tasks, 1)))
     return Plan(
         model=contrast.model,
@@ -87,7 +88,7 @@ def _plan(contrast: Contrast, assuming: str, effect: float, now: float, needed: 
         claim=contrast.claim,
         assuming=assuming,
         true_effect=effect,
-        pairs=contrast.pairs,
+        pairs=contrast.used,
         power_now=now,
         needed=needed,
         more=more,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlm_loop.study.contrast import Contrast, at_the_floor
+from rlm_loop.study.effects import GEOMETRIC
 from rlm_loop.study.planning import Plan, plans
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _NOUNS = {
     "seconds": "time",
     "steps": "steps",
 }
+#: Of fewer pairs than this how often arms differ is not known well enough to plan by.
+_TO_PLAN_BY = 10
 _COUNTED = {"input_tokens", "output_tokens", "steps"}
 _POLICY = {
     "worst": "each counts against {arm} (policy worst)",
@@ -58,25 +61,24 @@ def _where(contrast: Contrast) -> str:
 
 def _shown(contrast: Contrast, comparison: Comparison) -> str:
     if contrast.effect == "ratio":
-        return f"{_uses(contrast)} {contrast.baseline} ({_range(contrast)}, {_p(contrast.p_holm)})"
+        return f"{_uses(contrast)} {contrast.baseline} ({_of_what(contrast)}{_range(contrast)}, {_p(contrast.p_holm)})"
     if comparison.margin:
         word = f"resolves {contrast.claim} tasks than"
-        return f"{word} {contrast.baseline} ({_difference(contrast, comparison)}; non-inferior, {_p(contrast.p_holm)})"
+        return f"{word} {contrast.baseline} ({_difference(contrast)}; non-inferior, {_p(contrast.p_holm)})"
     word = "more" if (contrast.estimate or 0) > 0 else "fewer"
-    return (
-        f"resolves {word} tasks than {contrast.baseline} ({_difference(contrast, comparison)}; {_p(contrast.p_holm)})"
-    )
+    return f"resolves {word} tasks than {contrast.baseline} ({_difference(contrast)}; {_p(contrast.p_holm)})"
 
 
 def _not_shown(contrast: Contrast, comparison: Comparison, planned: Sequence[Plan]) -> str:
     arm, baseline, on = contrast.arm, contrast.baseline, _where(contrast)
     if contrast.effect == "ratio":
-        found = f"ratio {contrast.estimate:.2f}, {_percent(comparison)} interval {_plain_range(contrast)}"
+        found = f"{_ratio(contrast)} {contrast.estimate:.2f}, {_percent(contrast)} interval {_plain_range(contrast)}"
         what = f"that {arm} and {baseline} differ in {_NOUNS[contrast.measure]}"
         return f"It is not shown {what} ({found}, {_p(contrast.p_holm)}), on {on}{_needs(contrast, planned)}."
     what = f"that {arm} resolves {contrast.claim} tasks than {baseline}" if comparison.margin else _alike(contrast)
-    found = f"{_difference(contrast, comparison)}, {_p(contrast.p_holm)}"
-    if comparison.margin and at_the_floor(contrast, comparison.margin):
+    found = f"{_difference(contrast)}, {_p(contrast.p_holm)}"
+    ahead = (contrast.estimate or 0.0) > comparison.margin
+    if comparison.margin and at_the_floor(contrast, comparison.margin) and not ahead:
         rate = f"{100 * (contrast.baseline_value or 0):.1f} %"
         why = f"; {baseline} itself resolves {rate}, so that a loop which resolves nothing would be as close"
         return f"It is not shown {what} ({found}), on {on}{why}: harder or easier tasks, not more of them, are needed."
@@ -88,11 +90,18 @@ def _alike(contrast: Contrast) -> str:
 
 
 def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
-    """What it would take: with truly equal loops for non-inferiority, with the ratio or difference seen otherwise."""
-    of = [p for p in planned if (p.model, p.arm, p.measure) == (contrast.model, contrast.arm, contrast.measure)]
-    plan = next((p for p in of if p.assuming == "no difference"), of[0] if of else None)
+    """What it would take: if the truth is as observed, or if two arms are truly alike that do not differ in favour."""
+    of = {
+        p.assuming: p
+        for p in planned
+        if (p.model, p.arm, p.measure) == (contrast.model, contrast.arm, contrast.measure)
+    }
+    ahead = contrast.effect == "ratio" or (contrast.estimate or 0.0) > 0
+    plan = of.get("as observed") if ahead or "no difference" not in of else of["no difference"]
     if plan is None:
         return ""
+    if contrast.effect == "difference" and contrast.used < _TO_PLAN_BY and not ahead:
+        return f"; {contrast.used} pairs are too few to say how many it would take"
     truth = "if the two are truly alike" if plan.assuming == "no difference" else "if the truth is as observed"
     if plan.more_tasks is None:
         return f"; no number of tasks would show it {truth}"
@@ -103,13 +112,13 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
 
 
 def _worse(contrast: Contrast, comparison: Comparison) -> str:
-    """An arm that is worse is said to be worse, also where the claim was another one."""
-    p, estimate = contrast.p_difference, contrast.estimate
-    if not comparison.margin or p is None or p > comparison.alpha or estimate is None or estimate >= 0:
+    """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
+    p, high = contrast.p_difference, contrast.high
+    if not comparison.margin or p is None or p > 1 - contrast.confidence or high is None or high >= 0:
         return ""
     return (
-        f"{contrast.arm} resolves fewer tasks than {contrast.baseline} "
-        f"({_difference(contrast, comparison)}; exact McNemar test, {_p(p)} unadjusted), on {_where(contrast)}."
+        f"{contrast.arm} resolves fewer tasks than {contrast.baseline} ({_difference(contrast)}), on "
+        f"{_where(contrast)}."
     )
 
 
@@ -121,6 +130,9 @@ def _refuted(contrast: Contrast, comparison: Comparison) -> bool:
 
 def _unknown(contrast: Contrast) -> str:
     what = "whether tasks were resolved" if contrast.measure == "resolved" else _NOUNS[contrast.measure]
+    if contrast.effect == "ratio" and contrast.used and contrast.baseline_value == 0:
+        used = f"{contrast.value:,.3g} on average" if contrast.value else "none either"
+        return f"{contrast.baseline} uses no {what} in any pair and {contrast.arm} {used}, so there is no ratio of them"
     return f"Of {contrast.arm} and {contrast.baseline} {what} is not known for enough pairs to compare them"
 
 
@@ -149,19 +161,29 @@ def _missing(group: Sequence[Contrast]) -> str:
 def _methods(comparison: Comparison) -> str:
     one = comparison.contrasts[0]
     claims = sum(c.p_holm is not None for c in comparison.contrasts)
-    holm = f"p values are Holm's over {claims} claims" if claims > 1 else "there is one claim"
-    if one.clusters == one.pairs:
+    several = (
+        f"p values are Holm's over {claims} claims, whose intervals are those of the levels at which Holm's procedure "
+        "judged them (so that each excludes what is claimed against just where its p is small enough)"
+    )
+    holm = several if claims > 1 else "there is one claim"
+    left = f" {comparison.left_out} units are left out, as not every arm was tried on them." * bool(comparison.left_out)
+    if one.clusters == one.used:
         by = "tasks count as independent"
     else:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
-    return f"Intervals are {_percent(comparison)} ones, {holm}, and {by}{few}."
+    ratios = f" Ratios are the {GEOMETRIC}, where not called otherwise." if len(comparison.contrasts) > 1 else ""
+    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}"
 
 
-def _difference(contrast: Contrast, comparison: Comparison) -> str:
+def _ratio(contrast: Contrast) -> str:
+    return "ratio" if contrast.estimand == GEOMETRIC else contrast.estimand
+
+
+def _difference(contrast: Contrast) -> str:
     low, high = 100 * (contrast.low or 0.0), 100 * (contrast.high or 0.0)
     seen = f"difference {100 * (contrast.estimate or 0):+.1f} points"
-    return f"{seen}, {_percent(comparison)} interval {low:.1f} to {high:.1f}"
+    return f"{seen}, {_percent(contrast)} interval {low:.1f} to {high:.1f}"
 
 
 def _uses(contrast: Contrast) -> str:
@@ -170,6 +192,10 @@ def _uses(contrast: Contrast) -> str:
         return f"uses {ratio:.1f} times as {'many' if contrast.measure in _COUNTED else 'much'} {noun} as"
     less = "fewer" if contrast.measure in _COUNTED else "less"
     return f"uses {_share(ratio)} % {less if ratio < 1 else 'more'} {noun} than"
+
+
+def _of_what(contrast: Contrast) -> str:
+    return "" if contrast.estimand == GEOMETRIC else f"{contrast.estimand}; "
 
 
 def _range(contrast: Contrast) -> str:
@@ -181,7 +207,7 @@ def _range(contrast: Contrast) -> str:
 
 
 def _times(contrast: Contrast) -> str:
-    return f"{contrast.estimate:.2f} times ({_plain_range(contrast)})"
+    return f"{contrast.estimate:.2f} times ({_of_what(contrast)}{_plain_range(contrast)})"
 
 
 def _plain_range(contrast: Contrast) -> str:
@@ -195,8 +221,8 @@ def _share(ratio: float) -> str:
     return f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
 
 
-def _percent(comparison: Comparison) -> str:
-    return f"{100 * (1 - comparison.alpha):g} %"
+def _percent(contrast: Contrast) -> str:
+    return f"{100 * contrast.confidence:.4g} %"
 
 
 def _p(p: float | None) -> str:

@@ -13,8 +13,9 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics.plain import bootstrap, mean, percentile, ratio, sign_test, total, wilson
 
 if TYPE_CHECKING:
+    from rlm_loop.study.statistics.agreeing import smallest_level
     from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
-    from rlm_loop.study.statistics.families import holm
+    from rlm_loop.study.statistics.families import holm, holm_levels
     from rlm_loop.study.statistics.margins import noninferiority, score_statistic
     from rlm_loop.study.statistics.passes import pass_at_k
     from rlm_loop.study.statistics.power import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         rate_interval,
         wilson_interval,
     )
-    from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, sign_flip
+    from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, mean_p, sign_flip
     from rlm_loop.study.statistics.sequences import bounded_sequence, mean_sequence
 
 __all__ = [
@@ -43,9 +44,11 @@ __all__ = [
     "fewest_clusters",
     "flip_interval",
     "holm",
+    "holm_levels",
     "mcnemar",
     "mean",
     "mean_interval",
+    "mean_p",
     "mean_sequence",
     "newcombe_interval",
     "noninferiority",
@@ -63,6 +66,7 @@ __all__ = [
     "sign_flip",
     "sign_test",
     "sizes",
+    "smallest_level",
     "sums",
     "total",
     "variance_of_mean",
@@ -75,10 +79,11 @@ _HOME = {
     **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
     **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
     **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
-    **dict.fromkeys(("flip_interval", "mean_interval", "sign_flip"), "ratios"),
+    **dict.fromkeys(("flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
     **dict.fromkeys(("bounded_sequence", "mean_sequence"), "sequences"),
     **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
-    "holm": "families",
+    **dict.fromkeys(("holm", "holm_levels"), "families"),
+    "smallest_level": "agreeing",
     "pass_at_k": "passes",
 }
 

@@ -1,4 +1,4 @@
-"""Several claims of one study: p values that stay honest when there is more than one."""
+"""Several claims of one study: p values, and levels of intervals, that stay honest when there is more than one."""
 
 from __future__ import annotations
 
@@ -18,3 +18,19 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(known) - rank) * p))
         adjusted[i] = largest
     return adjusted
+
+
+def holm_levels(values: Sequence[float | None], alpha: float = 0.05) -> list[float]:
+    """At which level Holm's procedure judges each claim; alpha for what is no claim.
+
+    A claim of p holds for the family exactly where p is at most its level, and so where its interval of 1 - level
+    excludes that there is nothing.  The first claim that does not hold ends the procedure, and those after it are
+    judged at its level.  Such intervals go with the p values; that all of them hold the truth together is not promised.
+    """
+    known = sorted((p, i) for i, p in enumerate(values) if p is not None)
+    levels = [alpha] * len(values)
+    rank = 0
+    for p, i in known:
+        levels[i] = alpha / (len(known) - rank)
+        rank += p <= levels[i]
+    return levels

@@ -36,6 +36,7 @@ def score_statistic(here: Any, there: Any, n: Any, margin: float) -> Floats:
         return np.where(spread > 0, distance / spread, np.where(distance > 0, np.inf, 0.0))
 
 
+@lru_cache(maxsize=64)
 def noninferiority(here: float, there: float, n: float, margin: float) -> float:
     """Twice the one-sided p of non-inferiority: at most alpha means shown at the usual one-sided alpha / 2.
 

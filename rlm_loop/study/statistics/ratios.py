@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rlm_loop.study.statistics.agreeing import smallest_level
 from rlm_loop.study.statistics.clusters import Floats, sizes, sums
 
 #: Up to so many clusters all changes of sign are counted.
@@ -23,11 +25,14 @@ def mean_interval(
     codes: NDArray[np.intp],
     alpha: float = 0.05,
     *,
+    weights: Any = None,
     resamples: int = 4000,
     flips: int = 9999,
     seed: int = 0,
 ) -> tuple[Floats, Floats, Floats]:
     """The mean of the last axis and its interval: from BCa bootstrap and `flip_interval`, whichever reaches further.
+
+    With `weights` (of one study, above 0 in sum) it is the ratio of totals: the sum of the values over that of these.
 
     BCa follows skewness but is too narrow where tails are heavy or many values are alike; the means that sign flips do
     not reject are right for any symmetric shape but do not follow skewness.  Together they cover both, and the
@@ -35,23 +40,50 @@ def mean_interval(
     geometric mean ratio.  Where all values are alike the interval is that value; where the clusters are too few for
     any claim (fewer than 6 at 95 %) it is not a number.
     """
-    every = np.asarray(values, dtype=float)
-    mean = every.mean(axis=-1)
-    flip_low, flip_high = flip_interval(every, codes, alpha, resamples=flips, seed=seed)
+    total, of = _sums(values, codes, weights)
+    mean = np.asarray(total.sum(axis=-1) / of.sum())
+    flip_low, flip_high = flip_interval(values, codes, alpha, weights=weights, resamples=flips, seed=seed)
     low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     if np.isinf(flip_low).all():
         return mean, low, high
-    total, of = sums(every, codes), sizes(codes)
     varies = np.ptp(total - of * mean[..., None], axis=-1) > 1e-12  # where nothing does, nothing can be drawn
     if varies.any():
-        low[varies], high[varies] = bca_interval(total[varies], of, alpha, resamples, seed)
+        low[varies], high[varies] = bca_interval(total[varies], of, resamples, seed)(alpha)
     low = np.where(varies, np.fmin(low, flip_low), mean)
     high = np.where(varies, np.fmax(high, flip_high), mean)
     return mean, low, high
 
 
-def bca_interval(total: Floats, of: Floats, alpha: float, resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """The BCa bootstrap interval of the mean, from the sums and the sizes of clusters, which are drawn whole.
+def mean_p(
+    values: Any,
+    codes: NDArray[np.intp],
+    null: float = 0.0,
+    *,
+    weights: Any = None,
+    resamples: int = 4000,
+    flips: int = 9999,
+    seed: int = 0,
+) -> float:
+    """The two-sided p of "the mean is `null`" of one study, by sign flips and BCa: what `mean_interval` goes with.
+
+    It is at most alpha exactly where the interval of level 1 - alpha excludes `null`, as both reach as far as they do.
+    """
+    total, of = _sums(values, codes, weights)
+    moved = np.asarray(values, dtype=float) - null * (1.0 if weights is None else np.asarray(weights, dtype=float))
+    least = float(sign_flip(moved, codes, resamples=flips, seed=seed))
+    if np.ptp(total - of * total.sum() / of.sum()) <= 1e-12:
+        return least
+    bounds = bca_interval(total, of, resamples, seed)
+
+    def excludes(alpha: float) -> bool:
+        low, high = (float(x) for x in bounds(alpha))
+        return not (low <= null <= high)
+
+    return smallest_level(least, excludes)
+
+
+def bca_interval(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
+    """The BCa bootstrap interval of the mean at each alpha, from the sums and sizes of clusters, which are drawn whole.
 
     B. Efron, JASA 82 (1987).  Quantiles are taken a little further out, as t to normal, since a bootstrap of few
     clusters is too narrow: T. Hesterberg, The American Statistician 69 (2015), "expanded".
@@ -61,24 +93,36 @@ def bca_interval(total: Floats, of: Floats, alpha: float, resamples: int, seed: 
         data, paired, statistic = (total, np.broadcast_to(of, total.shape)), True, _ratio
     else:
         data, paired, statistic = (total / of,), False, np.mean
-    further = float(stats.norm.sf(np.sqrt(groups / (groups - 1)) * stats.t.ppf(1 - alpha / 2, groups - 1)))
-    found = stats.bootstrap(
-        data,
-        statistic,
-        paired=paired,
-        vectorized=True,
-        axis=-1,
-        n_resamples=resamples,
-        batch=max(1, min(resamples, 5_000_000 // max(1, total.size))),
-        confidence_level=1 - 2 * further,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    )
-    return found.confidence_interval.low, found.confidence_interval.high
+    drawn: Any = None
+
+    def at(alpha: float) -> tuple[Floats, Floats]:
+        nonlocal drawn
+        further = float(stats.norm.sf(np.sqrt(groups / (groups - 1)) * stats.t.ppf(1 - alpha / 2, groups - 1)))
+        drawn = stats.bootstrap(
+            data,
+            statistic,
+            paired=paired,
+            vectorized=True,
+            axis=-1,
+            n_resamples=resamples if drawn is None else 0,  # drawn once, for every alpha
+            bootstrap_result=drawn,
+            batch=max(1, min(resamples, 5_000_000 // max(1, total.size))),
+            confidence_level=1 - 2 * further,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        )
+        return drawn.confidence_interval.low, drawn.confidence_interval.high
+
+    return at
+
+
+def _sums(values: Any, codes: NDArray[np.intp], weights: Any) -> tuple[Floats, Floats]:
+    """The sums of the clusters, and their sizes or the sums of their weights."""
+    return sums(values, codes), sizes(codes) if weights is None else sums(weights, codes)
 
 
 def _ratio(total: Floats, of: Floats, axis: int = -1) -> Floats:
-    return total.sum(axis=axis) / of.sum(axis=axis)
+    return total.sum(axis=axis) / np.maximum(of.sum(axis=axis), 1e-9)  # of weights none may be drawn that is above 0
 
 
 def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, seed: int = 0) -> Floats:
@@ -96,9 +140,17 @@ def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, se
 
 
 def flip_interval(
-    values: Any, codes: NDArray[np.intp], alpha: float = 0.05, *, resamples: int = 9999, seed: int = 0
+    values: Any,
+    codes: NDArray[np.intp],
+    alpha: float = 0.05,
+    *,
+    weights: Any = None,
+    resamples: int = 9999,
+    seed: int = 0,
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest mean that `sign_flip` does not reject at `alpha`, with the same draws.
+
+    With `weights` it is the ratio of totals: those r for which `sign_flip` of values - r * weights does not reject.
 
     A change of signs parts the clusters into those that keep their sign and those that change it, and it counts
     against a mean exactly where that mean is not between the means of the two parts.  So the ends are quantiles of
@@ -106,12 +158,14 @@ def flip_interval(
     are symmetric about their mean, whatever their tails.  Infinite where no change of signs could reject (fewer than
     6 clusters at 95 %).
     """
-    total, of = sums(values, codes), sizes(codes)
+    total, of = _sums(values, codes, weights)
     changed, part, n = _changed(total, resamples, seed), _changed(of, resamples, seed), of.sum()
-    kept = total.sum(axis=-1, keepdims=True) - changed
+    scale = _ROUNDING * np.abs(total).sum(axis=-1, keepdims=True)
+    kept, rest = total.sum(axis=-1, keepdims=True) - changed, n - part
+    rest = np.where(rest <= _ROUNDING * n, 0.0, rest)  # of floats the parts of a whole leave a rest
     with np.errstate(divide="ignore", invalid="ignore"):
-        one, other = changed / part, kept / (n - part)
-    whole = (part == 0) | (part == n)  # no change at all, which speaks against no mean
+        one, other = changed / part, np.where((rest == 0) & (np.abs(kept) <= scale), np.nan, kept / rest)
+    whole = np.isnan(one) | np.isnan(other)  # no change at all, which speaks against no mean
     lower = np.where(whole, -np.inf, np.minimum(one, other))
     upper = np.where(whole, np.inf, np.maximum(one, other))
     rank = int(alpha * (part.size + 1) + _ROUNDING)  # so many draws have to reach as far, for p to be above alpha

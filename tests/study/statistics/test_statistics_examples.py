@@ -140,7 +140,7 @@ def test_inverted_sign_flips_as_in_scipy() -> None:
 def test_bca_as_in_r() -> None:
     """R 4.2.2, boot 1.3.28.1: boot.ci(boot(DARWIN, function(x, i) mean(x[i]), R = 200000), type = "bca", conf = 1 - 2 *
     pnorm(-sqrt(15/14) * qt(0.975, 14))) with set.seed(1) gives -5.067 and 38.067; that of 0.95 is -1.73 to 36.4."""
-    low, high = bca_interval(np.array(DARWIN, dtype=float), np.ones(15), 0.05, 50_000, 0)
+    low, high = bca_interval(np.array(DARWIN, dtype=float), np.ones(15), 50_000, 0)(0.05)
     assert [float(low), float(high)] == pytest.approx([-5.067, 38.067], abs=0.5)
 
 
@@ -193,7 +193,7 @@ def test_an_effective_size_is_n_over_the_design_effect() -> None:
 
 def test_bca_without_skewness_is_near_the_t_interval() -> None:
     values = stats.norm.ppf((np.arange(60) + 0.5) / 60)
-    low, high = bca_interval(values, np.ones(60), 0.05, 20000, 0)
+    low, high = bca_interval(values, np.ones(60), 20000, 0)(0.05)
     half = stats.t.ppf(0.975, 59) * values.std(ddof=1) / math.sqrt(60)
     assert [float(low), float(high)] == pytest.approx([-half, half], rel=0.04)
 

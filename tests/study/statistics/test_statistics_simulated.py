@@ -160,7 +160,7 @@ def test_the_interval_of_a_ratio_covers(kind: str, n: int) -> None:
 def test_neither_half_of_the_interval_of_a_ratio_would_do_alone(kind: str, n: int, method: str) -> None:
     values = log_ratios(np.random.default_rng(n), kind, (3000, n))
     if method == "bca":
-        low, high = bca_interval(values, np.ones(n), ALPHA, 800, 0)
+        low, high = bca_interval(values, np.ones(n), 800, 0)(ALPHA)
     else:
         low, high = flip_interval(values, own(n), resamples=999)
     assert covered(low, high, 0.0) < 0.95 - NEAR

@@ -1,0 +1,149 @@
+"""What stands side by side says the same: p and interval, table and sentence, on any outcome of any study."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paired_rows import Pair, paired
+
+from rlm_loop.study import Comparison, Contrast, Results, compare
+
+WORDS = st.sampled_from("ynnyy!u?")
+STUDIES = st.tuples(
+    st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=40),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1, 2]),
+    st.sampled_from(["worst", "drop", "bounds"]),
+    st.sampled_from([0.0, 0.03, 0.2]),
+)
+
+
+def study(pairs: list[Pair], seed: int, seeds: int) -> Results:
+    """Tokens with heavy tails, and often none at all."""
+    rng = np.random.default_rng(seed)
+    used = rng.lognormal(5, 1, (len(pairs), 2)) * (rng.random((len(pairs), 2)) > 0.1 * (seed % 3))
+    used[:, 0] *= rng.choice([0.5, 0.9, 1.0])
+    return paired(pairs, tokens=[(round(h), round(t)) for h, t in used.tolist()], seeds=seeds)
+
+
+def excludes(contrast: Contrast, margin: float) -> bool:
+    """Whether the interval excludes what is claimed against."""
+    if contrast.low is None or contrast.high is None:
+        return False
+    if contrast.effect == "difference" and margin:
+        return contrast.low > -margin
+    null = 1.0 if contrast.effect == "ratio" else 0.0
+    return contrast.low > null or contrast.high < null
+
+
+def agrees(compared: Comparison) -> None:
+    for c in compared.contrasts:
+        p = c.p if c.p_holm is None else c.p_holm
+        if p is not None:
+            assert (p <= compared.alpha) == excludes(c, compared.margin), c
+            assert c.holds <= (p <= compared.alpha)
+        if c.estimate is not None and c.low is not None and c.high is not None:
+            assert c.low - 1e-9 <= c.estimate <= c.high + 1e-9
+
+
+@settings(max_examples=60, deadline=None)
+@given(STUDIES)
+def test_the_p_is_small_exactly_where_the_interval_excludes(made: Any) -> None:
+    pairs, seed, seeds, policy, margin = made
+    agrees(compare(study(pairs, seed, seeds), margin=margin, missing=policy))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=4), st.integers(6, 30))
+def test_so_it_is_in_a_family_of_many_claims(seeds: list[int], n: int) -> None:
+    """Borderline effects of several models, where Holm's procedure ends in the middle."""
+    rows: list[dict[str, Any]] = []
+    for number, seed in enumerate(seeds):
+        rng = np.random.default_rng(seed)
+        words: list[Pair] = [("y" if h else "n", "y" if t else "n") for h, t in rng.random((n, 2)) < [0.8, 0.6]]
+        tokens = [(round(100 * math.exp(rng.normal(0.25, 0.5))), 100) for _ in words]
+        rows += paired(words, tokens=tokens, model=f"local:{number}").rows
+    compared = compare(Results(rows), "base", margin=0)
+    agrees(compared)
+    said = " ".join(compared.sentences())
+    for c in compared.contrasts:
+        if c.measure == "resolved" and c.model == "local:0":
+            assert (f"{c.arm} resolves" in said) >= c.holds
+
+
+def test_the_interval_of_the_issue_is_wide_enough_for_its_p() -> None:
+    """A ratio whose own p is 0.05 and whose p after Holm is 0.1 has an interval that does not exclude 1."""
+    rng = np.random.default_rng(3)
+    for shift in np.linspace(0.1, 0.4, 7):
+        rows: list[dict[str, Any]] = []
+        for number in range(2):
+            tokens = [(round(1000 * math.exp(rng.normal(shift, 0.5))), 1000) for _ in range(20)]
+            rows += paired([("y", "y")] * 20, tokens=tokens, model=f"local:{number}").rows
+        agrees(compare(Results(rows), "base"))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "estimate"),
+    [([0.0] * 12, [5.0] * 12, 0.0), ([0.0, 10.0] * 6, [5.0] * 12, 1.0), ([5.0] * 12, [0.0, 5.0] * 6, 2.0)],
+)
+def test_zero_is_a_value(here: list[float], there: list[float], estimate: float) -> None:
+    """A free model costs nothing, which is known; of zeros the ratio of totals is compared, and called so."""
+    found = compare(costs(here, there), "base", family=("cost",))
+    cost = next(c for c in found.contrasts if c.measure == "cost")
+    assert (cost.estimate, cost.missing, cost.estimand) == (pytest.approx(estimate), 0, "ratio of totals")
+    assert "ratio of totals" in " ".join(found.sentences())
+    agrees(found)
+
+
+@pytest.mark.parametrize(
+    ("here", "said"),
+    [
+        (0.0, "base uses no cost in any pair and lean none either"),
+        (0.5, "base uses no cost in any pair and lean 0.5 on"),
+    ],
+)
+def test_there_is_no_multiple_of_nothing(here: float, said: str) -> None:
+    found = compare(costs([here] * 12, [0.0] * 12), "base", family=("cost",))
+    cost = next(c for c in found.contrasts if c.measure == "cost")
+    assert (cost.estimate, cost.value, cost.baseline_value, cost.missing) == (None, here, 0.0, 0)
+    assert said in " ".join(found.sentences())
+
+
+def costs(here: list[float], there: list[float]) -> Results:
+    rows = paired([("y", "y")] * len(here)).rows
+    of = {"lean": here, "base": there}
+    return Results([{**r, "cost": of[r["arm"]][int(r["task"][1:])]} for r in rows])
+
+
+def test_without_one_discordant_pair_nothing_is_shown_whatever_is_missing() -> None:
+    found = compare(paired([("y", "y")] * 30 + [("n", "n")] * 10 + [("n", "u")] * 20), "base", margin=0)
+    rate = found.contrasts[0]
+    assert (rate.p, rate.p_difference, rate.holds) == (1.0, 1.0, False)
+    assert not any("resolves fewer" in s for s in found.sentences())
+
+
+def test_dropped_pairs_are_in_no_figure() -> None:
+    """30 of 100 pairs are missing: 70 pairs, in no clusters, and a power of 70."""
+    outcomes: list[Pair] = [("y", "n"), ("n", "y"), *[("y", "y")] * 5] * 10 + [("u", "y")] * 30
+    lost, whole = (compare(paired(of), missing="drop", margin=0.1) for of in (outcomes, outcomes[:70]))
+    assert (lost.contrasts[0].pairs, lost.contrasts[0].used, lost.contrasts[0].clusters) == (100, 70, 70)
+    assert "tasks count as independent" in lost.sentences()[-1]
+    for a, b in zip(lost.power().to_dict("records"), whole.power().to_dict("records"), strict=True):
+        if a["measure"] == "resolved":
+            assert (a["power_now"], a["needed"], a["pairs"]) == (b["power_now"], b["needed"], 70)
+
+
+def test_a_handful_of_wins_does_not_ask_for_thousands_of_tasks() -> None:
+    found = compare(paired([("y", "n")] * 5), family=("resolved",))
+    plan = found.power().query("measure == 'resolved' and assuming == 'as observed'").iloc[0]
+    assert plan["needed"] < 20
+    said = found.sentences()[0]
+    assert "if the truth is as observed" in said
+    assert " 7" not in said.partition("if the truth")[2]
+    level = compare(paired([("y", "n"), ("n", "y")] * 3), family=("resolved",)).sentences()[0]
+    assert "6 pairs are too few to say how many it would take" in level
