@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from rlm_loop.actions import Action, Given, Observation
+from rlm_loop.actions import Action, CallTool, Given, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
+from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.environment import Unfinished
 from rlm_loop.history import Compact, unchanged
@@ -17,6 +18,8 @@ from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
 from rlm_loop.verdict import verdict
+
+_ACTS = (RunCode, CallTool)
 
 
 class Place(Protocol):
@@ -139,7 +142,7 @@ def _finish(
 ) -> Outcome:
     model.node.scope.check()  # for a sub-agent that nobody waits for any more, there is nothing to report
     model.node.end_children()
-    given = best_answer(turns)
+    given, source = best_answer(turns)
     account = model.account
     outcome = Outcome(
         answer=None if given is None else given.value,
@@ -169,6 +172,7 @@ def _finish(
         reason=reason,
         answer=outcome.answer,
         answer_form=outcome.answer_form,
+        answer_from=source,
         artifact=artifact,
         usage=outcome.usage,
         over_budget=outcome.over_budget,
@@ -180,13 +184,19 @@ def _finish(
     return outcome
 
 
-def best_answer(turns: Sequence[Turn]) -> Given | None:
-    """The answer given; else the last pending one; else the last text that the model wrote."""
-    for given in (turns[-1].answer if turns else None, *(t.pending for t in reversed(turns))):
-        if given is not None:
-            return given
-    texts = [t.reply.text.strip() for t in reversed(turns) if t.reply.text.strip()]
-    return Given(texts[0], "text") if texts else None
+def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
+    """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
+
+    Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  Beside it stands where it is
+    from: `given`, `pending`, `prose` or nowhere (`None`).
+    """
+    if turns and turns[-1].answer is not None:
+        return turns[-1].answer, "given"
+    if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
+        return pending, "pending"
+    texts = (t.reply.text.strip() for t in reversed(turns) if not any(isinstance(a, _ACTS) for a in t.actions))
+    prose = next((text for text in texts if is_prose(text)), None)
+    return (None, None) if prose is None else (Given(prose, "text"), "prose")
 
 
 def attach(error: BaseException, outcome: Outcome) -> None:

@@ -63,7 +63,8 @@ class Outcome:
     """The result of a run.
 
     `answer` is the answer given, or the best one so far when the run ended for another reason (a pending
-    answer, else the last text); `answered` tells the two apart.  `usage` and `ledger` cover every model call
+    answer, else the last reply in prose, else `None`; never the code of an unfinished turn, which `last_reply` has);
+    `answered` tells the two apart.  `usage` and `ledger` cover every model call
     of the run.  `artifact` is what the task collects besides the answer (a git diff, a function's source),
     `evidence` what verified the result, `over_budget` whether a limit was exceeded, `reason` one line of why
     it stopped, `seconds` wall time and `working_seconds` the same without waits for rate limits.
@@ -100,6 +101,11 @@ class Outcome:
     def steps(self) -> int:
         """The number of turns, that is of replies by the root model."""
         return len(self.turns)
+
+    @property
+    def last_reply(self) -> str:
+        """The text of the last reply, whatever it was: code, a call written as text, prose; empty without one."""
+        return self.turns[-1].reply.text if self.turns else ""
 
     @property
     def tree(self) -> TraceTree:

@@ -124,13 +124,20 @@ def compaction_line(event: Mapping[str, Any]) -> str:
     return f"history: {event['policy']}{why}, {tokens}{'; '.join(done) or 'nothing to leave out'}{over}"
 
 
+def shown_answer(outcome: Outcome) -> str:
+    """The answer for a reader; of a run that has none, that."""
+    if outcome.answer is None and not outcome.answered:
+        return "no answer"
+    return outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
+
+
 def outcome_html(outcome: Outcome) -> str:
     """An outcome for a notebook: the answer, why the run ended, what it cost, every turn, tokens by cause.
 
     Whatever a model or a tool wrote is escaped.
     """
     colour = GREEN if outcome.answered else AMBER
-    answer = outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
+    answer = shown_answer(outcome)
     facts = [
         outcome.agent,
         outcome.model,

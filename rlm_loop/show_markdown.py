@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
-from rlm_loop.show import asked, clipped, observed
+from rlm_loop.show import asked, clipped, observed, shown_answer
 from rlm_loop.show_text import closing_line, visible
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def outcome_markdown(outcome: Outcome) -> str:
 
     What a model or a tool wrote stands in code blocks or is escaped, so that it cannot become markup.
     """
-    answer = outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
+    answer = shown_answer(outcome)
     parts = [
         f"**{inline(closing_line(outcome))}**",
         inline(clipped(outcome.question, 1_000)),

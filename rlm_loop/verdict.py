@@ -38,7 +38,8 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
         return Stop(found[0]), found[1]
     malformed = _run_length(_unreadable(t) for t in reversed(turns))
     if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
-        return Stop.MALFORMED, f"{malformed} unreadable replies in a row; the last: {_message(turns[-1])}"
+        kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
+        return Stop.MALFORMED, f"{malformed} {' or '.join(sorted(kinds))} in a row; the last: {_message(turns[-1])}"
     refusals = _run_length(_refusal(t) for t in reversed(turns))
     if refusals >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
@@ -61,6 +62,11 @@ def _unreadable(turn: Turn) -> bool:
         isinstance(a, Malformed) or (o.failure is not None and o.failure.kind == "rejected")
         for a, o in zip(turn.actions, turn.observations, strict=True)
     )
+
+
+def _refused(turn: Turn) -> bool:
+    """The reply could be read, and the answer in it was refused (by its type, its check, or since no code had run)."""
+    return any(o.failure is not None and o.failure.kind == "rejected" for o in turn.observations)
 
 
 def _refusal(turn: Turn) -> bool:

@@ -65,7 +65,7 @@ def test_the_best_answer_so_far_is_kept() -> None:
     assert (outcome.stop, outcome.answer) == ("steps", 5)  # pending: set by a cell that then raised
     model = ScriptedModel([code("print(1)")])
     outcome = ToolLoopAgent(model=model, budget=Budget(steps=1)).run("?")
-    assert outcome.answer == code("print(1)")  # else the last text
+    assert (outcome.answer, outcome.last_reply) == (None, code("print(1)"))  # code is no answer
 
 
 @pytest.mark.parametrize("value", ["None", "0", "''", "[]", "float('nan')"])

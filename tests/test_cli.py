@@ -185,10 +185,10 @@ def test_what_a_model_writes_cannot_steer_the_terminal(line: Line, tmp_path: Pat
 
 def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
-    cell = "```python\nprint('so far')\n```"
+    cell = "```python\nfinal_answer = 'so far'\n1 / 0\n```"
     code, out, err = line("run", "Q?", "--trace", str(file), replies=(cell, KeyboardInterrupt))
     assert code == 130
-    assert "so far" in out
+    assert out == "so far\n"
     assert f"rlm-loop trace show {file}" in err
     code, out, _ = line("run", "Q?", "--json", replies=(cell, KeyboardInterrupt))
     assert code == 130

@@ -212,6 +212,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     return {
         **{name: getattr(outcome, name) for name in names.split()},
         "stop": str(outcome.stop),
+        "last_reply": outcome.last_reply,
         "usage": dict(vars(outcome.usage)),
         "input_tokens_by_cause": outcome.ledger.by_cause(),
     }

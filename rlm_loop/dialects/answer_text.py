@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from rlm_loop.dialects.fence_lines import find_marks
+from rlm_loop.dialects.python_source import looks_like_python
+
 _REFUSAL = re.compile(
     r"(?:(?:i'm|i am|we're|we are)?\s*(?:very |really |truly |so )?(?:sorry|afraid)[,.]?\s*(?:but |that )?\s*)?"
     r"(?:as an ai(?: language)?(?: model| assistant)?,?\s*)?"
@@ -11,6 +14,7 @@ _REFUSAL = re.compile(
     r"(?:help|assist|comply|fulfil|answer|provide|do (?:that|this)|continue|complete|perform|proceed|process|access)",
     re.IGNORECASE,
 )
+_CALL = re.compile(r"""["'](?:name|tool|arguments)["']\s*:|^\s*Action(?: Input)?:""", re.MULTILINE)
 _ANSWERS = re.compile(r"\b(?:answer|result) (?:is|would be|should be)\b|\bfinal answer\b|\bhowever\b", re.IGNORECASE)
 _MARKER = re.compile(r"[ \t]*+(#{1,6}[ \t]++)?+(\*\*|__)?+[ \t]*+final[ \t]++answer(?![^\W_])[ \t]*+", re.IGNORECASE)
 _LINE_MARKER = re.compile("^" + _MARKER.pattern, re.IGNORECASE | re.MULTILINE)
@@ -20,6 +24,14 @@ def looks_like_refusal(text: str) -> bool:
     """Say whether a short reply does nothing but decline.  Conservative: a reply that also answers is not one."""
     plain = text.strip().replace("\u2019", "'")
     return len(plain) <= 800 and _REFUSAL.match(plain) is not None and _ANSWERS.search(plain) is None
+
+
+def is_prose(text: str) -> bool:
+    """Whether a text could be an answer in words: not empty, without a fence, not code, and not (part of) a call."""
+    plain = text.strip()
+    if not plain or plain[0] in "{[<" or _CALL.search(plain):
+        return False
+    return not find_marks(plain.split("\n")) and not looks_like_python(plain)
 
 
 def strip_answer_prefix(text: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, Malformed, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
-from rlm_loop.dialects.fences import PYTHON, Block, looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
 from rlm_loop.dialects.wording import CODE_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
@@ -40,7 +41,7 @@ class CodeBlocks:
         runnable = [b for b in reading.blocks if b.code.strip()]
         if runnable:
             return [self._cell(block) for block in runnable]
-        return [self._text(reply, reading.blocks, reading.skipped, reading.notes)]
+        return [self._text(reply, reading)]
 
     def replay(self, turn: Turn) -> Sequence[Message]:
         return [assistant_message(turn), user_results(turn)]
@@ -50,7 +51,9 @@ class CodeBlocks:
             return Malformed("The code block is not closed and does not compile.", notes=block.notes)
         return RunCode(block.code, notes=block.notes)
 
-    def _text(self, reply: Reply, empty: Sequence[Block], skipped: Sequence[Block], notes: tuple[str, ...]) -> Action:
+    def _text(self, reply: Reply, reading: Reading) -> Action:
+        """The answer, or what keeps the text from being one."""
+        empty, skipped, notes, prose = reading.blocks, reading.skipped, reading.notes, reading.prose
         if reply.tool_calls:
             return Malformed("There are no tool calls here; write a ```python block.", notes=notes)
         if empty:
@@ -58,8 +61,11 @@ class CodeBlocks:
         unread = next((b for b in skipped if "looks like python" in b.notes), None)
         if unread is not None and unread.language in self.languages:
             return Malformed("The code block is indented too far to be read as one.", notes=notes)
+        unread = unread or next((b for b in skipped if b.language in SHELLS), None)
         if unread is not None:
             return Malformed(f"Only ```python blocks are run, not ```{unread.language}.", notes=notes)
+        if skipped and not prose.strip() and not any(b.code.strip() for b in skipped):
+            return Malformed("Only ```python blocks are run, and there is none.", notes=notes)
         if looks_like_refusal(reply.text):
             return Malformed("Please try: write a ```python block.", notes=(*notes, REFUSAL))
         return Answer(strip_answer_prefix(reply.text).strip(), notes=notes)

@@ -22,6 +22,9 @@ _OTHER = """
 """
 OTHER_LANGUAGES = frozenset(_OTHER.split())
 
+#: Labels of blocks that are meant to be run, but not by us: a reply with one is no answer.
+SHELLS = frozenset(["bash", "sh", "shell", "zsh", "fish", "powershell", "cmd", "bat", "console", "terminal"])
+
 
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 # A null byte or a lone surrogate is a ValueError; the last three: too deep for the parser, or too large a number.

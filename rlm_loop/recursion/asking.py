@@ -143,7 +143,10 @@ class Asking:
                 spent = BudgetSpent(str(outcome.stop), outcome.reason)  # not even its first call was covered
             if spent is not None:
                 raise spent
-        last = f"; its last words: {str(outcome.answer)[:200]!r}" if outcome.answer is not None else ""
+        pending = next((t.pending for t in reversed(outcome.turns) if t.pending is not None), None)
+        held = outcome.answer if pending is None else pending.value
+        words = (outcome.last_reply.strip() if pending is None else "") or ("" if held is None else str(held))
+        last = f"; its last words: {words[:200]!r}" if words else ""
         error = SubCallError(f"the sub-agent gave no answer ({outcome.stop}: {outcome.reason}){last}")
         error.stop = str(outcome.stop)
         raise error

@@ -28,8 +28,10 @@ def compare_ends(recorded: Recorded, today: Recorded) -> Iterator[Difference]:
         if node.start is not None and again.start is not None:
             yield from _fields(node.start, again.start, _START, "sub-call", f"sub-call {path}", path)
         if node.end is not None and again.end is not None:
-            names = _END if path == ROOT else tuple(n for n in _END if n != "over_budget")
-            yield from _fields(node.end, again.end, names, "end", _whose(path), path)
+            names = {n for n in _END if path == ROOT or n != "over_budget"}
+            if "answer_from" not in node.end and node.end["stop"] != "answered":
+                names -= {"answer", "answer_form"}  # until then the text of any last reply was taken for one
+            yield from _fields(node.end, again.end, [n for n in _END if n in names], "end", _whose(path), path)
 
 
 def compare_ledgers(recorded: Recorded, today: Ledger) -> Iterator[Difference]:

@@ -56,7 +56,9 @@ def run_cell(
         raise KeyboardInterrupt
     crash = fault
     if fault is None and outcome is not None:
-        judged, fault = scored(cell.task, Attempt(outcome.answer, outcome.artifact, outcome.answered))
+        judged, fault = scored(
+            cell.task, Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply)
+        )
     row = make_row(
         study,
         cell,

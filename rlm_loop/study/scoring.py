@@ -17,6 +17,8 @@ from rlm_loop.tasks.base import Attempt, Task
 #: The field of a row with what is still to be scored.
 TO_SCORE = "to_score"
 
+_HELD = ("answer", "artifact", "answered", "last_reply")  # rows of before it was kept have no last reply
+
 
 def scored(task: Task, attempt: Attempt) -> tuple[Row, Exception | SystemExit | None]:
     """The fields of a row that say how an attempt was judged, and what the scorer raised, if it did."""
@@ -33,7 +35,7 @@ def scored_again(cell: Cell) -> tuple[Row, BaseException | None]:
     """The row of a cell whose attempt was made, with what its scorer says now (`rescored`: it cost nothing more)."""
     row = {name: value for name, value in (cell.unscored or {}).items() if name != TO_SCORE}
     kept = (cell.unscored or {})[TO_SCORE]
-    found, fault = scored(cell.task, Attempt(kept["answer"], kept["artifact"], kept["answered"]))
+    found, fault = scored(cell.task, Attempt(*(kept.get(n, "") for n in _HELD)))
     return {**row, **found, "rescored": True}, fault
 
 
@@ -52,4 +54,4 @@ def _kept(attempt: Attempt) -> Row | None:
         return None
     if back != held:
         return None
-    return {"answer": held[0], "artifact": held[1], "answered": attempt.answered, "digest": digest(held)}
+    return {**{name: getattr(attempt, name) for name in _HELD}, "digest": digest(held)}

@@ -61,11 +61,17 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a scorer gets to see: the answer (whether or not in time), and the task's artifact."""
+    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply."""
 
     answer: Any = None
     artifact: Any = None
     answered: bool = False
+    last_reply: str = ""
+
+    @property
+    def source(self) -> Any:
+        """Where code may be looked for that is not in the artifact: the answer, or without one the last reply."""
+        return self.last_reply or None if self.answer is None and not self.answered else self.answer
 
 
 @spelled({"answer": "write expected=", "truth": "write expected=", "scorer": "write score=", "text": "write question="})

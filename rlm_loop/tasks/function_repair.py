@@ -128,7 +128,7 @@ class HiddenCases:
         in_repl = self._judge(_outputs(attempt.artifact), "repl")
         if in_repl is not None and in_repl.resolved:
             return in_repl
-        source = source_in(attempt.answer, self.case.name)
+        source = source_in(attempt.source, self.case.name)
         if source is None:
             return in_repl or Score(
                 False, 0.0, "no function in the REPL or in the answer", {"answer": _shown(attempt.answer)}

@@ -96,7 +96,7 @@ def candidates(problem: HumanEvalProblem, answer: str) -> Iterator[tuple[str, st
 
 def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
     """Run the problem's tests on the answer.  Raises only what is the machine's fault, as `judge` does."""
-    answer = attempt.answer
+    answer = attempt.source
     if not isinstance(answer, str) or not answer.strip():
         kind = "empty" if answer is None or isinstance(answer, str) else type(answer).__name__
         return Score(False, 0.0, f"the answer is {kind}, not source code")

@@ -73,8 +73,8 @@ def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attemp
     An attempt that had no checkout at all (its artifact is `None`) is judged by its answer, if that is the source of
     the whole module: so a strategy without tools can take part.
     """
-    if attempt.artifact is None and isinstance(attempt.answer, str):
-        return _judged_answer(problem, attempt.answer, timeout)
+    if attempt.artifact is None and isinstance(attempt.source, str):
+        return _judged_answer(problem, attempt.source, timeout)
     if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
         return Score(False, 0.0, "nothing was changed")
     with Workspace({FILE: buggy}) as space:

@@ -21,6 +21,11 @@ KNOWN = {
     )
     # headline has taken the episode over from lean_vs_react
     for archive in ("lean_vs_react/results/traces.tar.gz", "headline/results/traces.tar.gz")
+} | {
+    ("bug_fixing/results/traces.tar.gz", "traces/code/package_bugs-held--tinydb-11--0.jsonl"): (
+        "turn 2, what the reply asks for",
+        "a reply with a block of sh was taken for the answer",
+    )
 }
 
 
