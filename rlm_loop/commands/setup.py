@@ -52,15 +52,15 @@ def explain(error: BaseException) -> str:
     from rlm_loop.budget import UnknownPrice
     from rlm_loop.context_on_disk import ContextError
     from rlm_loop.models.base import ModelError
-    from rlm_loop.redact import redact
     from rlm_loop.replaying.errors import ReplayError
+    from rlm_loop.show_text import visible
     from rlm_loop.study.errors import StudyError
     from rlm_loop.tasks.clones import CloneError
     from rlm_loop.tasks.jsonl import SuiteFileError
     from rlm_loop.tasks.swebench.harness import HarnessError
     from rlm_loop.trace import TraceError
 
-    text = redact(" ".join(str(error).split()))
+    text = visible(" ".join(str(error).split()))
     ours = (Misuse, ContextError, ModelError, ReplayError, StudyError, TraceError, UnknownPrice, ImportError)
     if isinstance(error, (*ours, SuiteFileError, CloneError, HarnessError)):
         return text or type(error).__name__

@@ -95,7 +95,10 @@ def runs(
 
     for found in runs_in(file):
         record = RunRecord(tuple(found.events), found.number)
-        at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]
+        try:
+            at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]
+        except (TypeError, ValueError, OverflowError, OSError):  # a file of others may say anything
+            at = "?"
         stop = None if record.end is None else record.end.get("stop")
         about = {"run": record.id, "number": found.number, "began": at, "task": record.start.get("task"), "stop": stop}
         if json_:

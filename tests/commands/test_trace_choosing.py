@@ -1,0 +1,109 @@
+"""Every `trace` command reads the run that is named, and says which one it read where nobody named one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.cli import main
+from rlm_loop.models import ScriptedModel
+from rlm_loop.trace_attempts import supersede
+
+CELLS = ["```python\nprint('{0}')\n```", "```python\nfinal_answer = '{0}'\n```"]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
+    """A trace of three runs, `one` tried again, and their ids."""
+    path = tmp_path_factory.mktemp("runs") / "run.jsonl"
+    ids: dict[str, str] = {}
+    for word in ("one", "two", "six"):
+        model = ScriptedModel([cell.format(word) for cell in CELLS], name=f"model-{word}")
+        ids[word] = ToolLoopAgent(model=model).run(f"The {word}?", trace=path).run
+        if word == "one":
+            supersede(path)
+    return str(path), ids
+
+
+COMMANDS = {
+    "show": ([], "answer: '{0}'"),
+    "tree": ([], "model-{0}"),
+    "replay": ([], "same: 2 of 2 requests"),
+    "price": (["--input", "1", "--output", "2"], "for 2 calls"),
+    "cache": ([], "prompt tokens from the cache"),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_is_named_by_its_id_or_number(
+    file: tuple[str, dict[str, str]], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path, ids), (options, says) = file, COMMANDS[name]
+    for word, run in (("one", ids["one"]), ("two", "1"), ("six", "-1")):
+        assert main(["trace", name, path, *options, "--run", run]) == 0
+        out, err = capsys.readouterr()
+        assert (says.format(word) in out, err) == (True, ""), out
+    assert main(["trace", name, path, *options]) == 0
+    out, err = capsys.readouterr()
+    assert says.format("six") in out
+    assert err.startswith(f"run {ids['six']}, one of 3 in ")
+    assert main(["trace", name, path, *options, "--run", "nothing"]) == 2
+    said = capsys.readouterr().err
+    assert all(run in said for run in ids.values())
+
+
+def test_a_fork_of_a_named_run(
+    file: tuple[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, ids = file
+    words = ["trace", "fork", path, "--at", "1", "--run", ids["two"], "--trace", str(tmp_path / "fork.jsonl")]
+    assert main(words, models=lambda name, **_: ScriptedModel([CELLS[1].format("new")], name=name)) == 0
+    assert "answer: 'new'" in capsys.readouterr().out
+    start = json.loads((tmp_path / "fork.jsonl").read_text().splitlines()[0])
+    assert (start["forked"]["run"], start["question"]) == (ids["two"], "The two?")
+
+
+def test_the_runs_are_listed(file: tuple[str, dict[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+    path, ids = file
+    assert main(["trace", "runs", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ids.values())
+    assert ["tried again" in line for line in lines] == [True, False, False]
+    assert main(["trace", "runs", path, "--json"]) == 0
+    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(run["run"], run["stop"], bool(run["aborted"])) for run in listed] == [
+        (ids["one"], "answered", True),
+        (ids["two"], "answered", False),
+        (ids["six"], "answered", False),
+    ]
+
+
+def test_a_page_of_a_named_run(
+    file: tuple[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, ids = file
+    page = tmp_path / "page.html"
+    assert main(["trace", "show", path, "--run", ids["two"], "--html", str(page)]) == 0
+    assert ("The two?" in page.read_text(), "The one?" in page.read_text()) == (True, False)
+    assert main(["trace", "show", path, "--html", str(page)]) == 0
+    assert all(f"The {word}?" in page.read_text() for word in ids)
+
+
+def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.jsonl"
+    start = {
+        "run": "\x1b[2Jr1",
+        "event": "run_start",
+        "schema": 5,
+        "at": "1e999",
+        "agent": {"a": 1},
+        "task": "\x1b]0;x\x07",
+    }
+    path.write_text(json.dumps(start) + "\n")
+    assert main(["trace", "runs", str(path)]) == 0
+    assert main(["trace", "show", str(path), "--run", "\x1bx"]) == 2
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err
