@@ -190,9 +190,12 @@ def tool(
 
 
 def as_tool(source: Tool | SimpleTool | Callable[..., Any]) -> Tool:
-    """The tool itself, a `SimpleTool` object or a documented function, as a `Tool`; else `TypeError`."""
+    """A tool, a `SimpleTool` object, a session (`PythonREPL`) or a documented function as a `Tool`; else `TypeError`."""
     if isinstance(source, Tool):
         return source
+    made: Any = getattr(source, "as_tool", None)
+    if callable(made) and not isinstance(source, type):  # a session: its own `run` returns more than text
+        return as_tool(cast("SimpleTool", made()))
     if isinstance(source, SimpleTool) and not isinstance(source, type):
         return Tool(source.name, " ".join(source.description.split()), source.run)
     if callable(source):

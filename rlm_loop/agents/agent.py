@@ -8,7 +8,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.driving import drive, recursion_of, unscored
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.made import made_of
@@ -103,6 +103,8 @@ class Agent:
             object.__setattr__(self, "allow", tuple(self.allow))
         for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
             object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
+        object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
+        object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
 
     @property
     def name(self) -> str:

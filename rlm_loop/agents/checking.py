@@ -9,6 +9,8 @@ from typing import Any
 
 from rlm_loop.budget import Budget
 from rlm_loop.repl import KINDS
+from rlm_loop.repl.base import Session
+from rlm_loop.repl.repl_tool import ReplTool
 from rlm_loop.spelling import nearest
 from rlm_loop.tools import as_tool
 
@@ -92,6 +94,26 @@ def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
         for each in found:
             as_tool(each)
     return found
+
+
+def session_in(tool: Any) -> Session | None:
+    """The session that a tool is, such as a `PythonREPL` or what its `as_tool` returned."""
+    held = tool.session if isinstance(tool, ReplTool) else tool
+    return held if isinstance(held, Session) else None
+
+
+def repl_of(repl: Any, tools: tuple[Any, ...]) -> Any:
+    """The session among the tools, else `repl`: it is the tool `python` of a loop of calls, and stays the caller's.
+
+    Raises `ValueError` for two sessions, and for one beside a kind of session.
+    """
+    sessions = [found for tool in tools if (found := session_in(tool)) is not None]
+    if not sessions:
+        return repl
+    if len(sessions) > 1 or (isinstance(repl, str) and repl != "auto"):
+        why = "two of them" if len(sessions) > 1 else f"repl={repl!r} beside it"
+        raise ValueError(f"a session among the tools is the run's REPL, and there is {why}: give one")
+    return sessions[0]
 
 
 def one_of(name: str, value: Any, known: Sequence[str | None]) -> None:

@@ -107,6 +107,7 @@ def _place(
 ) -> Environment:
     asks = query_tools(asking) if hands != "none" else ()
     told = agent.max_depth > 0 and (task.context is not None or agent.max_depth > 1)
+    given = isinstance(agent.repl, Session)  # handed in, so it is to be used
     opened = workspace
     if opened is None and hands != "none" and task.workspace is not None:
         opened = task.workspace()
@@ -114,7 +115,7 @@ def _place(
         (*task.tools, *agent.tools, *(asks if told else ())),
         unlisted=() if told else asks,
         hands=hands,
-        repl=_repl(agent, task) if hands != "none" and (task.needs_repl or hands == "code") else None,
+        repl=_repl(agent, task) if hands != "none" and (task.needs_repl or hands == "code" or given) else None,
         workspace=opened,
         owned=workspace is None,
         context=task.context,

@@ -18,6 +18,7 @@ class ReplTool:
     """The REPL as one tool of a function-calling loop."""
 
     run: Callable[[str], str]
+    session: Session
     name: str = "python"
     description: str = DESCRIPTION
 
@@ -30,4 +31,4 @@ def tool_of(session: Session) -> ReplTool:
         stopped = result.error not in (None, "runtime")
         return "\n".join(filter(None, [result.output, result.message if stopped else ""]))
 
-    return ReplTool(run)
+    return ReplTool(run, session)
