@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
 from rlm_loop.study.contrast import MEASURES
+from rlm_loop.study.denominator import Unit, unit, units_of
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.pairs import POLICIES, Policy, pairs_of
-from rlm_loop.study.results import Results, Unit, unit
+from rlm_loop.study.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +33,13 @@ def sequential(
 
     A study may be stopped at the first row whose `decision` is not "go on", and the interval of that row reported; an
     ordinary interval looked at after every task would be wrong far more often than 1 in 20.  The price is width.  An
-    observation is one task, the mean over its seeds; it counts once every seed that any task has is there.  For
-    "resolved" the estimate is the difference of the rates (`bounded_sequence`), else the geometric mean ratio
-    (`mean_sequence`, from the second task on).  Missing pairs follow `missing` ("worst" or "drop"; for ratios only
-    "drop", as the worst ratio is not known before the end).  Tasks count as independent and are taken to come in an
-    order that has nothing to do with how they turn out.  Raises `StudyError` for an unknown arm, measure or policy.
+    observation is one task, the mean over its seeds; it counts once both arms were tried on every seed that any task has:
+    what is under way is not there yet.  For "resolved" the estimate is the difference of the rates
+    (`bounded_sequence`), else the geometric mean ratio (`symmetric_sequence`: no bound before the 7th task, and exact
+    where log-ratios are symmetric, as those of two arms that are alike).  Missing pairs follow `missing` ("worst" or
+    "drop"; for ratios only "drop", as the worst ratio is not known before the end).  Tasks count as independent and are
+    taken to come in an order that has nothing to do with how they turn out.  Raises `StudyError` for an unknown arm,
+    measure or policy, and for a measure of which a task has 0.
     """
     base = baseline or results.arms[0]
     for name in (arm, base):
@@ -57,9 +60,9 @@ def sequential(
 def _of_model(
     results: Results, model: str, arm: str, base: str, measure: str, margin: float, missing: Policy, alpha: float
 ) -> Iterable[dict[str, Any]]:
-    from rlm_loop.study.statistics import bounded_sequence, mean_sequence
+    from rlm_loop.study.statistics import bounded_sequence, symmetric_sequence
 
-    tasks = _tasks(results, model)
+    tasks = _tasks(results, model, arm, base)
     units = [u for of in tasks.values() for u in of]
     pairs = pairs_of(results.rows, arm, base, measure, units, "task")
     value = dict(zip(units, (_one(h, t, measure, missing) for h, t in zip(pairs.here, pairs.there)), strict=True))
@@ -69,13 +72,11 @@ def _of_model(
     if not values:
         return
     rate = measure == "resolved"
-    low, high = bounded_sequence(values, alpha) if rate else mean_sequence(values, alpha)
+    low, high = bounded_sequence(values, alpha) if rate else symmetric_sequence(values, alpha)
     total, best = 0.0, (-math.inf, math.inf)
     for n, ((task, v), lo, hi) in enumerate(zip(kept, low.tolist(), high.tolist(), strict=True), 1):
         total += v
-        if not math.isnan(lo):
-            best = (max(best[0], lo), min(best[1], hi))
-        known = best[0] > -math.inf
+        best = (max(best[0], lo), min(best[1], hi))
         yield {
             "model": model,
             "arm": arm,
@@ -84,8 +85,8 @@ def _of_model(
             "tasks": n,
             "task": task[1],
             "estimate": _shown(total / n, rate),
-            "low": _shown(best[0], rate) if known else None,
-            "high": _shown(best[1], rate) if known else None,
+            "low": _shown(best[0], rate) if best[0] > -math.inf else None,
+            "high": _shown(best[1], rate) if best[1] < math.inf else None,
             "decision": _decision(*best, rate=rate, margin=margin),
         }
 
@@ -94,9 +95,12 @@ def _shown(value: float, rate: bool) -> float:
     return value if rate else math.exp(value)
 
 
-def _tasks(results: Results, model: str) -> dict[tuple[str, str], list[Unit]]:
-    """The units of each task that has all its seeds, in the order in which the tasks were completed."""
-    rows = sorted((r for r in results.rows if r["model"] == model), key=lambda r: str(r["started"]))
+def _tasks(results: Results, model: str, arm: str, base: str) -> dict[tuple[str, str], list[Unit]]:
+    """The units of each task that has all its seeds of both arms, in the order in which the tasks were completed."""
+    there = {u for u in units_of(results.rows, (arm, base))[0] if u[0] == model}
+    rows = sorted(
+        (r for r in results.rows if r["arm"] in (arm, base) and unit(r) in there), key=lambda r: str(r["started"])
+    )
     last: dict[tuple[str, str], dict[Unit, None]] = {}
     for row in rows:
         of = last.pop((row["suite"], row["task"]), {})
@@ -110,7 +114,13 @@ def _one(here: float | None, there: float | None, measure: str, missing: Policy)
         if measure != "resolved" or missing == "drop":
             return None
         here, there = here or 0.0, 1.0 if there is None else there
-    return here - there if measure == "resolved" else math.log(here / there)
+    if measure == "resolved":
+        return here - there
+    if not here or not there:
+        raise StudyError(
+            f"a task with 0 {measure} has no ratio to read in sequence; choose another measure, or `compare`"
+        )
+    return math.log(here / there)
 
 
 def _decision(low: float, high: float, *, rate: bool, margin: float) -> str:

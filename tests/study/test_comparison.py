@@ -299,3 +299,16 @@ def test_an_unfinished_task_waits_for_its_seeds() -> None:
 def test_wrong_options_of_a_sequence_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(StudyError, match=message):
         sequential(paired(SMALL), **wrong)
+
+
+def test_pairs_under_way_are_not_lost_to_a_sequence() -> None:
+    """40 tasks on which both arms are alike, and 12 that only the baseline was tried on yet."""
+    outcomes: list[Pair] = [("y", "y")] * 40
+    frame = sequential(paired([*outcomes, *[("-", "y")] * 12]), "lean")
+    assert frame.equals(sequential(paired(outcomes), "lean"))
+    assert len(frame) == 40
+
+
+def test_a_sequence_of_ratios_refuses_zero() -> None:
+    with pytest.raises(StudyError, match="a task with 0 cost has no ratio to read in sequence"):
+        sequential(paired(SMALL), "lean", measure="cost")

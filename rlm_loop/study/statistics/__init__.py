@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         wilson_interval,
     )
     from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, mean_p, sign_flip
-    from rlm_loop.study.statistics.sequences import bounded_sequence, mean_sequence
+    from rlm_loop.study.statistics.sequences import bounded_sequence, symmetric_sequence
 
 __all__ = [
     "bootstrap",
@@ -49,7 +49,6 @@ __all__ = [
     "mean",
     "mean_interval",
     "mean_p",
-    "mean_sequence",
     "newcombe_interval",
     "noninferiority",
     "paired_difference",
@@ -68,6 +67,7 @@ __all__ = [
     "sizes",
     "smallest_level",
     "sums",
+    "symmetric_sequence",
     "total",
     "variance_of_mean",
     "wilson",
@@ -80,7 +80,7 @@ _HOME = {
     **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
     **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
     **dict.fromkeys(("flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
-    **dict.fromkeys(("bounded_sequence", "mean_sequence"), "sequences"),
+    **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "sequences"),
     **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
     **dict.fromkeys(("holm", "holm_levels"), "families"),
     "smallest_level": "agreeing",
