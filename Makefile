@@ -8,7 +8,7 @@ DEMO_READY = $(VENV)/.ready-demo
 TEST_READY = $(VENV)/.ready-test
 DOCS_READY = $(VENV)/.ready-docs
 
-.PHONY: help demo test notebooks docs lint format clean
+.PHONY: help demo test hosted notebooks docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
@@ -29,6 +29,11 @@ test: $(TEST_READY)
 	@$(RUN) -m rlm_loop.tasks.package_bugs fetch --packages inflection,xmltodict || echo "their tests will be skipped"
 	$(RUN) -m pytest $(TESTS)
 
+# In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.
+hosted: | $(VENV)/bin/python
+	@$(PIP) -e ".[litellm,dev]"
+	$(RUN) -m pytest tests/providers
+
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
 
@@ -46,7 +51,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-other .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-other .venv-hosted .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:

@@ -38,7 +38,8 @@ def make_row(
 
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
-    Token figures are sums over all model calls; `None` means not known.  `error` is set for a crash: the figures
+    Token figures are sums over all model calls; `None` means not known; `cached_tokens` were read from a provider's
+    cache.  `not_applied` is there where the provider did not take a setting, with what was done instead.  `error` is set for a crash: the figures
     then cover what was done until it; `error_class` is its type.
     `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
     since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
@@ -121,7 +122,16 @@ def _account(outcome: Outcome) -> Row:
         "cell_errors": sum(f and r for f, r in zip(failed, in_repl, strict=True)),
         "lenient_calls": sum(isinstance(a, CallTool) and a.lenient for a, _ in done),
         "isolation": outcome.isolation,
+        **_not_applied(outcome),
     }
+
+
+def _not_applied(outcome: Outcome) -> Row:
+    """The settings that the provider did not take in some turn, and what was done instead; most take all."""
+    found: Row = {}
+    for turn in outcome.turns:
+        found |= turn.reply.extra.get("not_applied") or {}
+    return {"not_applied": dict(sorted(found.items()))} if found else {}
 
 
 def _nothing(seconds: float) -> Row:

@@ -25,6 +25,8 @@ from rlm_loop.models.adapting import refused
 from rlm_loop.models.base import Model, RateLimited, RequestRejected
 from rlm_loop.models.retry import Retry
 from rlm_loop.show import step_text
+from rlm_loop.study import Study
+from rlm_loop.tasks.base import Score, Suite, Task
 from rlm_loop.trace_reader import read
 
 with warnings.catch_warnings():
@@ -88,6 +90,18 @@ def test_a_refusal_of_another_kind_is_said_at_once() -> None:
         with pytest.raises(RequestRejected, match="Unrecognized request argument supplied: colour"):
             own(server, options={"colour": "red"}).complete(Prompt.ask("hi"))
         assert len(server.refused) == 1
+
+
+def test_a_row_of_a_study_says_what_was_not_applied(tmp_path: Any) -> None:
+    with serving(OpenAIChat(reasoning=True)) as server:
+        server.says = list(PLAYERS["direct"].says)
+        suite = Suite("s", (Task("t", QUESTION, lambda _: Score(True)),))
+        [row] = Study("s", {"direct": PLAYERS["direct"].agent(own(server))}, suite).run(tmp_path, False).rows
+    assert row["not_applied"] == {
+        "max_tokens": "sent as max_completion_tokens",
+        "seed": "left out",
+        "temperature": "left out",
+    }
 
 
 def test_a_reply_schema_that_is_not_taken_is_left_out() -> None:
