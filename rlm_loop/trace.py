@@ -152,8 +152,7 @@ class Trace:
     def start(self, **data: Any) -> None:
         """The first event of a run."""
         with self._lock:
-            if self._started:
-                self.run = self._ids()
+            self.run = self._ids()  # only now: a process may have been forked since this trace was made
             self._started, self._calls, self.task = True, 0, str(data.get("task", ""))
             self._steps = getattr(data.get("budget"), "steps", None)
             self._tokens.clear()

@@ -90,9 +90,11 @@ def chosen(path: str | Path, runs: Sequence[Lines], run: Run) -> int:
             next((r.number for r in reversed(runs) if not r.aborted), len(runs) - 1) if runs else _none(path, runs, -1)
         )
     if isinstance(run, str):
-        same = [r.number for r in runs if r.id == run] or [r.number for r in runs if r.id.startswith(run)]
-        if len(same) == 1:
-            return same[0]
+        if exact := [r.number for r in runs if r.id == run]:
+            return exact[-1]  # there are several where a file was put together from copies
+        begin = [r.number for r in runs if r.id.startswith(run)]
+        if len(begin) == 1:
+            return begin[0]
         if not re.fullmatch(r"-?\d+", run):
             return _none(path, runs, run)
         run = int(run)

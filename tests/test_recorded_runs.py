@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlm_loop.past_run import ledger_of
+from rlm_loop.redact import Redactor
 from rlm_loop.study.archive import TRACES, read_packed
 from rlm_loop.trace_reader import read
 
@@ -33,3 +37,21 @@ def test_rows_sum_to_the_bill_and_nothing_is_left(archive: Path, tmp_path: Path)
             assert all(0 <= row.resent <= row.tokens for row in call.rows)
             assert sum(row.cached or 0 for row in call.rows) == (call.usage.cached_tokens or 0)
     assert calls
+
+
+def texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
+
+
+def test_nothing_that_is_published_looks_like_a_secret() -> None:
+    """Nor is anything of it taken for one: what models wrote in these runs stays as they wrote it."""
+    hide, seen = Redactor(), set[str]()
+    for archive in sorted(EXPERIMENTS.rglob(TRACES)):
+        for data in read_packed(archive.parent).values():
+            seen |= {text for line in data.decode().splitlines() for text in texts(json.loads(line))}
+    assert len(seen) > 10_000
+    assert [text for text in seen if hide(text) != text] == []
