@@ -47,15 +47,15 @@ class Environment:
     `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
     nothing); with `none` nothing is offered.
-    `unlisted` tools can be called from cells, but the model is not told of them.  `repl` makes the session when it
-    is first needed.  `observation_cap` is the most characters of one result that a model sees (65,536 at most; what
-    was left out is kept for the record).  `allow` names the tools that may run: the others are not offered, and a call
-    of one is `denied` (the REPL and `final_answer` are no such tools).  `hooks` are told of each tool call, as one of
-    `node` (see `hooks`); `about` is what else is said of each in the log.  `keep_tree` is told the tree id
-    and the patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of
-    the host.  `variables` has every cell's observation name the REPL's variables.  `repl` may also be a session of the caller's.  Closing is idempotent and closes what was opened
-    for this run: the session that `repl` made, and the workspace where it is `owned`; a session of the caller's is left
-    open, without the run's tools.
+    `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
+    first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
+    left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
+    one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
+    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the
+    patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the
+    host. `variables` has every cell's observation name the REPL's variables. `repl` may also be a session of the
+    caller's. Closing is idempotent and closes what was opened for this run: the session that `repl` made, and the
+    workspace where it is `owned`; a session of the caller's is left open, without the run's tools.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 

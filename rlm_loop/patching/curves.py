@@ -54,8 +54,8 @@ def anytime_of(
 ) -> dict[str, list[Anytime]]:
     """The runs of a study by arm, read from its traces and scored; on the units that every arm was tried on.
 
-    Crashes, tasks without a workspace, and those that the suites given do not hold, are left out.  `progress` shows a bar on
-    standard error.  Raises `TraceError` where a trace is missing.
+    Crashes, tasks without a workspace, and those that the suites given do not hold, are left out. `progress` shows a
+    bar on standard error. Raises `TraceError` where a trace is missing.
     """
     suites = (tasks,) if isinstance(tasks, Suite) else tuple(tasks)
     known: Mapping[tuple[str, str], Task] = {(s.name, t.id): t for s in suites for t in s}
