@@ -33,8 +33,8 @@ def sequential(
 
     A study may be stopped at the first row whose `decision` is not "go on", and the interval of that row reported; an
     ordinary interval looked at after every task would be wrong far more often than 1 in 20.  The price is width.  An
-    observation is one task, the mean over its seeds; it counts once both arms were tried on every seed that any task has:
-    what is under way is not there yet.  For "resolved" the estimate is the difference of the rates
+    observation is one task, the mean over its seeds; it counts once both arms were tried on every seed that any task
+    has: what is under way is not there yet.  For "resolved" the estimate is the difference of the rates
     (`bounded_sequence`), else the geometric mean ratio (`symmetric_sequence`: no bound before the 7th task, and exact
     where log-ratios are symmetric, as those of two arms that are alike).  Missing pairs follow `missing` ("worst" or
     "drop"; for ratios only "drop", as the worst ratio is not known before the end).  Tasks count as independent and are
