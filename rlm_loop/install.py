@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+#: What the package is called where it is installed.
+DISTRIBUTION = "rlm-loop-toolkit"
+
 #: The optional parts that messages name; `pyproject.toml` says what each brings.
 Extra = Literal[
     "dask",

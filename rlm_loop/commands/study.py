@@ -52,6 +52,9 @@ def run(
         float | None, typer.Option("--max-cost", min=0, help="US dollars for the whole study, earlier runs included.")
     ] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="Model calls a minute at most.")] = None,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
+    ] = False,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     options = chosen_options(chosen or [], half)
@@ -69,6 +72,7 @@ def run(
         retry_failed=retry_failed,
         max_cost=max_cost,
         rate=rate,
+        mixed=mixed,
     )
 
 

@@ -87,6 +87,17 @@ class LocalModel:
         """How many tokens prompt and reply may have together.  Loads the model."""
         return self.load().window
 
+    @property
+    def weights_hash(self) -> str | None:
+        """The SHA-256 of the weights: of a known model as the catalog has it; `None` where the file is not here."""
+        known = catalog.find(self._where)
+        if known is not None:
+            return known.sha256  # the file is checked against it before it is loaded
+        try:
+            return weights.hash_of(self._file())
+        except OSError:
+            return None
+
     def load(self) -> LlamaServer:
         """Load the model now rather than at the first call.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -181,6 +182,21 @@ def _checked(file: Path, known: KnownModel, *, again: bool = False) -> bool:
         return False
     _mark(file, known)
     return True
+
+
+def hash_of(file: Path, *, store: Path | None = None) -> str:
+    """The SHA-256 of a file of weights, kept in the cache folder by path, size and time: it is read once."""
+    stat = file.stat()
+    what = [str(file.resolve()), stat.st_size, stat.st_mtime_ns]
+    kept = (store or cache_folder()) / "hashes" / hashlib.sha256(json.dumps(what).encode()).hexdigest()
+    with contextlib.suppress(OSError):
+        if len(known := kept.read_text()) == 64:
+            return known
+    found = sha256_of(file)
+    with contextlib.suppress(OSError):  # a read-only cache only costs the next start its checksum
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(found)
+    return found
 
 
 @contextlib.contextmanager

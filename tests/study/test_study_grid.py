@@ -17,7 +17,7 @@ from study_arms import Arm, suite, task
 
 from rlm_loop import Budget, LeanAgent, Suite
 from rlm_loop.dialects.injectors import Nudge
-from rlm_loop.study import Study, StudyError, StudyWarning, load_study, load_study_file
+from rlm_loop.study import Study, StudyError, load_study, load_study_file
 from rlm_loop.study.crossing import Crossed
 from rlm_loop.study.grid import cells
 
@@ -219,18 +219,6 @@ def test_study_files_that_cannot_be(tmp_path: Path, old: str, new: str, message:
     with pytest.raises(StudyError, match=message) as refused:
         load_study_file(tmp_path)
     assert "\n" not in str(refused.value)
-
-
-def test_results_of_another_version_are_named(tmp_path: Path) -> None:
-    study = Study("mine", {"a": Arm()}, suite("s", 2))
-    study.run(tmp_path, False, limit=1)
-    path = tmp_path / "study.json"
-    lock = json.loads(path.read_text())
-    lock["sessions"][0]["packages"]["rlm-loop"] = "0.0.1"
-    path.write_text(json.dumps(lock))
-    with pytest.warns(StudyWarning, match=r"earlier results are of rlm-loop 0\.0\.1, this is"):
-        assert len(study.run(tmp_path, False)) == 2
-    assert len(load_study(tmp_path).lock["sessions"]) == 2
 
 
 @dataclass

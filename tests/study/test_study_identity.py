@@ -1,0 +1,250 @@
+"""What makes a study the same one: whatever decides its rows is recorded, and a change of it refuses to go on."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_arms import Arm, suite
+
+from rlm_loop.models.weights import hash_of
+from rlm_loop.study import Study, StudyError, StudyWarning, load_study
+from rlm_loop.study.made_of import local_models, package
+from rlm_loop.study.versions import Versions
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks.scorer_mark import mark_of
+
+LIMIT = 3
+
+
+def close(attempt: Attempt, truth: str, least: float = 1.0) -> Score:
+    value = float(attempt.answer == truth)
+    return Score(value >= least, value)
+
+
+def ends(attempt: Attempt) -> Score:
+    return Score(str(attempt.answer).endswith("t"), LIMIT)
+
+
+@dataclass(frozen=True)
+class Rule:
+    truth: Any
+    log: list[str] = field(default_factory=list, compare=False)
+
+    def __call__(self, attempt: Attempt) -> Score:
+        self.log.append("scored")
+        return Score(attempt.answer == self.truth)
+
+    def method(self, attempt: Attempt) -> Score:
+        return Score(attempt.answer != self.truth)
+
+
+def one(score: Callable[[Attempt], Score], expected: Any = None, **more: Any) -> Study:
+    task = Task("t", "Please repeat answer-t", score, expected)
+    return Study("mine", {"a": Arm()}, Suite("s", (task, Task("u", "Say it", score, 1))), **more)
+
+
+def made(text: str) -> Any:
+    names: dict[str, Any] = {"Score": Score, "__name__": "users_own"}
+    exec(text, names)
+    return names["score"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        (functools.partial(close, truth="a"), functools.partial(close, truth="b")),
+        (functools.partial(close, truth="a"), functools.partial(close, truth="a", least=0.5)),
+        (close, ends),
+        (Rule("a"), Rule("b")),
+        (Rule(["a"]).method, Rule(["a"])),
+        (lambda a: Score(True), lambda a: Score(False)),
+        (made("def score(a): return Score(a == 1)"), made("def score(a): return Score(a == 2)")),
+        (made("T = 1\ndef score(a): return Score(a == T)"), made("T = 2\ndef score(a): return Score(a == T)")),
+        (
+            made("def h(a): return 1\ndef score(a): return Score(h(a) == 1)"),
+            made("def h(a): return 2\ndef score(a): return Score(h(a) == 1)"),
+        ),
+    ],
+)
+def test_a_changed_scorer_refuses_to_go_on(tmp_path: Path, was: Any, now: Any) -> None:
+    one(was).run(tmp_path, False, limit=1)
+    with pytest.raises(StudyError, match=r"changed: scorers\.s\.t\); choose another folder"):
+        one(now).run(tmp_path, False, mixed=True)
+    assert len(one(was).run(tmp_path, False)) == 2
+
+
+def test_a_changed_truth_refuses_to_go_on(tmp_path: Path) -> None:
+    one(ends, [1, 2]).run(tmp_path, False)
+    with pytest.raises(StudyError, match=r"changed: truths\.s\.t"):
+        one(ends, [1, 3]).run(tmp_path, False)
+
+
+SOURCE = '''
+from dataclasses import dataclass
+WORDS = {words!r}
+UNUSED = {unused!r}
+
+def cleaned(text):
+    """{comment}"""
+    return text.strip()  # {comment}
+
+@dataclass
+class Scorer:
+    truth: str
+
+    def __call__(self, attempt):
+        return cleaned(attempt.answer) == self.truth or attempt.answer in WORDS
+
+score = Scorer("a")
+print(__import__("rlm_loop.tasks.scorer_mark").tasks.scorer_mark.mark_of(score))
+'''
+
+
+def test_comments_other_names_and_the_process_make_no_difference(tmp_path: Path) -> None:
+    def mark(**change: Any) -> str:
+        file = tmp_path / "mine.py"
+        file.write_text(SOURCE.format(**{"words": {"x", "y"}, "unused": 1, "comment": "one", **change}))
+        return subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=True).stdout
+
+    first = mark()
+    assert mark(comment="two", unused=2) == first
+    assert mark(words={"x", "z"}) != first
+
+
+def test_a_scorer_that_counts_is_the_same_one(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def counting(attempt: Attempt) -> Score:
+        seen.append(attempt.answer)
+        return Score(True)
+
+    study = one(counting)
+    study.run(tmp_path, False, limit=1)
+    assert seen
+    assert len(study.run(tmp_path, False)) == 2
+
+
+def test_values_of_all_kinds_have_a_mark() -> None:
+    looped: list[Any] = [1]
+    looped.append(looped)
+    values = [None, 1, True, 1.0, "1", b"1", [1], (1, 2), {1: 2}, {3}, looped, re.compile("a"), Path("a"), len, object]
+    marks = [mark_of(v) for v in values]
+    assert len(set(marks)) == len(values)
+    assert marks == [mark_of(v) for v in values]
+
+
+def test_what_is_recorded(tmp_path: Path) -> None:
+    lock = one(ends).run(tmp_path, False).lock
+    assert lock["package"] == lock["sessions"][0]["package"] == package()
+    assert set(lock["package"]) == {"version", "commit", "code"}
+    assert set(lock["scorers"]["s"]) == set(lock["truths"]["s"]) == {"t", "u"}
+    assert lock["local_models"] == {}
+
+
+def edited(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    path = folder / "study.json"
+    lock = json.loads(path.read_text())
+    change(lock)
+    path.write_text(json.dumps(lock))
+
+
+def older(lock: dict[str, Any]) -> None:
+    for name in ("truths", "scorers", "local_models", "package"):
+        del lock[name]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (older, "it was begun before truths, scorers, weights and the package were recorded"),
+        (
+            lambda lock: lock["package"].update(version="0.0.1", code="0" * 16),
+            r"it was begun with another rlm-loop \(0\.0\.1, ",
+        ),
+    ],
+)
+def test_other_code_and_old_folders_are_gone_on_with_on_request_only(tmp_path: Path, change: Any, said: str) -> None:
+    study = Study("mine", {"a": Arm()}, suite("s", 2))
+    study.run(tmp_path, False, limit=1)
+    edited(tmp_path, change)
+    assert len(study.run(tmp_path, False, limit=1)) == 1  # nothing is added: nothing is mixed
+    with pytest.raises(StudyError, match=said):
+        study.run(tmp_path, False)
+    with pytest.warns(StudyWarning, match=said):
+        assert len(study.run(tmp_path, False, mixed=True)) == 2
+    assert re.search(said, load_study(tmp_path).lock["sessions"][-1]["mixed"])
+
+
+@dataclass(frozen=True)
+class Local(Arm):
+    """An arm with a local model's weights and slots."""
+
+    model: Any = None
+
+
+@dataclass
+class Weights:
+    name: str = "local:mine.gguf"
+    weights_hash: str | None = "aa"
+    slots: int = 1
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (Weights(weights_hash="bb"), "weights of local:mine.gguf"),
+        (Weights(slots=8), "slots of local:mine.gguf"),
+        (Weights(weights_hash=None), None),
+    ],
+)
+def test_other_weights_or_slots_refuse_to_go_on(tmp_path: Path, now: Weights, said: str | None) -> None:
+    def study(model: Weights) -> Study:
+        return Study("mine", {"a": Local(model=model)}, suite("s", 2))
+
+    study(Weights()).run(tmp_path, False, limit=1)
+    if said is None:
+        assert len(study(now).run(tmp_path, False)) == 2
+        return
+    with pytest.raises(StudyError, match=f"changed: {said}"):
+        study(now).run(tmp_path, False)
+
+
+def test_the_weights_of_a_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"weights")
+    (found,) = local_models([Arm(model=f"local:{file}")]).values()
+    assert found == {"weights": hash_of(file), "slots": 1}
+    (kept,) = (tmp_path / "cache").rglob("hashes/*")
+    kept.write_text("c" * 64)
+    assert hash_of(file) == "c" * 64
+    file.write_bytes(b"others")
+    assert hash_of(file) not in ("c" * 64, found["weights"])
+    assert local_models([Arm(model=f"local:{tmp_path}/gone.gguf")]) == {
+        "local:gone.gguf": {"weights": None, "slots": 1}
+    }
+    assert local_models([Arm(model="openai/gpt-5-nano"), Arm(model="nonsense"), Arm(model=None)]) == {}
+
+
+def test_a_provider_that_changed_its_model_ends_the_run() -> None:
+    def row(version: str) -> dict[str, Any]:
+        return {"model": "openai/nano", "model_name": "openai/nano", "model_version": version}
+
+    first = Versions([])
+    first.learn(row("nano-1"))
+    first.learn(row("nano-2"))  # within a run both are on record
+    assert first.noted() == {"model_versions": {"openai/nano": ["nano-1", "nano-2"]}}
+    later = Versions([row("nano-1"), {"model": "of before"}])
+    later.learn(row("nano-1"))
+    later.learn(row(""))
+    with pytest.raises(StudyError, match="openai/nano now answers as nano-2, the rows of this folder are of nano-1"):
+        later.learn(row("nano-2"))
