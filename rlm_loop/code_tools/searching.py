@@ -1,4 +1,4 @@
-"""Find the lines that hold a text: first with case, and where there are none, without.
+"""Find the lines that hold a text: first with case, and where there are none, without; then as a regular expression.
 
 ripgrep, where it is installed, says which files hold the text and in how many lines; the lines themselves are then
 read here, of at most `MAX_HITS` files.  Without it every file is read.  Both give the same output.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rlm_loop.code_tools import ripgrep
 from rlm_loop.code_tools.paths import contents, files, in_order
+from rlm_loop.code_tools.pattern import is_pattern, matches
 from rlm_loop.code_tools.texts import decode
 from rlm_loop.tool_function import ToolError
 
@@ -33,6 +34,7 @@ class Hit:
     path: str
     number: int
     line: str
+    matched: str = ""  # what a pattern matched of it
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,24 @@ class Found:
     complete: bool = True
     seconds: float = SECONDS
     named: tuple[str, ...] = ()
+    pattern: bool = False
 
     @property
     def text(self) -> str:
+        """What a model is shown; `pattern` says that the query was taken as a regular expression."""
+        if self.pattern and self.hits:
+            return f"no line holds {_short(self.query)!r}; as a regular expression it matches\n{self._shown}"
+        return self._shown
+
+    @property
+    def _shown(self) -> str:
         if not self.hits and self.named:
             return f"no line holds {_short(self.query)!r}; read_file shows {' or '.join(self.named)}"
         if not self.hits:
-            why = "plain text, one line" if self.complete else f"stopped after {self.seconds:g} s, not all was searched"
+            tried = "as plain text of one line or as a regular expression" if self.pattern else "plain text, one line"
+            why = tried if self.complete else f"stopped after {self.seconds:g} s, not all was searched"
             return f"no line holds {_short(self.query)!r} ({why})"
-        shown = [f"{hit.path}:{hit.number}: {_snippet(hit.line, self.query)}" for hit in self.hits]
+        shown = [f"{hit.path}:{hit.number}: {_snippet(hit.line, hit.matched or self.query)}" for hit in self.hits]
         more = self.total - len(shown)
         if not self.complete:
             shown.append(f"... more than {more} more (stopped after {self.seconds:g} s)")
@@ -66,14 +77,34 @@ class Found:
 
 
 def search(root: Path, query: str) -> str:
-    """Lines that hold `query` as plain text (where there are none, ignoring case), as `file:line: text`."""
+    """Lines that hold `query` as plain text (where there are none, ignoring case; then as a regular expression, which
+    is said first), as `file:line: text`."""
     return find(root, query).text
 
 
 def find(root: Path, query: str, *, seconds: float = SECONDS, program: str | None = "") -> Found:
     """What `search` shows.  `program` is ripgrep's (empty: the one installed, `None`: do without)."""
+    end = time.monotonic() + seconds
     found = _find(root, query, seconds, program)
-    return found if found.hits or not found.complete else replace(found, named=_named(root, query))
+    if found.hits or not found.complete:
+        return found
+    named = _named(root, query)
+    if named or "\n" in query or "\0" in query or not is_pattern(query):
+        return replace(found, named=named)
+    return _from_pattern(root, query, end, seconds)
+
+
+def _from_pattern(root: Path, query: str, end: float, seconds: float) -> Found:
+    matched = matches(root, query, most=MAX_HITS, seconds=end - time.monotonic())
+    numbers: dict[str, dict[int, str]] = {}
+    for name, number, text in matched.lines:
+        numbers.setdefault(name, {})[number] = text
+    hits = [
+        replace(hit, matched=numbers[name][hit.number])
+        for name, data in _texts(root, numbers)
+        for hit in _hits(data, name, list(numbers[name]))
+    ]
+    return Found(query, tuple(hits), matched.total, matched.complete, seconds, pattern=True)
 
 
 def _named(root: Path, query: str) -> tuple[str, ...]:
