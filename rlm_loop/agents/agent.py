@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
 from types import EllipsisType
@@ -50,10 +50,11 @@ class Agent:
     and can be used again; `cell_timeout` and `tool_timeout` are seconds;
     `max_tokens` limits each reply; `require_code` asks once for code before a text answer counts; `max_depth`
     limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what happens beyond
-    (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers sub-calls,
-    `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how many model calls of the
-    whole tree may be under way at once, `cache_subcalls` makes identical ones once; `injectors` add text (see
-    `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`);
+    (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers sub-calls, `sub_models`
+    are others that a cell may name in `llm_query(..., model=)` (a list of names, or a mapping from names of yours to
+    models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
+    many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
+    `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`);
     `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
     `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
@@ -86,6 +87,7 @@ class Agent:
     max_history: int | None = None
     localise: Localise | None = None
     allow: tuple[str, ...] | None = None
+    sub_models: tuple[tuple[str, str | Model], ...] = ()
     max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
     seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
 
@@ -101,6 +103,11 @@ class Agent:
             raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
         if self.allow is not None:
             object.__setattr__(self, "allow", tuple(self.allow))
+        named = self.sub_models
+        if isinstance(named, str):
+            raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
+        pairs = named.items() if isinstance(named, Mapping) else ((m, m) if isinstance(m, str) else m for m in named)
+        object.__setattr__(self, "sub_models", tuple((str(n), m) for n, m in pairs))
         for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
             object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
         object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
@@ -122,7 +129,8 @@ class Agent:
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
-        skipped |= {name for name in ("allow", "localise") if getattr(self, name) is None}  # as before they were there
+        unset = {"allow": None, "localise": None, "sub_models": ()}  # then as before they were there
+        skipped |= {name for name, default in unset.items() if getattr(self, name) == default}
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
         return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
 

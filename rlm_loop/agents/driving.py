@@ -151,7 +151,7 @@ def recursion_of(agent: Agent) -> Recursion:
         raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
     most = agent.max_depth if agent.budget.depth is None else min(agent.max_depth, int(agent.budget.depth))
     tree = Tree(agent.concurrency, cache=agent.cache_subcalls)
-    return Recursion(most, agent.on_depth, sub_model, agent.sub_budget, agent.hooks, tree)
+    return Recursion(most, agent.on_depth, sub_model, dict(agent.sub_models), agent.sub_budget, agent.hooks, tree)
 
 
 def _asking(agent: Agent, task: Task, model: Metered, recursion: Recursion, world: World) -> Asking:

@@ -57,6 +57,12 @@ def get_model(name: str | Model, **options: Any) -> Model:
     raise ModelNotFound(f"no model is called {name!r}{_near(wanted)}: use {_FORMS}", name)
 
 
+def names_a_place(name: str) -> bool:
+    """Whether a model's name says where it is: an address, or a file.  Whoever wrote the name chose that place."""
+    kind, _, rest = name.strip().partition(":")
+    return kind == "openai-compatible" or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
+
+
 def ollama_address(host: str) -> str:
     """Where an Ollama server is, from the forms that `OLLAMA_HOST` may have (`host`, `host:port`, a URL)."""
     address = host.strip().rstrip("/") or _OLLAMA

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,15 +32,22 @@ class Tree:
         self._models: dict[str, Model] = {}
         self._lock = threading.Lock()
 
-    def model(self, name: str, known: tuple[Model | None, ...]) -> Model:
-        """The model of that name: one that the run uses already, else a new one, made once."""
+    def model(self, name: str, known: tuple[Model | None, ...], listed: Mapping[str, str | Model]) -> Model:
+        """The model of that name: one that the run uses already, else one that the user listed, made once.
+
+        A name is what a cell says: it is looked up, and never read as an address.
+        """
         for model in known:
             if model is not None and model.name == name:
                 return model
+        if name not in listed:
+            there = [m.name for m in known if m is not None] + list(listed)
+            reason = f"no model {str(name)[:100]!r} may be asked here; there are: {', '.join(there)}"
+            raise SubCallError(reason, "invalid_arguments")
         with self._lock:
             if name not in self._models:
                 try:
-                    self._models[name] = get_model(name)
+                    self._models[name] = get_model(listed[name])
                 except (ModelError, ImportError, ValueError) as error:
                     raise SubCallError(str(error), "invalid_arguments") from error
             return self._models[name]
@@ -49,13 +57,15 @@ class Tree:
 class Recursion:
     """The settings of an agent's sub-calls.
 
-    `sub_model` answers instead of the agent's own model; `sub_budget` limits each sub-call with all below it, besides
-    what is left of the whole; `hooks` are told of each sub-call, from the threads in which they run.
+    `sub_model` answers instead of the agent's own model, and those of `sub_models` where a cell names them;
+    `sub_budget` limits each sub-call with all below it, besides what is left of the whole; `hooks` are told of each
+    sub-call, from the threads in which they run.
     """
 
     max_depth: int = 1
     on_depth: OnDepth = "error"
     sub_model: Model | None = None
+    sub_models: Mapping[str, str | Model] = field(default_factory=dict[str, "str | Model"])
     sub_budget: Budget | None = None
     hooks: tuple[object, ...] = ()
     tree: Tree = field(default_factory=Tree)
@@ -63,7 +73,7 @@ class Recursion:
     def model_for(self, name: str | None, agent: Metered) -> tuple[Model, Price | None]:
         """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""
         if name is not None:
-            model = self.tree.model(name, (self.sub_model, agent.model))
+            model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
         else:
             model = self.sub_model or agent.model
         price = price_of(model)

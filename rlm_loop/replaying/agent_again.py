@@ -57,7 +57,10 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
             agent = remade(start["made"], Agent, unknown)
     except NotMade as error:
         raise ReplayError(str(error)) from None
-    agent = replace(agent, model=str(start["model"]), hooks=())
+    if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):
+        notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")
+        agent = replace(agent, repl="auto")  # a trace may come from a stranger: it never lowers the isolation
+    agent = replace(agent, model=str(start["model"]), hooks=(), sub_models=())
     return Again(agent, tuple(notes), tuple(functions))
 
 

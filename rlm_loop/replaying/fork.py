@@ -22,6 +22,7 @@ from rlm_loop.ledger import Ledger
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.metered import Metered
+from rlm_loop.models.names import names_a_place
 from rlm_loop.outcome import Outcome
 from rlm_loop.recursion.settings import price_of
 from rlm_loop.replaying.agent_again import Again, agent_again
@@ -150,6 +151,8 @@ def _check_turn(recorded: Recorded, at: int) -> None:
 
 def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Live:
     wanted = agent.model if model is None else model
+    if model is None and of_record and isinstance(wanted, str) and names_a_place(wanted):
+        raise ReplayError(f"the trace names a place for its model, {wanted}: give model= if you trust it")
     seeded = isinstance(wanted, str) and agent.seed is not None
     try:
         found = get_model(wanted, **({"seed": agent.seed} if seeded else {}))

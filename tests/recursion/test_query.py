@@ -84,7 +84,7 @@ class TestOne:
             ({"prompt": "x", "max_tokens": 0}, "max_tokens is a number of tokens, 1 or more"),
             ({"prompt": "x", "max_tokens": -5}, "max_tokens is a number of tokens, 1 or more"),
             ({"prompt": "x", "temperature": 1}, "unexpected 'temperature'"),
-            ({"prompt": "x", "model": "no-such-model"}, "no model is called 'no-such-model'"),
+            ({"prompt": "x", "model": "no-such-model"}, "no model 'no-such-model' may be asked here"),
         ],
     )
     def test_bad_input_is_one_line_and_asks_nobody(self, arguments: dict[str, Any], message: str) -> None:

@@ -1,0 +1,121 @@
+"""A cell may name only models that the user listed for the run (semantics 63); a trace names no place (64)."""
+
+from __future__ import annotations
+
+import http.server
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.names import names_a_place
+from rlm_loop.repl import PythonREPL
+from rlm_loop.replaying import ReplayError, fork
+
+
+class Listening(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    """Keeps what it is sent."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.heard: list[str] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def model(self) -> str:
+        return f"openai-compatible:m@http://127.0.0.1:{self.server_address[1]}/v1"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Listening
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        self.server.heard.append(str(self.headers))
+        self.send_error(500)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-of-the-users-own")
+    server = Listening()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def cell(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+@pytest.mark.parametrize("form", ["llm_query('x', model={!r})", "llm_query_batched(['x'], model={!r})"])
+@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent()], ids=lambda agent: agent.name)
+def test_a_cell_cannot_have_the_host_ask_anywhere(agent: Any, elsewhere: Listening, form: str, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from rlm_loop.models import Reply, ToolCall
+
+    code = "\n".join(
+        f"try: print({form.format(name)})\nexcept Exception as e: print(e)"
+        for name in (elsewhere.model, f"local:{tmp_path / 'file'}", "openai/gpt-5-nano", "ollama/x")
+    )
+    first: Any = cell(code)
+    if isinstance(agent, LeanAgent):
+        import json
+
+        first = Reply(tool_calls=(ToolCall("1", "python", json.dumps({"code": code})),))
+    model = ScriptedModel([first, "done"])
+    outcome = replace(agent, model=model).run("q", context="text")
+    assert outcome.turns[0].observations[0].text.count("may be asked here; there are: scripted") == 4
+    assert elsewhere.heard == []
+
+
+def test_models_that_the_user_listed_are_asked_by_the_users_names() -> None:
+    small, other = ScriptedModel(["from small"], name="a:1"), ScriptedModel(["from other"], name="b:2")
+    model = ScriptedModel([cell("final_answer = [llm_query('x', model=m) for m in ('small', 'b:2')]")])
+    agent = ToolLoopAgent(model=model, sub_models={"small": small}, sub_model=other)
+    assert agent.run("q").answer == ["from small", "from other"]
+    assert agent.settings() != ToolLoopAgent(model=model).settings()
+    assert "sub_models" not in ToolLoopAgent(model=model).settings()
+    with pytest.raises((TypeError, ValueError), match="sub_models"):
+        ToolLoopAgent(sub_models="small")  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("local", False),
+        ("local:smollm2-135m", False),
+        ("local:/etc/passwd", True),
+        ("model.gguf", True),
+        ("openai-compatible:m@http://x/v1", True),
+        ("ollama/x", False),
+        ("openai/gpt-5-nano", False),
+    ],
+)
+def test_names_that_say_where(name: str, place: bool) -> None:
+    assert names_a_place(name) is place
+
+
+def test_a_trace_neither_names_an_address_nor_lowers_the_isolation(elsewhere: Listening, tmp_path: Path) -> None:
+    made = ScriptedModel([cell("x = 1"), cell("final_answer = x")], name=elsewhere.model)
+    path = tmp_path / "run.jsonl"
+    ToolLoopAgent(model=made, repl="plain").run("q", trace=path)
+    with pytest.raises(ReplayError, match="give model="):
+        fork(path, at=1)
+    assert elsewhere.heard == []
+    outcome = fork(path, at=1, model=ScriptedModel([cell("final_answer = x + 1")]))
+    assert outcome.answer == 2
+    with PythonREPL() as strongest:
+        strongest.start()
+        assert outcome.isolation == strongest.isolation
+    assert any("repl='plain'" in note for note in outcome.notes)
