@@ -18,7 +18,7 @@ from rlm_loop.code_tools.paths import contents, files
 from rlm_loop.code_tools.texts import decode
 from rlm_loop.processes import child_environment
 
-_SIGNS = frozenset("\\^$.|?*+()[]{}")
+_SIGNS = frozenset("\\^$|?*+[{")  # dots and parentheses alone are code as it is: `os.path`, `close()`
 _MAX_PATTERN = 1000  # characters
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from rlm_loop.code_tools.pattern import child; child()"
 

@@ -44,9 +44,9 @@ def test_a_pattern_is_taken_where_no_line_holds_the_text(root: Path, query: str,
         ("a|b", "a.py:3: x = 'a|b'"),  # held as it stands, so no pattern
         ("b.py", "no line holds 'b.py'; read_file shows pkg/b.py"),
         ("nothing", "no line holds 'nothing' (plain text, one line)"),
-        ("nothing(", "no line holds 'nothing(' (plain text, one line)"),  # no pattern either
+        ("nothing[", "no line holds 'nothing[' (plain text, one line)"),  # no pattern either
         ("z*", "no line holds 'z*' (plain text, one line)"),  # would match every line
-        ("zz.top", "no line holds 'zz.top' (as plain text of one line or as a regular expression)"),
+        ("zz.+top", "no line holds 'zz.+top' (as plain text of one line or as a regular expression)"),
     ],
 )
 def test_what_else_a_query_is(root: Path, query: str, said: str) -> None:
@@ -76,7 +76,9 @@ def test_the_searched_folder_cannot_slip_in_code(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "expected"), [("a.b", True), ("ab", False), ("a(", False), ("a*", False), ("(" * 999 + "a", False)]
+    ("query", "expected"),
+    [("a.+b", True), ("a.b", False), ("a()", False), ("a[", False), ("a*", False), ("(" * 999 + "a", False)],
+    [("a.+b", True), ("a.b", False), ("a()", False), ("a[", False), ("a*", False), ("(" * 999 + "a", False)],
 )
 def test_what_is_a_pattern(query: str, expected: bool) -> None:
     assert is_pattern(query) is expected
