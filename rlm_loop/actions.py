@@ -97,12 +97,13 @@ class Failure:
 class Observation:
     """What one action led to.  `text` is what the model may see of it, already clipped.
 
-    `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was
-    set by a cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...],
-    "removed": [...], "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader
-    (never for the model).  `full` is for the record: what `text` was before it was clipped, up to a cap of its own;
-    empty where nothing was left out.  `variables` are the names of the REPL's simple variables after a cell (texts,
-    numbers, lists, dictionaries, tuples), where an injector tells of them; else nobody looked.
+    `cause` is what the text is charged to, `answer` the answer that this action gave, `pending` one that was set by a
+    cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...], "removed": [...],
+    "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader (never for the model).
+    `full` is for the record: what `text` was before it was clipped, up to a cap of its own; empty where nothing was
+    left out. `variables` are the names of the REPL's simple variables after a cell (texts, numbers, lists,
+    dictionaries, tuples), where an injector tells of them; else nobody looked. `repeatable` says that the same again is
+    no standstill: a tool that polls, a call with an idempotency key, a model that samples.
     """
 
     text: str = ""
@@ -116,6 +117,7 @@ class Observation:
     displays: tuple[Display, ...] = ()
     full: str = ""
     variables: tuple[str, ...] = ()
+    repeatable: bool = False
 
     @property
     def ok(self) -> bool:

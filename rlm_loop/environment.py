@@ -18,7 +18,7 @@ from rlm_loop.effects import Effects
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.rerun import Fallback, PastCell, run_again
-from rlm_loop.tool_calls import Kept
+from rlm_loop.tool_calls import KEY, Kept
 from rlm_loop.tools import Tool, ToolGateway, as_tool
 from rlm_loop.workspace import Workspace
 
@@ -51,11 +51,12 @@ class Environment:
     first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
     left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
     one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
-    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the
-    patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the
-    host. `variables` has every cell's observation name the REPL's variables. `repl` may also be a session of the
-    caller's. Closing is idempotent and closes what was opened for this run: the session that `repl` made, and the
-    workspace where it is `owned`; a session of the caller's is left open, without the run's tools.
+    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the patch
+    of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the host.
+    `variables` has every cell's observation name the REPL's variables. `sampled` says that the model's replies are
+    drawn: the same again is chance. `repl` may also be a session of the caller's. Closing is idempotent and closes what
+    was opened for this run: the session that `repl` made, and the workspace where it is `owned`; a session of the
+    caller's is left open, without the run's tools.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -83,6 +84,7 @@ class Environment:
         keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
         variables: bool = False,
         answer_tool: bool = True,
+        sampled: bool = False,
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -91,6 +93,7 @@ class Environment:
         if clashes:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self._hands = hands
+        self._sampled, self._may_repeat = sampled, False
         self._lent: Session | None = None
         self._open_repl: Callable[[], Session] | None = None
         if isinstance(repl, Session):
@@ -128,7 +131,8 @@ class Environment:
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
         in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
         self._keep_calls, self._noted = keep_calls, Noted()
-        self._in_cell = {name: self._noted.told(name, _caller(in_cell, name)) for name in in_cell.names}
+        self._in_cell = {name: self._noted.told(name, self._caller(in_cell, name)) for name in in_cell.names}
+        self._polls = {t.name for t in (*own, *quiet) if t.polls}
         self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
@@ -200,8 +204,10 @@ class Environment:
                 done[index] = _failure("skipped", "not run: an earlier block failed")
             else:
                 before = getattr(self._session, "last", None)
+                self._may_repeat = self._sampled
                 try:
-                    done[index] = self._bounded(self._observed(action))
+                    seen = self._bounded(self._observed(action))
+                    done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
                 except KeyboardInterrupt:
                     done[index] = self._bounded(self._with_effects(self._interrupted(action, before)))
                     rest = _failure("skipped", "not run: the run was interrupted")
@@ -278,6 +284,7 @@ class Environment:
             result = self._gateway.call(name, arguments, call_id=call_id)
         except BudgetSpent as spent:
             return _failure("budget", spent.reason)
+        self._may_repeat |= name in self._polls or result.repeated
         if self._cell is not None:
             return self._cell_observation(self._cell)
         if not result.ok and result.failure is not None:
@@ -352,6 +359,14 @@ class Environment:
         self._answer = given
         return replace(seen, answer=given)
 
+    def _caller(self, gateway: ToolGateway, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name in self._polls or kwargs.get(KEY) is not None:
+                self._may_repeat = True
+            return gateway.call_function(name, args, kwargs)
+
+        return call
+
     def _python(self, code: str) -> str:
         self._cell = self._run(code)
         return self._cell.output
@@ -366,13 +381,6 @@ class Environment:
                 self._session.set("context", self._context, reserved=True)
             self._session.add_tools(self._in_cell)
         return self._session
-
-
-def _caller(gateway: ToolGateway, name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return gateway.call_function(name, args, kwargs)
-
-    return call
 
 
 _PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."

@@ -32,7 +32,8 @@ class Budget:
     `steps` are replies of the root model; `seconds` wall time from the start of the run; `working_seconds`
     the same without waits for rate limits and retries; `tokens` input plus output of all calls,
     `output_tokens` generated ones; `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of
-    recursion; `malformed` unreadable replies in a row; `tool_failures` failed tool calls in a row.
+    recursion; `malformed` unreadable replies in a row; `tool_failures` failed tool calls in a row;
+    `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more).
     """
 
     steps: int | None = 20
@@ -45,6 +46,7 @@ class Budget:
     depth: int | None = None
     malformed: int | None = 3
     tool_failures: int | None = 3
+    repeated: int | None = 2
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -55,6 +57,10 @@ class Budget:
                 raise TypeError(f"Budget.{field.name} is a number or None (unlimited), not {value!r}")
             if math.isnan(value) or value < 0:
                 raise ValueError(f"Budget.{field.name} cannot be {value}; None means unlimited, 0 means none at all")
+        if self.repeated is not None and (self.repeated < 2 or self.repeated != int(self.repeated)):
+            raise ValueError(
+                f"Budget.repeated counts equal turns in a row, so it is 2 or more, or None (off), not {self.repeated}"
+            )
 
 
 class BudgetSpent(BaseException):

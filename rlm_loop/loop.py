@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from rlm_loop.actions import Action, CallTool, Given, Observation, RunCode
+from rlm_loop.actions import Action, CallTool, Given, Malformed, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.answer_text import is_prose
@@ -17,9 +17,7 @@ from rlm_loop.hooks import notify
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
-from rlm_loop.verdict import verdict
-
-_ACTS = (RunCode, CallTool)
+from rlm_loop.verdict import BLOCKED, REFUSAL, verdict
 
 
 class Place(Protocol):
@@ -80,7 +78,14 @@ def run(
         prompt = dialect.brief(problem, place.tools)
         while (over := verdict(turns, model.account)) is None:
             start = model.account.seconds
-            notify(hooks, "on_step_start", turn_index=before + len(turns) + 1, node=model.node.path)
+            left = _steps_left(model, turns)
+            notify(
+                hooks,
+                "on_step_start",
+                turn_index=before + len(turns) + 1,
+                node=model.node.path,
+                steps_remaining=left,
+            )
             prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
@@ -90,6 +95,8 @@ def run(
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
             turn = Turn(before + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            turns.append(turn)
+            left = _steps_left(model, turns)
             model.trace.record(
                 "turn",
                 node=model.node.path,
@@ -99,11 +106,11 @@ def run(
                 observations=observations,
                 seconds=turn.seconds,
                 spent=model.account.spent,
+                steps_remaining=left,
             )
-            turns.append(turn)
             if unfinished is not None:
                 raise unfinished
-            notify(hooks, "on_step_end", turn=turn, node=model.node.path)
+            notify(hooks, "on_step_end", turn=turn, node=model.node.path, steps_remaining=left)
             prompt += dialect.replay(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
@@ -184,6 +191,12 @@ def _finish(
     return outcome
 
 
+def _steps_left(model: Metered, turns: Sequence[Turn]) -> int | None:
+    """Turns that this run may still take; `None` where nobody limits them."""
+    steps = model.account.budget.steps
+    return None if steps is None else max(0, int(steps) - len(turns))
+
+
 def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
     """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
 
@@ -194,9 +207,15 @@ def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
         return turns[-1].answer, "given"
     if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
         return pending, "pending"
-    texts = (t.reply.text.strip() for t in reversed(turns) if not any(isinstance(a, _ACTS) for a in t.actions))
+    texts = (t.reply.text.strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
     prose = next((text for text in texts if is_prose(text)), None)
     return (None, None) if prose is None else (Given(prose, "text"), "prose")
+
+
+def _no_answer(action: Action) -> bool:
+    """It acts, or it says that there is no answer."""
+    gives_up = isinstance(action, Malformed) and (REFUSAL in action.notes or BLOCKED in action.notes)
+    return gives_up or isinstance(action, (RunCode, CallTool))
 
 
 def attach(error: BaseException, outcome: Outcome) -> None:

@@ -48,7 +48,8 @@ class Tool:
 
     `timeout` (seconds) replaces the gateway's limit for this tool alone.  `mutates` says that it changes state: a call
     may then carry an idempotency key and ask for a dry run (see `ToolGateway`).  `dry_run` is the function for that,
-    with the same parameters: it says what a call would do, and does nothing; a tool that has one mutates.
+    with the same parameters: it says what a call would do, and does nothing; a tool that has one mutates.  `polls`
+    says that the same call with the same result is waiting, and no standstill that ends a run as `repeated`.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Tool:
     timeout: float | None = None
     mutates: bool = False
     dry_run: Callable[..., Any] | None = None
+    polls: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mutates", self.mutates or self.dry_run is not None)
@@ -161,6 +163,7 @@ def tool(
     timeout: float | None = None,
     mutates: bool = False,
     dry_run: Callable[..., Any] | None = None,
+    polls: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -171,6 +174,7 @@ def tool(
     timeout: float | None = None,
     mutates: bool = False,
     dry_run: Callable[..., Any] | None = None,
+    polls: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a documented function: `@tool`, or `@tool(name=..., timeout=...)` with the fields of `Tool`.
 
@@ -184,7 +188,8 @@ def tool(
             inner = cast("Callable[..., Any]", inner.func)
         text = description or inspect.getdoc(inner) or ""
         first = " ".join(text.strip().split("\n\n")[0].split())
-        return Tool(name or getattr(inner, "__name__", type(inner).__name__), first, target, timeout, mutates, dry_run)
+        called = name or getattr(inner, "__name__", type(inner).__name__)
+        return Tool(called, first, target, timeout, mutates, dry_run, polls)
 
     return make if function is None else make(function)
 

@@ -22,6 +22,9 @@ REJECTIONS = 3
 #: What parsing notes of a reply in which the model declines; twice in a row ends the run as blocked.
 REFUSAL = "refusal"
 
+#: What parsing notes of a reply in which the model says with a line of its own that it cannot go on, and why.
+BLOCKED = "blocked"
+
 
 def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     """Why the run ends now, with one line of reason, or `None` to go on.
@@ -30,6 +33,9 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     """
     if turns and turns[-1].answer is not None:
         return Stop.ANSWERED, ""
+    blocked = _blocked(turns[-1]) if turns else None
+    if blocked is not None:
+        return Stop.BLOCKED, blocked
     steps = account.budget.steps
     if steps is not None and len(turns) >= steps:
         return Stop.STEPS, f"the limit of {steps} steps is reached"
@@ -46,10 +52,10 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     refused = sum(o.failure is not None and o.failure.kind == "rejected" for t in turns for o in t.observations)
     if refused > REJECTIONS:
         return Stop.MALFORMED, f"{refused} answers were refused; the last: {_message(turns[-1])}"
-    period = _period(turns)
-    if period:
+    times = account.budget.repeated
+    if times is not None and (period := _period(turns, int(times))):
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
-        return Stop.REPEATED, f"{again}, twice over"
+        return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
     failures = _run_length(failed for t in reversed(turns) for failed in reversed(_tool_results(t)))
     if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
         return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
@@ -73,6 +79,11 @@ def _refusal(turn: Turn) -> bool:
     return any(isinstance(a, Malformed) and REFUSAL in a.notes for a in turn.actions)
 
 
+def _blocked(turn: Turn) -> str | None:
+    """The model's reason where it says that it cannot go on."""
+    return next((a.reason for a in turn.actions if isinstance(a, Malformed) and BLOCKED in a.notes), None)
+
+
 def _tool_results(turn: Turn) -> list[bool]:
     """Whether each tool call of the turn failed.
 
@@ -92,16 +103,17 @@ def _run_length(latest_first: Iterable[bool]) -> int:
     return sum(1 for _ in takewhile(bool, latest_first))
 
 
-def _period(turns: Sequence[Turn]) -> int:
-    """1 or 2 if the last turns repeat the ones before them word for word, results included; else 0.
+def _period(turns: Sequence[Turn], times: int) -> int:
+    """1 or 2 if the last turns say the same so many `times` in a row, alone or two in turn, results included; else 0.
 
-    The result is part of the comparison: the same `check()` after a change is progress, not repetition.
+    The result is part of the comparison: the same `check()` after a change is progress, not repetition.  A turn that
+    may be repeated (a poll, a call with a key, a sampled reply) is no repetition.
     """
-    last = turns[-4:]
-    if len(last) >= 2 and _alike(last[-1], last[-2]):
-        return 1
-    if len(last) == 4 and _alike(last[0], last[2]) and _alike(last[1], last[3]):
-        return 2
+    for period in (1, 2):
+        last = turns[-period * times :]
+        whole = len(last) == period * times and not any(o.repeatable for t in last for o in t.observations)
+        if whole and all(_alike(last[n], last[n % period]) for n in range(period, len(last))):
+            return period
     return 0
 
 

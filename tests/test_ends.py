@@ -10,6 +10,11 @@ import pytest
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.models.scripted import ScriptedModel
 from rlm_loop.outcome import Outcome
+from rlm_loop.replaying import replay
+from rlm_loop.tasks.base import Score, Task
+from rlm_loop.tools import tool
+from rlm_loop.trace import Trace
+from rlm_loop.trace_reader import RunRecord
 
 CODE = "```python\nprint({})\n```"
 
@@ -65,3 +70,94 @@ def test_refused_answers_are_called_so() -> None:
     assert outcome.reason.startswith("3 refused answers in a row; the last: The answer does not fit")
     outcome = runs(ToolLoopAgent, "It is a lot.", "", "```python\n```", answer_type=int)
     assert outcome.reason.startswith("3 refused answers or unreadable replies in a row")
+
+
+LOOK = CODE.format("state()")
+
+
+@pytest.mark.parametrize(
+    ("budget", "polls", "temperature", "steps", "stop"),
+    [
+        (Budget(), False, 0.0, 2, "repeated"),
+        (Budget(repeated=4), False, 0.0, 4, "repeated"),
+        (Budget(repeated=None), False, 0.0, 6, "answered"),
+        (Budget(), True, 0.0, 6, "answered"),
+        (Budget(), False, 0.7, 6, "answered"),
+        (Budget(), False, None, 6, "answered"),  # the provider's own, which is above 0
+    ],
+)
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent])
+def test_what_ends_a_run_as_repeated(
+    agent: type[Any], budget: Budget, polls: bool, temperature: float | None, steps: int, stop: str
+) -> None:
+    @tool(polls=polls)
+    def state() -> str:
+        """The state of the build."""
+        return "building"
+
+    last = "It is built." if agent is LeanAgent else "```python\nfinal_answer = 1\n```"
+    model = ScriptedModel([*['{"name": "state", "arguments": {}}' if agent is LeanAgent else LOOK] * 5, last])
+    model.temperature = temperature  # type: ignore[attr-defined]
+    trace = Trace()
+    outcome = agent(model=model, tools=(state,), budget=budget, repl="plain").run("Wait for it.", trace=trace)
+    assert (outcome.stop, outcome.steps) == (stop, steps)
+    again = replay(RunRecord(tuple(trace.events)))  # has neither the tool nor the model
+    assert again.same, str(again)
+
+
+def test_a_retried_call_with_a_key_is_no_repetition() -> None:
+    @tool(mutates=True)
+    def book(seat: int) -> str:
+        """Book a seat."""
+        return f"booked {seat}"
+
+    call = '{"name": "book", "arguments": {"seat": 4, "idempotency_key": "k"}}'
+    outcome = runs(LeanAgent, call, call, call, "Done.", tools=[book])
+    assert (outcome.stop, outcome.steps) == ("answered", 4)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2.5])
+def test_repeated_counts_from_two(value: float) -> None:
+    with pytest.raises(ValueError, match="repeated counts equal turns in a row"):
+        Budget(repeated=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
+@pytest.mark.parametrize(
+    "reply", ["BLOCKED: the file is gone", "I looked everywhere.\n\n**BLOCKED:** the file is gone"]
+)
+def test_a_model_says_that_it_is_blocked(agent: type[Any], reply: str) -> None:
+    outcome = runs(agent, reply)
+    assert (outcome.stop, outcome.reason, outcome.answer) == ("blocked", "the file is gone", None)
+
+
+@pytest.mark.parametrize("reply", ["BLOCKED:", "It says\nBLOCKED: x\nin line 2.", "The door is BLOCKED: 3 times."])
+def test_other_talk_of_blocks_is_an_answer(reply: str) -> None:
+    assert runs(ToolLoopAgent, reply).answered
+
+
+@pytest.mark.parametrize("agent", [ToolLoopAgent, LeanAgent, ReActAgent, DirectAgent])
+def test_the_line_is_told_of_only_where_asked_for(agent: type[Any]) -> None:
+    task = Task("t", "How much?", lambda attempt: Score(False, 0.0, ""))
+    plain, told = (agent(model=ScriptedModel([]), may_block=on).first_request(task).prompt for on in (False, True))
+    assert "BLOCKED" not in str(plain)
+    assert [s.cause for m in told.messages for s in m.spans if "BLOCKED" in s.text] == ["scaffold:may_block"]
+
+
+def test_hooks_and_turns_say_how_many_steps_remain() -> None:
+    told: list[Any] = []
+
+    class Hook:
+        def on_step_start(self, turn_index: int, steps_remaining: int | None) -> None:
+            told.append((turn_index, steps_remaining))
+
+        def on_step_end(self, steps_remaining: int | None) -> None:
+            told.append(steps_remaining)
+
+    trace = Trace()
+    agent = ToolLoopAgent(
+        model=ScriptedModel([CODE.format(1), "one"]), repl="plain", hooks=(Hook(),), budget=Budget(steps=3)
+    )
+    agent.run("?", trace=trace)
+    assert told == [(1, 3), 2, (2, 2), 1]
+    assert [e["steps_remaining"] for e in trace.events if e["event"] == "turn"] == [2, 1]

@@ -19,7 +19,8 @@ from rlm_loop.context import inline_context
 from rlm_loop.context_on_disk import as_context
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.handover import NOTHING, Handover
-from rlm_loop.dialects.injectors import Injected, Injector
+from rlm_loop.dialects.injectors import Injected, Injector, Told
+from rlm_loop.dialects.wording import MAY_BLOCK
 from rlm_loop.environment import ToolLike
 from rlm_loop.fingerprint import Fingerprint
 from rlm_loop.ledger import Ledger
@@ -37,6 +38,12 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.trace import Trace, plain
 from rlm_loop.versions import versions
 from rlm_loop.workspace import Workspace
+
+
+def settled(budget: Budget | None) -> dict[str, Any] | None:
+    """A budget as it identifies a strategy: `repeated` only where it is not what it was before it could be set."""
+    own = plain(budget)
+    return own and {k: v for k, v in own.items() if k != "repeated" or v != 2}
 
 
 @spelled(HINTS)
@@ -60,7 +67,8 @@ class Agent:
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
     not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
-    question (see `localise`).
+    question (see `localise`).  `may_block` tells the model that it may end with a line `BLOCKED: reason`, which is
+    read whether told or not.
     """
 
     model: str | Model = "local"
@@ -88,6 +96,7 @@ class Agent:
     localise: Localise | None = None
     allow: tuple[str, ...] | None = None
     sub_models: tuple[tuple[str, str | Model], ...] = ()
+    may_block: bool = False
     max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
     seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
 
@@ -121,7 +130,8 @@ class Agent:
     def dialect(self) -> Dialect:
         """How the strategy speaks, its injectors included."""
         inner = self._speaks()
-        return Injected(inner, self.injectors) if self.injectors else inner
+        injectors = (*self.injectors, *((Told(MAY_BLOCK, "may_block"),) if self.may_block else ()))
+        return Injected(inner, injectors) if injectors else inner
 
     def _speaks(self) -> Dialect:
         raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
@@ -129,9 +139,10 @@ class Agent:
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
-        unset = {"allow": None, "localise": None, "sub_models": ()}  # then as before they were there
+        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # then as before they were there
         skipped |= {name for name, default in unset.items() if getattr(self, name) == default}
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
+        own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}
         return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
 
     @spelled(RUN_HINTS)

@@ -136,11 +136,18 @@ def _place(
         observation_cap=getattr(agent.dialect(), "observation_cap", HARD_CAP),
         variables=getattr(agent.dialect(), "wants_variables", False),
         answer_tool=getattr(agent, "answer_tool", True),
+        sampled=_samples(model.model),
         keep_tree=lambda tree, patch: model.trace.patch(
             tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
         ),
         keep_calls=lambda calls: record_calls(model, calls),
     )
+
+
+def _samples(model: object) -> bool:
+    """Whether replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
+    temperature: float | None = getattr(model, "temperature", 0.0)
+    return temperature is None or temperature > 0
 
 
 def recursion_of(agent: Agent) -> Recursion:

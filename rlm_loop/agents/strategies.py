@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rlm_loop.agents.agent import Agent
+from rlm_loop.agents.agent import Agent, settled
 from rlm_loop.agents.checking import one_of
 from rlm_loop.budget import Budget
 from rlm_loop.context import inline_context
@@ -22,7 +22,7 @@ from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
 from rlm_loop.spelling import spelled
 from rlm_loop.tasks.base import Task
-from rlm_loop.trace import Trace, plain
+from rlm_loop.trace import Trace
 from rlm_loop.workspace import Workspace
 
 #: The steps of a ReAct framework, where no other limit is given.
@@ -120,7 +120,7 @@ class ReActAgent(Agent):
         if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
             own["max_history"] = None
         kept = {k: v for k, v in own.items() if k not in ("max_iterations", "scaffold")}  # which the dialect has
-        return kept | {"budget": plain(self.limits())}
+        return kept | {"budget": settled(self.limits())}
 
     def attempt(
         self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None

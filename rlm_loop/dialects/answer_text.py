@@ -14,6 +14,7 @@ _REFUSAL = re.compile(
     r"(?:help|assist|comply|fulfil|answer|provide|do (?:that|this)|continue|complete|perform|proceed|process|access)",
     re.IGNORECASE,
 )
+_BLOCKED = re.compile(r"\**BLOCKED:\**\s*(\S.*)")
 _CALL = re.compile(r"""["'](?:name|tool|arguments)["']\s*:|^\s*Action(?: Input)?:""", re.MULTILINE)
 _ANSWERS = re.compile(r"\b(?:answer|result) (?:is|would be|should be)\b|\bfinal answer\b|\bhowever\b", re.IGNORECASE)
 _MARKER = re.compile(r"[ \t]*+(#{1,6}[ \t]++)?+(\*\*|__)?+[ \t]*+final[ \t]++answer(?![^\W_])[ \t]*+", re.IGNORECASE)
@@ -24,6 +25,15 @@ def looks_like_refusal(text: str) -> bool:
     """Say whether a short reply does nothing but decline.  Conservative: a reply that also answers is not one."""
     plain = text.strip().replace("\u2019", "'")
     return len(plain) <= 800 and _REFUSAL.match(plain) is not None and _ANSWERS.search(plain) is None
+
+
+def blocked_reason(text: str) -> str | None:
+    """The reason in a reply that begins or ends with a line `BLOCKED: reason`, and has no code besides."""
+    if "BLOCKED:" not in text or "```" in text or "~~~" in text:
+        return None
+    lines = [line.strip() for line in text.strip().split("\n")]
+    found = (_BLOCKED.fullmatch(line) for line in (lines[0], lines[-1]))
+    return next((match[1] for match in found if match), None)
 
 
 def is_prose(text: str) -> bool:

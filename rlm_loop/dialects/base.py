@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from rlm_loop.actions import Action, Malformed
+from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
+from rlm_loop.verdict import BLOCKED
 
 NO_TOOLS: Mapping[str, Tool] = {}
 
@@ -52,11 +54,14 @@ class Dialect(Protocol):
 
 
 def whole(reply: Reply) -> Malformed | None:
-    """What every dialect refuses before it reads: a cut-off reply, a filtered one, an empty one."""
+    """What every dialect refuses before it reads: a cut-off reply, a filtered one, an empty one, one that says it is
+    blocked."""
     if reply.cut_off:
         return Malformed("Your reply was cut off by the length limit. Be shorter.", "cut_off")
     if reply.finish_reason == "content_filter":
         return Malformed("The reply was withheld by a content filter.")
     if not reply.text.strip() and not reply.tool_calls:
         return Malformed("The reply was empty.")
+    if not reply.tool_calls and (reason := blocked_reason(reply.text)):
+        return Malformed(reason, notes=(BLOCKED,))
     return None

@@ -67,3 +67,6 @@ SUMMARISE = (
 def tool_lines(heading: str, tools: Mapping[str, Tool]) -> str:
     """The tools as text: a heading and a line each, without prose around it; empty where there are none."""
     return "\n".join([heading, *(f"- {t.signature}" for t in tools.values())]) if tools else ""
+
+
+MAY_BLOCK = "If you cannot go on, reply with one line and nothing else: BLOCKED: the reason."

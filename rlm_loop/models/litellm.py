@@ -58,6 +58,7 @@ class LiteLLMModel:
         **options: Any,
     ) -> None:
         self._name = name
+        self.temperature = temperature
         self._settings = {"temperature": temperature, "seed": seed}
         self.max_tokens = max_tokens
         self.timeout = timeout
