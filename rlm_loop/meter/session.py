@@ -90,6 +90,7 @@ class Session:
             reply = metered.complete(prompt, turn=call.turn)
             charged = next(c for c in reversed(self.ledger.calls) if (c.node, c.turn) == (call.node, call.turn))
             call.call, call.model_seconds = charged.call, reply.seconds
+            call.not_applied = {**call.not_applied, **(reply.extra.get("not_applied") or {})}
             call.input_tokens, call.output_tokens = charged.usage.input_tokens, charged.usage.output_tokens
             call.cached_tokens = charged.usage.cache_read_tokens
             call.cache_write_tokens = charged.usage.cache_write_tokens

@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 #: The smallest window, in tokens; it is doubled where a prompt needs more, and never made smaller, since the server
 #: loads the model anew for another window.
 WINDOW = 8192
+#: Where a key is looked for when none is given; another provider's key is never sent.
+KEY_VARIABLE = "OLLAMA_API_KEY"
 #: Tokens kept free for a reply of unlimited length.
 ROOM = 2048
 
@@ -28,13 +30,14 @@ class OllamaModel(OpenAICompatibleModel):
     its window: `context_size` tokens, or (`None`) 8,192 and twice as many whenever a prompt may need them, up to the
     length that the model has (`/api/show`).  A prompt that may need more than that is refused with `RequestRejected`.
     Without a tokenizer a prompt is taken to have a token for every three bytes, which is more than text or code has.
-    Everything else is as in `OpenAICompatibleModel`; `options` go into the request's `options`.
+    Everything else is as in `OpenAICompatibleModel`, but `options` go into the request's `options`, and a key is looked
+    for in `OLLAMA_API_KEY`.
     """
 
     def __init__(
         self, model: str, base_url: str = "http://localhost:11434", *, context_size: int | None = None, **more: Any
     ) -> None:
-        settings: dict[str, Any] = {"name": f"ollama/{model}", **more}
+        settings: dict[str, Any] = {"name": f"ollama/{model}", "key_variable": KEY_VARIABLE, **more}
         super().__init__(model, base_url, **settings)
         self.context_size = context_size
         self._window = context_size or WINDOW

@@ -53,6 +53,7 @@ class Provider:
     troubles: list[tuple[int, dict[str, str], Any]] = field(default_factory=list[Any])
     requests: list[Any] = field(default_factory=list[Any])
     refused: list[Any] = field(default_factory=list[Any])
+    headers: list[Mapping[str, str]] = field(default_factory=list[Any])
     address: str = ""
 
     def check(self, path: str, headers: Mapping[str, str], body: Any) -> None:
@@ -66,10 +67,8 @@ class Provider:
     def answer(self, said: Said, body: Any) -> Any:
         raise NotImplementedError
 
-    def get(self, path: str) -> Any:
-        return None
-
     def handle(self, path: str, headers: Mapping[str, str], body: Any) -> tuple[int, dict[str, str], Any]:
+        self.headers.append(headers)
         if self.troubles:
             return self.troubles.pop(0)
         try:

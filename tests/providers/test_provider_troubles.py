@@ -201,6 +201,14 @@ def test_thinking_that_the_provider_does_not_count_is_not_known() -> None:
     assert (reply.text, reply.usage.output_tokens, reply.usage.reasoning_tokens) == ("a", OUTPUT, None)
 
 
+def test_a_key_of_openai_is_not_sent_to_ollama(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    with serving(Ollama()) as server:
+        server.says = [Said("a")]
+        OllamaModel("m", server.address).complete(Prompt.ask("x"))
+        assert [h.get("authorization") for h in server.headers] == [None, None]
+
+
 def test_what_ollama_does_not_say_is_not_known() -> None:
     with serving(Ollama(counts_what_it_reads=False)) as server:
         server.says = [Said("a")]
