@@ -89,8 +89,10 @@ class Adapting:
 def refused(said: str, sent: Collection[str], parameter: str | None = None) -> list[str]:
     """The settings, of those that were sent, which a refusal says are not taken.
 
-    `parameter` is the one that the provider names in a field of its own (`messages.[2].content` is none of ours).
+    `parameter` is the one that the provider names in a field of its own (`messages.[2].content` is none of ours).  A
+    limit of tokens gets its other name only where the refusal tells it: elsewhere that might be taken for no limit.
     """
+    sent = [n for n in sent if n not in _OTHER_NAME or _OTHER_NAME[n] in said]
     if parameter:
         name = next((n for n in sent if re.split(r"[.\[]", parameter)[0] in _WORDS[n]), None)
         fits = name is not None and (name == "response_format" or _REFUSES.search(said))

@@ -74,6 +74,14 @@ def test_what_is_not_taken_is_said_once_and_kept_in_the_trace(tmp_path: Any, cap
         ("Invalid schema for response_format 'reply'", ["response_format"], "response_format", ["response_format"]),
         # what a user can mend is said to the user
         ("max_tokens is too large: 100000. This model supports at most 16384", ["max_tokens"], "max_tokens", []),
+        ("max_tokens: 9000 is not valid, it must be at most 4096", ["max_tokens"], None, []),
+        ("Unsupported: max_tokens. Use max_completion_tokens", ["max_tokens", "seed"], None, ["max_tokens"]),
+        (
+            '{"detail":[{"loc":["body","seed"],"msg":"Extra inputs are not permitted"}]}',
+            ["seed", "stop"],
+            None,
+            ["seed"],
+        ),
         ("the prompt is too long; please stop", ["stop"], None, []),
         ("tools are not supported", ["stop", "temperature"], None, []),
         ("Invalid content: not allowed", ["stop"], "messages.[2].content", []),
