@@ -141,7 +141,7 @@ class _Run:
 
     def _record(self, ended: set[Future[Any]]) -> None:
         for future in ended:
-            begun = self._running[future]
+            begun, fault = self._running[future], None
             error = CancelledError() if future.cancelled() else future.exception()
             if isinstance(error, KeyboardInterrupt) and in_this_process(self._executor):
                 del self._running[future]
@@ -152,14 +152,17 @@ class _Run:
             elif error is not None:
                 self._failed(begun, error)
             else:
-                self._done(begun.cell, future.result())
+                fault = self._done(begun.cell, future.result())
             del self._running[future]  # only now: an interrupt in between must not lose a row
+            if isinstance(fault, KeyboardInterrupt):  # while scoring
+                raise fault
 
-    def _done(self, cell: Cell, result: Any) -> None:
+    def _done(self, cell: Cell, result: Any) -> BaseException | None:
         done = result if isinstance(result, Done) else Done(*result)
         keep_trace(self._folder, cell, done)
         self._lost = 0
         self._course.end(cell, done.row, done.fault)
+        return done.fault
 
     def _failed(self, begun: _Begun, error: BaseException) -> None:
         """An episode that brought no row: its worker is gone, or it could not even begin."""

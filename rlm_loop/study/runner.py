@@ -29,6 +29,8 @@ def run_cells(study: str, course: Course, agents: Callable[[Cell], Agent], folde
         except KeyboardInterrupt:
             raise course.interrupted() from None
         course.end(cell, row, fault)
+        if isinstance(fault, KeyboardInterrupt):  # while scoring
+            raise course.interrupted()
     return course.done
 
 

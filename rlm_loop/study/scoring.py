@@ -20,11 +20,14 @@ TO_SCORE = "to_score"
 _HELD = ("answer", "artifact", "answered", "last_reply")  # rows of before it was kept have no last reply
 
 
-def scored(task: Task, attempt: Attempt) -> tuple[Row, Exception | SystemExit | None]:
-    """The fields of a row that say how an attempt was judged, and what the scorer raised, if it did."""
+def scored(task: Task, attempt: Attempt) -> tuple[Row, BaseException | None]:
+    """The fields of a row that say how an attempt was judged, and what the scorer raised, if it did.
+
+    Ctrl-C is told so as well: the attempt is made, and must not be lost with its score.
+    """
     try:
         score = task.judge(attempt)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         error.add_note("while scoring")
         kept = _kept(attempt)
         return {**verdict_of(None), "scorer_error": crash_line(error), **({TO_SCORE: kept} if kept else {})}, error

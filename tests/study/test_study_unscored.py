@@ -10,7 +10,7 @@ import pytest
 from study_arms import Arm, suite, task
 
 from rlm_loop.models.base import RateLimited
-from rlm_loop.study import Study, StudyError, load_study, status, verify_traces
+from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study, status, verify_traces
 from rlm_loop.study.course import Clock
 from rlm_loop.study.rows import finished
 from rlm_loop.tasks.base import Attempt, Score, Suite
@@ -60,6 +60,17 @@ def test_a_full_disk_while_scoring_ends_the_run_and_keeps_the_attempt(tmp_path: 
         study.run(tmp_path, False)
     assert load_study(tmp_path).rows[0]["scorer_error"].startswith("OSError")
     assert study.run(tmp_path, False).rows[0]["resolved"] is True
+    assert len(arm.log) == 1
+
+
+@pytest.mark.parametrize("executor", [None, "threads:2"])
+def test_ctrl_c_while_scoring_keeps_the_attempt(tmp_path: Path, executor: str | None) -> None:
+    arm = Arm()
+    study = one(Machine(KeyboardInterrupt()), arm)
+    with pytest.raises(StudyInterrupted):
+        study.run(tmp_path, False, executor=executor)
+    assert load_study(tmp_path).rows[0]["scorer_error"] == "KeyboardInterrupt"
+    assert study.run(tmp_path, False, executor=executor).rows[0]["resolved"] is True
     assert len(arm.log) == 1
 
 
