@@ -18,6 +18,7 @@ from rlm_loop.secret_names import STEMS, holds_secret, named_secrets, speaks_of_
 from rlm_loop.secret_shapes import BEGIN, MARKS, SHAPES
 
 REDACTED = "[redacted]"
+_TOLD: set[str] = set()
 
 _WORDS = frozenset(
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS", "PWD", "CREDENTIAL", "CREDENTIALS", "APIKEY"]
@@ -129,7 +130,14 @@ def redactor(environ: Mapping[str, str]) -> Redactor:
     Those are the values of variables whose name has a whole word such as KEY, TOKEN, SECRET or PASSWORD
     (KEYBOARD_LAYOUT has none): 12 characters or more, no path and no common word; they are found as whole words.
     """
-    return _made(frozenset(v for k, v in environ.items() if len(v) >= _SHORTEST and _secret(k, v)))
+    return _made(frozenset(v for k, v in environ.items() if len(v) >= _SHORTEST and _secret(k, v)) | _TOLD)
+
+
+def remember(key: object) -> None:
+    """A key that was given to a model in Python: from now on it is a secret of this process, like one of the
+    environment.  What could be a word is not (`EMPTY`, `no-key-needed`)."""
+    if isinstance(key, str) and len(key) >= _SHORTEST and _secret("KEY", key):
+        _TOLD.add(key)
 
 
 def redact(text: str) -> str:

@@ -20,7 +20,7 @@ from rlm_loop.live import LiveView
 from rlm_loop.live.drawn import live_html
 from rlm_loop.live.surface import TextSurface
 from rlm_loop.messages import Usage
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Stop
 from rlm_loop.redact import REDACTED, redactor
@@ -344,3 +344,12 @@ def test_a_patch_that_adds_a_secret_is_no_prediction(old: str, new: str, kept: i
     found = predictions_of({"t": outcome})
     assert len(found) == kept
     assert ("looks like a key" in found.left_out.get("t", "")) == (not kept)
+
+
+def test_a_key_that_was_given_in_python_is_a_secret_too() -> None:
+    OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="local-gateway-7f3a91")
+    OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", api_key="no-key-needed")
+    assert (
+        str(ModelError("local-gateway-7f3a91 is no key here, no-key-needed"))
+        == f"{REDACTED} is no key here, no-key-needed"
+    )

@@ -20,6 +20,7 @@ from rlm_loop.models.base import (
     RequestRejected,
 )
 from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.redact import redact, remember
 
 _importing = threading.Lock()
 
@@ -64,6 +65,7 @@ class LiteLLMModel:
         self.timeout = timeout
         self._retry = retry or Retry()
         self._options = options
+        remember(options.get("api_key"))
         self._adapting = Adapting(name)
         self._checked = False
 
@@ -117,7 +119,8 @@ class LiteLLMModel:
             translated = self._translated(litellm, error)
             if translated is None:
                 raise
-            raise translated from error
+            # a notebook keeps what it shows of a cause: an address with its key, say
+            raise translated from (error if redact(str(error)) == str(error) else None)
 
     def _check_keys(self, litellm: Any) -> None:
         """Say which variable is missing before the call: some providers' clients report it as a server error."""

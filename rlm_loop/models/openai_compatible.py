@@ -25,6 +25,7 @@ from rlm_loop.models.base import (
 )
 from rlm_loop.models.http import BadAddress, Http, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.redact import remember
 
 #: Where a key is looked for when none is given.
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -66,6 +67,7 @@ class OpenAICompatibleModel:
         self.max_tokens = max_tokens
         self.timeout = timeout
         self._key = api_key
+        remember(api_key)
         self._variable = key_variable
         self._retry = retry or Retry()
         self._price = price
@@ -111,6 +113,7 @@ class OpenAICompatibleModel:
         with self._lock:
             if self._client is None:
                 key = self._key or os.environ.get(self._variable)
+                remember(key)  # the variable may have any name
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
