@@ -67,7 +67,7 @@ class OpenAICompatibleModel:
         self.max_tokens = max_tokens
         self.timeout = timeout
         self._key = api_key
-        remember(api_key)
+        remember(api_key or os.environ.get(key_variable))  # the variable may have any name
         self._variable = key_variable
         self._retry = retry or Retry()
         self._price = price
@@ -113,7 +113,6 @@ class OpenAICompatibleModel:
         with self._lock:
             if self._client is None:
                 key = self._key or os.environ.get(self._variable)
-                remember(key)  # the variable may have any name
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
