@@ -82,7 +82,8 @@ class Adapting:
             tell = [(n, done) for n, done in new.items() if (self.name, n) not in _said]
             _said.update((self.name, n) for n, _ in tell)
         for name, done in tell:
-            _log.warning("%s does not take %s: %s from now on (%s)", self.name, name, done, error)
+            _log.warning("%s does not take %s: %s from now on", self.name, name, done)
+            _log.debug("%s: %s", self.name, error)
         return bool(new)
 
 
