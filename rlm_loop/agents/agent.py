@@ -139,7 +139,12 @@ class Agent:
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
-        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # then as before they were there
+        unset = {
+            "allow": None,
+            "localise": None,
+            "sub_models": (),
+            "may_block": False,
+        }  # then as before they were there
         skipped |= {name for name, default in unset.items() if getattr(self, name) == default}
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
         own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}

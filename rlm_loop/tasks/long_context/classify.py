@@ -6,50 +6,15 @@ labelled texts, a few pieces fit another topic as well.  No pattern over the tex
 
 from __future__ import annotations
 
-import functools
-import sysconfig
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
 
 from rlm_loop.tasks.long_context.draw import Draw
 from rlm_loop.tasks.long_context.plan import INTEGER, Line, Plan
-from rlm_loop.tasks.long_context.text import docstrings
+from rlm_loop.tasks.long_context.text import pieces
 
-#: Topic to the files and packages of the standard library that are about it.
-TOPICS: Mapping[str, tuple[str, ...]] = {
-    "e-mail": ("email", "mailbox.py", "smtplib.py", "imaplib.py", "poplib.py"),
-    "unit tests": ("unittest", "doctest.py"),
-    "numbers": ("_pydecimal.py", "fractions.py", "statistics.py", "random.py", "numbers.py"),
-    "archives": ("zipfile.py", "zipfile", "tarfile.py", "gzip.py", "bz2.py", "lzma.py"),
-    "XML and HTML": ("xml", "html"),
-}
-SHORTEST, LONGEST = 45, 120
+TOPICS = ("e-mail", "unit tests", "numbers", "archives", "XML and HTML")
 _FORM = 'Each line of the context that starts with "Entry #" is the documentation of a Python function or class.'
 _TOPICS = f"Each entry is about one of these topics: {', '.join(TOPICS)}."
-
-
-@functools.cache
-def pieces() -> Mapping[str, tuple[str, ...]]:
-    """Topic to the first paragraphs of its documentation strings, each on one line, none in two topics."""
-    home = Path(sysconfig.get_path("stdlib"))
-    found: dict[str, list[str]] = {topic: [] for topic in TOPICS}
-    for topic, places in TOPICS.items():
-        for place in places:
-            path = home / place
-            files = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.is_file() else []
-            for file in files:
-                if "test" not in file.relative_to(home).parts[1:]:
-                    found[topic] += [_paragraph(text) for text in docstrings(file)]
-    owners = Counter(text for texts in found.values() for text in set(texts))
-    return {
-        topic: tuple(t for t in dict.fromkeys(texts) if SHORTEST <= len(t) <= LONGEST and t.isascii() and owners[t] < 2)
-        for topic, texts in found.items()
-    }
-
-
-def _paragraph(text: str) -> str:
-    return " ".join(text.split("\n\n")[0].split())
 
 
 def classify(draw: Draw, size: int, variant: int) -> Plan:

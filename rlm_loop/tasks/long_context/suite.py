@@ -12,7 +12,7 @@ from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import classify, lookups, records
 from rlm_loop.tasks.long_context.draw import Draw, size_name, size_of
 from rlm_loop.tasks.long_context.plan import Plan, Woven, weave
-from rlm_loop.tasks.long_context.text import real_text
+from rlm_loop.tasks.long_context.text import DOCSTRINGS, real_text
 from rlm_loop.tasks.match import Match
 
 #: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
@@ -39,12 +39,13 @@ def from_name(name: str, **options: Any) -> Suite:
 
 
 def long_context(
-    family: str | None = None, size: str | int = SIZE, *, tasks: int = 8, seed: int = 0, text: str = "stdlib"
+    family: str | None = None, size: str | int = SIZE, *, tasks: int = 8, seed: int = 0, text: str = DOCSTRINGS
 ) -> Suite:
     """`tasks` questions of a family (`None`: of all families in turn) over texts of exactly `size` characters.
 
-    `text` is what the lines are put into: `stdlib`, `docstrings`, `licences`, or a folder.  Two neighbours are of one
-    kind and equally hard, so that the halves of the suite are alike.  Nothing is read before a task's `material`.
+    `text` is what the lines are put into: `docstrings` (which come with the package), or a folder.  Two neighbours are
+    of one kind and equally hard, so that the halves of the suite are alike.  Nothing is read before a task's
+    `material`.
     """
     if family is not None and family not in FAMILIES:
         near = difflib.get_close_matches(family, FAMILIES, 1)
