@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rlm_loop.study.denominator import Unit, by_cell, measured, unit, verdict
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row
+from rlm_loop.study.statistics import wilson_by_cluster
 
 Policy = Literal["worst", "drop", "bounds"]
 POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
@@ -82,6 +83,18 @@ def pairs_of(
 def _value(row: Row | None, measure: str) -> float | None:
     value = verdict(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
     return None if value is None else float(value)
+
+
+def rate_of(rows: Sequence[Row]) -> tuple[int, int, float, float]:
+    """Of rows of one arm: how many are resolved, how many have a verdict, and the 95 % interval of the rate.
+
+    What counts is `denominator.verdict`, and what belongs together is that of `pairs_of`, so that tables, figures and
+    comparisons say the same.
+    """
+    labels = cluster_labels(rows, [unit(r) for r in rows], None)[0]
+    found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := verdict(r)) is not None]
+    values = [v for v, _ in found]
+    return round(sum(values)), len(values), *wilson_by_cluster(values, [label for _, label in found])
 
 
 def cluster_labels(

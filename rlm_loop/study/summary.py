@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.study.denominator import measured, verdict
+from rlm_loop.study.pairs import rate_of
 from rlm_loop.study.rows import Row
-from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
+from rlm_loop.study.statistics import mean, percentile, ratio, total
 
 
 @dataclass(frozen=True)
 class ArmSummary:
     """One arm on `n` cells: `judged` have a verdict (`denominator.verdict`; a crash of the arm is not resolved).
 
-    `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval.  Token, step and second
-    figures are means over the `measured` cells (those that ran to their end), `_p95` their 95th percentile;
-    `new_tokens` are prompt tokens not taken from the cache, `scaffold_share` the part of the input that the strategy
-    added.  `tool_seconds_p95` is over single actions, `failed_actions` the share of actions (tool calls and cells) that
-    failed, `malformed` the share of replies with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are
-    relative to the baseline arm, `only_here` and `only_baseline` the tasks that just one of the two resolved.  `None`
-    means not known.
+    `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval, in which the seeds of a
+    task count as what they are worth (`pairs.rate_of`).  Token, step and second figures are means over the `measured`
+    cells (those that ran to their end), `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from
+    the cache, `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single
+    actions, `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies
+    with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `only_here`
+    and `only_baseline` the tasks that just one of the two resolved.  `None` means not known.
     """
 
     model: str
@@ -70,9 +71,7 @@ def summarize(
 def _summary(
     arm: str, rows: Sequence[Row], reference: Sequence[Row], baseline: str, model: str, suite: str
 ) -> ArmSummary:
-    verdicts = [verdict(r) for r in rows]
-    resolved, judged = verdicts.count(True), sum(v is not None for v in verdicts)
-    low, high = wilson(resolved, judged)
+    resolved, judged, low, high = rate_of(rows)
     here, there = _resolved(rows), _resolved(reference)
     both = _judged(rows) & _judged(reference)
     n, rows, reference = len(rows), *([r for r in of if measured(r)] for of in (rows, reference))

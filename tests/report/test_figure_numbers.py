@@ -40,7 +40,9 @@ def test_shares_are_all_of_it() -> None:
     assert max(bar.get_x() + bar.get_width() for bar in axes.patches) == pytest.approx(100)
 
 
-points = st.builds(lambda at, r: Point("", at, at, at, Rate(r, 20)), st.integers(1, 9).map(float), st.integers(0, 20))
+points = st.builds(
+    lambda at, r: Point("", at, at, at, Rate(r, 20, 0.0, 1.0)), st.integers(1, 9).map(float), st.integers(0, 20)
+)
 
 
 @given(st.lists(points, min_size=1, max_size=9))

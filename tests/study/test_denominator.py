@@ -10,6 +10,7 @@ from paired_rows import Pair, paired
 
 from rlm_loop.study import Results, StudyError, compare, resolve_rates
 from rlm_loop.study.denominator import units_of, verdict
+from rlm_loop.study.statistics import wilson
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,15 @@ def test_two_rows_of_one_cell_are_refused_and_named() -> None:
         StudyError, match="two rows of arm 'base' on task 't0' of suite 's', seed 0, with model local:m"
     ):
         compare(twice)
+
+
+def test_ten_equal_seeds_of_ten_tasks_are_ten_tasks() -> None:
+    """5 of 10 tasks are resolved in all of their 10 seeds: the rate is known as of 10 tasks, not of 100."""
+    outcomes: list[Pair] = [("y", "y") if i // 10 % 2 else ("n", "n") for i in range(100)]
+    found = paired(outcomes, seeds=10).summary()[0]
+    assert (found.resolved, found.judged, found.rate) == (50, 100, 0.5)
+    low, high = wilson(5, 10)
+    assert found.low <= low < 0.25
+    assert found.high >= high > 0.75
+    alone = paired(outcomes).summary()[0]
+    assert (alone.low, alone.high) == wilson(50, 100)

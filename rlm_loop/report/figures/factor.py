@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.ablation import values_of
 from rlm_loop.report.figures.cells import Arm, cells, factors_of, rows_of
 from rlm_loop.report.figures.measures import measure_of
-from rlm_loop.report.figures.rates import Rate
+from rlm_loop.report.figures.rates import Rate, rate_of_rows
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -49,7 +49,7 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         left, right = made.subplots(1, 2)
         for number, (name, of) in enumerate(groups.items()):
             at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
-            _rates(left, name, at, [_rate(of.get(v, ())) for v in values], drawn[name])
+            _rates(left, name, at, [rate_of_rows(of.get(v, ())) for v in values], drawn[name])
             _tokens(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
         for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.title} a task")):
             axes.set_xticks(range(len(values)), [str(v) for v in values])
@@ -62,9 +62,9 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         legend_above(made, left.get_legend_handles_labels()[0])
         pooled = [f for f in known if f != chosen]
         over = f" Pooled over {', '.join(pooled)}." if pooled else ""
-        caption(made, f"{found.note()}. Bars: 95 % intervals (Wilson; bootstrap of the mean).{over}")
+        caption(made, f"{found.note()}. Bars: 95 % intervals by task (Wilson; bootstrap of the mean).{over}")
     lines = [
-        f"{name}, {chosen} {v}: {_rate(of[v])}, {_mean(of[v])}"
+        f"{name}, {chosen} {v}: {rate_of_rows(of[v])}, {_mean(of[v])}"
         for name, of in groups.items()
         for v in values
         if v in of
@@ -90,17 +90,15 @@ def _groups(arms: Sequence[Arm], factor: str) -> dict[str, Group]:
     return dict(found)
 
 
-def _rate(rows: Sequence[Mapping[str, Any]]) -> Rate:
-    judged = [bool(r["resolved"]) for r in rows if r["resolved"] is not None]
-    return Rate(sum(judged), len(judged))
-
-
 def _spent(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float] | None:
     found = _TOKENS.values(Arm("", "", "", {(str(n), "", 0): r for n, r in enumerate(rows)}))
     if not found or len(found) < len(rows):
         return None
+    by_task: dict[tuple[str, str], list[float]] = {}  # the other factors' levels, and seeds, of one task are one
+    for (number, _, _), value in found.items():
+        by_task.setdefault((rows[int(number)]["suite"], rows[int(number)]["task"]), []).append(value)
     middle = sum(found.values()) / len(found)
-    low, high = bootstrap(list(found.values())) or (middle, middle)
+    low, high = bootstrap([sum(of) / len(of) for of in by_task.values()]) or (middle, middle)
     return middle, min(low, middle), max(high, middle)
 
 

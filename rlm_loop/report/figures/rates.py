@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Cells, cells, value_of
 from rlm_loop.report.figures.style import PAGE, SMALL, caption, finish, marks, percent_axis, sheet, style
+from rlm_loop.study import pairs
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.statistics import wilson
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rate:
-    """How many of those judged were resolved; `percent` is `None` where none was judged, `interval` is Wilson's."""
+    """How many of those judged were resolved; `percent` is `None` where none was judged, `interval` is Wilson's.
+
+    `low` and `high` are its ends as shares, by cluster.
+    """
 
     resolved: int
     judged: int
+    low: float
+    high: float
 
     @property
     def percent(self) -> float | None:
@@ -30,8 +35,7 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        low, high = wilson(self.resolved, self.judged)
-        return 100 * low, 100 * high
+        return 100 * self.low, 100 * self.high
 
     @property
     def bars(self) -> list[list[float]]:
@@ -47,7 +51,12 @@ class Rate:
 
 
 def rate_of(arm: Arm) -> Rate:
-    return Rate(arm.resolved, arm.judged)
+    return rate_of_rows(list(arm.rows.values()))
+
+
+def rate_of_rows(rows: Sequence[Mapping[str, Any]]) -> Rate:
+    """Of the rows of one arm, or of several levels of a factor: the rows of one task count as what they are worth."""
+    return Rate(*pairs.rate_of([dict(r) for r in rows]))
 
 
 def resolve_rates(

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.statistics.plain import bootstrap, mean, percentile, ratio, sign_test, total, wilson
+from rlm_loop.study.statistics.plain import (
+    bootstrap,
+    mean,
+    percentile,
+    ratio,
+    sign_test,
+    total,
+    wilson,
+    wilson_by_cluster,
+)
 
 if TYPE_CHECKING:
     from rlm_loop.study.statistics.agreeing import smallest_level
@@ -71,6 +80,7 @@ __all__ = [
     "total",
     "variance_of_mean",
     "wilson",
+    "wilson_by_cluster",
     "wilson_interval",
 ]
 

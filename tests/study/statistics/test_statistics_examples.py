@@ -18,6 +18,7 @@ from rlm_loop.study.statistics import (
     effective_size,
     flip_interval,
     holm,
+    holm_levels,
     mcnemar,
     mean_interval,
     newcombe_interval,
@@ -35,6 +36,7 @@ from rlm_loop.study.statistics import (
     sign_test,
     variance_of_mean,
     wilson,
+    wilson_by_cluster,
     wilson_interval,
 )
 from rlm_loop.study.statistics.plain import expanded_tail
@@ -330,3 +332,23 @@ def test_the_percentiles_of_the_plain_bootstrap_are_those_of_t(n: int) -> None:
     """T. Hesterberg, The American Statistician 69 (2015), with scipy's t."""
     expanded = stats.norm.sf(math.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1))
     assert expanded_tail(n) == pytest.approx(expanded, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), min_size=2, max_size=40))
+def test_the_plain_interval_of_a_rate_by_cluster_is_that_of_scipy(units: list[tuple[bool, int]]) -> None:
+    values, labels = [float(v) for v, _ in units], [c for _, c in units]
+    _, low, high = rate_interval(values, codes_of(labels))
+    assert wilson_by_cluster(values, labels) == pytest.approx((float(low), float(high)), abs=1e-5)
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_where_each_task_is_its_own_cluster_it_is_wilsons(n: int) -> None:
+    assert wilson_by_cluster([1.0] * (n // 2) + [0.0] * (n - n // 2), range(n)) == wilson(n // 2, n)
+
+
+@given(st.lists(st.floats(0.0001, 1), min_size=1, max_size=8), st.floats(0.01, 0.2))
+def test_a_claim_holds_after_holm_just_where_its_p_is_at_most_its_level(values: list[float], alpha: float) -> None:
+    adjusted = [p for p in holm(values) if p is not None]
+    for p, after, level in zip(values, adjusted, holm_levels(values, alpha), strict=True):
+        if abs(after - alpha) > 1e-9:
+            assert (p <= level) == (after <= alpha)
