@@ -195,7 +195,10 @@ def tool(
 
 
 def as_tool(source: Tool | SimpleTool | Callable[..., Any]) -> Tool:
-    """A tool, a `SimpleTool` object, a session (`PythonREPL`) or a documented function as a `Tool`; else `TypeError`."""
+    """A tool, a `SimpleTool` object, a session (`PythonREPL`) or a documented function as a `Tool`.
+
+    Raises `TypeError` for anything else.
+    """
     if isinstance(source, Tool):
         return source
     made: Any = getattr(source, "as_tool", None)

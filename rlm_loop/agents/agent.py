@@ -61,8 +61,8 @@ class Agent:
     are others that a cell may name in `llm_query(..., model=)` (a list of names, or a mapping from names of yours to
     models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
     many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
-    `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see `rlm_loop.hooks`);
-    `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
+    `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see
+    `rlm_loop.hooks`); `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
     `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are

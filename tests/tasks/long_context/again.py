@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sysconfig
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from rlm_loop.tasks.long_context.classify import TOPICS
+from rlm_loop.tasks.long_context.text import pieces
 
 
 def truth(question: str, text: str) -> Any:
@@ -88,23 +87,8 @@ def _entries(question: str, lines: list[str]) -> Any:
 
 
 def _topic(words: str) -> str:
-    (found,) = [topic for topic, sources in _sources().items() if words in sources]
+    (found,) = [topic for topic, said in pieces().items() if words in said]
     return found
-
-
-_known: dict[str, str] = {}
-
-
-def _sources() -> dict[str, str]:
-    """The modules of each topic as one text with single spaces: a docstring's words stand in it as they are."""
-    if not _known:
-        home = Path(sysconfig.get_path("stdlib"))
-        for topic, places in TOPICS.items():
-            paths = [
-                p for place in places for p in [home / place, *sorted((home / place).rglob("*.py"))] if p.is_file()
-            ]
-            _known[topic] = " ".join(" ".join(p.read_text("utf-8") for p in paths).split())
-    return _known
 
 
 _STARTS = {
