@@ -12,6 +12,7 @@ from typing import Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
+from rlm_loop.approval import UNASKED
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.cell_calls import CellCall, Noted
 from rlm_loop.effects import Effects
@@ -85,6 +86,7 @@ class Environment:
         variables: bool = False,
         answer_tool: bool = True,
         sampled: bool = False,
+        approve: Callable[[RunCode | CallTool], str | None] | None = None,
     ) -> None:
         own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
         quiet = [as_tool(t) for t in unlisted]
@@ -123,7 +125,15 @@ class Environment:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             if answer_tool:
                 gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
-        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
+        self._approve = approve
+        ask = None if approve is None else lambda call: None if call.name in UNASKED else approve(call)
+        told: dict[str, Any] = {
+            "approve": ask,
+            "hooks": hooks,
+            "node": node,
+            "about": about,
+            "seconds_left": seconds_left,
+        }
         own_names = {t.name for t in own}
         allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
         kept = Kept()  # one for both gates: a key is the same in a cell and in a call
@@ -268,6 +278,8 @@ class Environment:
             case Answer(value):
                 return self._text_answer(value)
             case RunCode(code):
+                if self._approve is not None and (refused := self._approve(action)) is not None:
+                    return _failure("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool(name, arguments):
                 return self._call(name, arguments, action.call_id)

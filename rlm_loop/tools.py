@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from rlm_loop.actions import Failure
+from rlm_loop.actions import CallTool, Failure
 from rlm_loop.hooks import notify
 from rlm_loop.limits import BudgetSpent
 from rlm_loop.logs import say
@@ -32,12 +32,13 @@ JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break
 class ToolGateway:
     """Calls tools by name.  What a tool or a model does wrong comes back as data and is never raised.
 
-    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that
-    the tool runs in is abandoned, so a tool that goes on may still have effects.  `cap` is the most characters
-    of a result's text.  `allow` names the tools that may run; the others are `denied`.  `hooks` are told when a call
-    that was understood starts, and how every call ended, as one of `node`; `about` is what else a log line says.
-    `watch` is called when a tool has run, and says what it changed since the last time.  `seconds_left` are those of
-    the run (`None`: it has no limit): once there are none, a call raises `BudgetSpent`.
+    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that the tool
+    runs in is abandoned, so a tool that goes on may still have effects. `cap` is the most characters of a result's
+    text. `allow` names the tools that may run; the others are `denied`. `hooks` are told when a call that was
+    understood starts, and how every call ended, as one of `node`; `about` is what else a log line says. `approve` is
+    told of a call that was understood before it runs, and gives the reason where it is `denied`. `watch` is called when
+    a tool has run, and says what it changed since the last time. `seconds_left` are those of the run (`None`: it has no
+    limit): once there are none, a call raises `BudgetSpent`.
 
     Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` too.  What passes through are
     the signals of the run itself: `BudgetSpent` and `Cancelled`, and Ctrl-C while a tool is waited for.
@@ -61,6 +62,7 @@ class ToolGateway:
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
         seconds_left: Callable[[], float | None] = lambda: None,
+        approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
         known = [as_tool(source) for source in tools]
         names = [t.name for t in known]
@@ -73,6 +75,7 @@ class ToolGateway:
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._watch, self._kept = watch, Kept() if kept is None else kept
         self._hooks, self._node, self._about, self._seconds_left = hooks, node, about, seconds_left
+        self._approve = approve
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -122,6 +125,10 @@ class ToolGateway:
             found = self._find(name)
             arguments, manner = read(found)
             checked = found.check(arguments)
+            if self._approve is not None:
+                asked = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
+                if (refused := self._approve(CallTool(name, asked, call_id))) is not None:
+                    raise ToolError("denied", refused)
             notify(self._hooks, "on_tool_start", tool=name, arguments=checked, node=self._node)
             try:
                 running, repeated = self._running(found, checked, manner)

@@ -13,6 +13,7 @@ from rlm_loop.agents.driving import drive, recursion_of, unscored
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.made import made_of
 from rlm_loop.agents.telling import telling
+from rlm_loop.approval import Approve
 from rlm_loop.budget import Account, Budget, UnknownPrice
 from rlm_loop.compaction import Compaction, Policy, plan_of
 from rlm_loop.context import inline_context
@@ -62,13 +63,15 @@ class Agent:
     models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
     many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
     `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see
-    `rlm_loop.hooks`); `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
+    `rlm_loop.hooks`);
+    `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
     `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
     not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
     question (see `localise`).  `may_block` tells the model that it may end with a line `BLOCKED: reason`, which is
-    read whether told or not.
+    read whether told or not.  `approve` is told of each cell and tool call before it runs, those of sub-agents and in
+    cells too: `True` or `None` let it run, `False` or a reason make it `denied`, and so does an exception.
     """
 
     model: str | Model = "local"
@@ -97,6 +100,7 @@ class Agent:
     allow: tuple[str, ...] | None = None
     sub_models: tuple[tuple[str, str | Model], ...] = ()
     may_block: bool = False
+    approve: Approve | None = None
     max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
     seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
 
@@ -138,13 +142,8 @@ class Agent:
 
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
-        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type"}
-        unset = {
-            "allow": None,
-            "localise": None,
-            "sub_models": (),
-            "may_block": False,
-        }  # then as before they were there
+        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve"}
+        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # as before these were
         skipped |= {name for name, default in unset.items() if getattr(self, name) == default}
         own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
         own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.agents.remembered import record_calls, record_problem
 from rlm_loop.agents.world import REAL, World
 from rlm_loop.answers import AnswerCheck
+from rlm_loop.approval import Approval
 from rlm_loop.budget import UnknownPrice
 from rlm_loop.compaction import plan_of
 from rlm_loop.context import describe_workspace
@@ -137,11 +139,16 @@ def _place(
         variables=getattr(agent.dialect(), "wants_variables", False),
         answer_tool=getattr(agent, "answer_tool", True),
         sampled=_samples(model.model),
+        approve=None if agent.approve is None else Approval(agent.approve, partial(_record_approval, model)),
         keep_tree=lambda tree, patch: model.trace.patch(
             tree, patch, node=model.node.path, depth=model.depth, turn=model.turn
         ),
         keep_calls=lambda calls: record_calls(model, calls),
     )
+
+
+def _record_approval(model: Metered, **said: Any) -> None:
+    model.trace.record("approval", node=model.node.path, depth=model.depth, turn=model.turn, **said)
 
 
 def _samples(model: object) -> bool:
