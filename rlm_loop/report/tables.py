@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 from rlm_loop.report.table import Table
 from rlm_loop.study import ArmSummary, Results
-
-#: The targets of semantics line 48: column, what it is called, limit, whether more is better.
-TARGETS = (
-    ("rate", "success rate", 0.80, True),
-    ("steps", "mean steps", 20.0, False),
-    ("tool_seconds_p95", "tool seconds, p95", 3.0, False),
-    ("seconds_p95", "task seconds, p95", 60.0, False),
-    ("tokens_p95_ratio", "tokens p95 / baseline", 1.5, False),
-)
+from rlm_loop.study.analysis import TARGETS, read
 
 
 def arm_table(results: Results, baseline: str | None = None) -> Table:
@@ -78,11 +70,19 @@ def suite_table(results: Results, baseline: str | None = None) -> Table:
 
 
 def target_table(results: Results, baseline: str | None = None) -> Table:
-    """Each arm against the targets: the figure, and `missed` where it does not meet one."""
-    found = results.summary(baseline)
-    columns = ["arm", *(f"{name} {'>=' if more else '<='} {limit:g}" for _, name, limit, more in TARGETS)]
-    rows = [[s.arm, *(_judged(getattr(s, field), limit, more) for field, _, limit, more in TARGETS)] for s in found]
-    return _table(results, "Targets", columns, rows, found, _coverage(results))
+    """Each arm against the targets that the study declared: the figure, and `missed` where it does not meet one."""
+    found, held = results.summary(baseline), declared_targets(results)
+    columns = ["arm", *(f"{name} {'>=' if more else '<='} {limit:g}" for name, limit, more in held.values())]
+    rows = [[s.arm, *(_judged(getattr(s, f), limit, more) for f, (_, limit, more) in held.items())] for s in found]
+    notes = [] if held else ["The study declared no targets (`Analysis(targets=...)`), so none is judged."]
+    return _table(results, "Targets", columns, rows, found, [*notes, *_coverage(results)])
+
+
+def declared_targets(results: Results) -> dict[str, tuple[str, float, bool]]:
+    """What the study declared as targets, by field of `ArmSummary`: name, limit, whether more is better."""
+    plan = read(results.lock)
+    limits = {} if plan is None else plan.targets
+    return {f: (name, float(limits[f]), more) for f, (name, more) in TARGETS.items() if f in limits}
 
 
 def _table(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from rlm_loop.study.analysis import Analysis
 from rlm_loop.study.archive import export, read_trace
 from rlm_loop.study.attempts import resolve_rates
 from rlm_loop.study.compaction import compact
@@ -30,6 +31,7 @@ from rlm_loop.study.verify import verify_traces
 __all__ = [
     "FACTORS",
     "MEASURES",
+    "Analysis",
     "ArmSummary",
     "Cell",
     "Comparison",

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
+from rlm_loop.study.analysis import Analysis, read
 from rlm_loop.study.contrast import MEASURES, Contrast, at_the_floor
 from rlm_loop.study.denominator import units_of
 from rlm_loop.study.effects import rate_effect, ratio_effect
@@ -65,13 +66,16 @@ def compare(
     results: Results,
     baseline: str | None = None,
     *,
-    margin: float = 0.03,
-    missing: Policy = "worst",
-    family: Sequence[str] = ("resolved", "input_tokens"),
+    margin: float | None = None,
+    missing: Policy | None = None,
+    family: Sequence[str] | None = None,
     alpha: float = 0.05,
     cluster: str | None = None,
 ) -> Comparison:
     """Compare every arm with `baseline` (the study's first arm by default) on the same tasks and seeds.
+
+    What is not given is as the study declared it (`Analysis`); where it declared nothing, `margin` is 0.03, `missing`
+    "worst", and `family` the resolve rate and the input tokens.
 
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
     makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
@@ -82,6 +86,10 @@ def compare(
     case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
     policy, where there is only one arm, and where scipy is not installed (extra `stats`).
     """
+    plan = read(results.lock) or Analysis(margin=0.03)
+    margin = plan.margin if margin is None else margin
+    missing = plan.missing if missing is None else missing
+    family = plan.family if family is None else family
     against = _checked(results, baseline, margin, missing, family, alpha)
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = units_of(results.rows)
@@ -112,7 +120,7 @@ def _checked(
         raise StudyError(f"there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
     if not (0 <= margin < 1 and 0 < alpha < 1):
         raise StudyError("margin and alpha are shares: give 0.03 for 3 points, 0.05 for 95 % intervals")
-    return baseline or arms[0]
+    return baseline or results.baseline
 
 
 def _contrast(

@@ -52,6 +52,12 @@ class Results:
         return _ordered([*declared, *(r["arm"] for r in self.rows)])
 
     @property
+    def baseline(self) -> str:
+        """The arm that the study declared to compare with, where it has rows; else the first."""
+        declared = (self.lock.get("analysis") or {}).get("baseline")
+        return declared if declared in self.arms else self.arms[0]
+
+    @property
     def models(self) -> list[str]:
         return _ordered(r["model"] for r in self.rows)
 
@@ -134,7 +140,7 @@ class Results:
 
     def _summary(self, model: str, suite: str | None, baseline: str | None) -> list[ArmSummary]:
         rows = [r for r in self.compared if r["model"] == model and suite in (None, r["suite"])]
-        return summarize(rows, self.arms, baseline or self.arms[0], model=model, suite=suite or "")
+        return summarize(rows, self.arms, baseline or self.baseline, model=model, suite=suite or "")
 
     @property
     def contract(self) -> Contract | None:

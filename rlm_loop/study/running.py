@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.study.analysis import Analysis
+from rlm_loop.study.analysis import agreed as agreed_analysis
 from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.course import Course, utc_now
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
@@ -43,6 +45,7 @@ class Planned:
     grid: Sequence[Cell]
     identity: dict[str, Any]
     order_seed: int | None
+    analysis: Analysis | None = None
 
 
 def run_planned(
@@ -76,6 +79,7 @@ def run_planned(
             if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
         ]
         lock = extended(old, study.identity, folder, more=bool(todo), mixed=mixed)
+        lock = {**lock, **agreed_analysis(old, study.analysis, bool(every), folder)}
         _refuse_shared_traces(todo, every, folder)
         if todo:
             store.write_contract(agreed().since(read_contract(folder)))

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from rlm_loop.budget import Budget
 from rlm_loop.spelling import spelled
+from rlm_loop.study.analysis import Analysis
 from rlm_loop.study.contract import check, contract, declared
 from rlm_loop.study.crossing import Crossed, Values, changed, checked, crossings
 from rlm_loop.study.errors import StudyError
@@ -67,6 +68,9 @@ class Study:
     recorded.  The arms of a block (a task, model and seed) are run in an order of chance that `order_seed` gives
     (`None`: as declared).  Question, `differs` and order are no part of what identifies a study: they can change later.
 
+    `analysis` declares what is tested (`Analysis`); it is locked in `study.json` before the first episode, and a folder
+    with episodes refuses another.
+
     Raises `StudyError` for an argument that there is none of, and for factors that cannot be.
     """
 
@@ -80,6 +84,7 @@ class Study:
     factors: Mapping[str, Values] = field(default_factory=dict[str, Values])
     budget: Budget | None = None
     order_seed: int | None = 0
+    analysis: Analysis | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -209,8 +214,19 @@ class Study:
         agents, arms = self._made()
         grid = self._cells(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))
+        if self.analysis is not None and self.analysis.baseline not in (None, *names):
+            raise StudyError(f"analysis: there is no arm {self.analysis.baseline!r}; there are {', '.join(names)}")
         return run_planned(
-            Planned(self.name, self.question, names, agents, grid, self._identity(agents, grid), self.order_seed),
+            Planned(
+                self.name,
+                self.question,
+                names,
+                agents,
+                grid,
+                self._identity(agents, grid),
+                self.order_seed,
+                self.analysis,
+            ),
             folder,
             lambda: check(contract(self, limit=limit, agents=agents)),
             progress=progress,

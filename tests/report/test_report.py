@@ -14,7 +14,9 @@ from made_rows import made_results
 from rlm_loop.report import Table, arm_table, figure, save_figure, suite_table, target_table
 from rlm_loop.report.curves import prompt_curves
 from rlm_loop.report.labels import Anchor, Box, place
+from rlm_loop.report.study_page.arms import arm_tables
 from rlm_loop.study import Results, StudyError
+from rlm_loop.study.analysis import Analysis
 
 BOTH = Table("A <title>", ["name", "n"], [["x|y", "1"], ["<z>", "22"]], ["A note."])
 
@@ -75,8 +77,20 @@ def test_what_is_missing_is_said() -> None:
     assert {row[1] for row in table.rows} == {"11"}
 
 
-def test_targets_are_marked() -> None:
+def test_targets_that_nobody_declared_are_not_judged() -> None:
     table = target_table(made_results(12))
+    assert table.columns == ["arm"]
+    assert "declared no targets" in table.notes[0]
+    page = arm_tables(made_results(12), "code")
+    assert "missed" not in page.lower()
+
+
+def test_declared_targets_are_marked() -> None:
+    made = made_results(12)
+    targets = {"rate": 0.8, "steps": 20, "tool_seconds_p95": 3, "seconds_p95": 60, "tokens_p95_ratio": 1.5}
+    declared = replace(made, lock={**made.lock, "analysis": Analysis(targets=targets).locked()})
+    assert "missed" in arm_tables(declared, "code")
+    table = target_table(declared)
     found = {row[0]: row for row in table.rows}
     assert found["lean"][1].endswith("missed")  # resolve rate
     assert not found["lean"][2].endswith("missed")  # steps
