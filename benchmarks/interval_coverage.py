@@ -2,6 +2,8 @@
 
 python benchmarks/interval_coverage.py              # the table of docs/statistics.md; 5 minutes on one core
 python benchmarks/interval_coverage.py --methods    # other intervals beside it, with their widths
+python benchmarks/interval_coverage.py --rates      # rates of tasks with several seeds; 20 seconds
+python benchmarks/interval_coverage.py --looks      # wrong decisions of a study that is read after every task; 1 minute
 python benchmarks/interval_coverage.py --studies 500 --sizes 20,40
 """
 
@@ -10,13 +12,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from rlm_loop.study.statistics.clusters import sizes, sums
+from rlm_loop.study.statistics.rates import rate_interval, wilson_interval
 from rlm_loop.study.statistics.ratios import bca_interval, flip_interval, mean_interval
+from rlm_loop.study.statistics.sequences import symmetric_sequence
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -163,15 +168,64 @@ def beside(studies: int, n: int) -> Iterator[str]:
         yield f"| {shape} | {' | '.join(cells)} |"
 
 
+def rates(studies: int) -> Iterator[str]:
+    """How often an interval of a rate covers it, where tasks have seeds: each task has a chance of its own."""
+    yield "| tasks x seeds, how alike seeds are | Wilson of all rows | t of task means | Wilson by cluster |"
+    yield "|---|---:|---:|---:|"
+    for n, seeds, alike in product((10, 20, 50), (2, 10), (0.0, 0.5, 1.0)):
+        rng, codes = np.random.default_rng(n), np.repeat(np.arange(n), seeds)
+        truth, share = 0.7, (1 - alike) / max(alike, 1e-9)
+        chance = np.full((studies, n), truth)
+        if alike:
+            chance = (
+                rng.beta(truth * share, (1 - truth) * share, (studies, n))
+                if alike < 1
+                else rng.random((studies, n)) < truth
+            )
+        values = (rng.random((studies, n * seeds)) < chance[:, codes]).astype(float)
+        means = values.reshape(studies, n, seeds).mean(axis=-1)
+        half = stats.t.ppf(1 - ALPHA / 2, n - 1) * means.std(axis=-1, ddof=1) / math.sqrt(n)
+        ends = (
+            wilson_interval(values.mean(axis=-1), n * seeds),
+            (means.mean(axis=-1) - half, means.mean(axis=-1) + half),
+            rate_interval(values, codes)[1:],
+        )
+        found = [100 * float(((low <= truth) & (high >= truth)).mean()) for low, high in ends]
+        yield f"| {n} x {seeds}, {alike:g} | {' | '.join(f'{share:.1f}' for share in found)} |"
+
+
+def looks(studies: int, n: int = 100) -> Iterator[str]:
+    """How many studies of two arms that are alike are decided, when read after every task."""
+    yield "| log-ratios | t interval at every look | sequence |"
+    yield "|---|---:|---:|"
+    for shape in ("normal (ratios lognormal)", "ratio of two exponentials", "t, 3 degrees of freedom"):
+        values = SHAPES[shape](np.random.default_rng(n), studies, n)[0]
+        low, high = symmetric_sequence(values, ALPHA, grid=201)
+        steps = np.arange(2, n + 1)
+        mean = np.cumsum(values, axis=-1)[:, 1:] / steps
+        spread = np.sqrt((np.cumsum(values**2, axis=-1)[:, 1:] / steps - mean**2) / (steps - 1))
+        peeked = np.abs(mean) > stats.t.ppf(1 - ALPHA / 2, steps - 1) * spread
+        found = peeked.any(axis=-1).mean(), ((low > 0) | (high < 0)).any(axis=-1).mean()
+        yield f"| {shape} | {' | '.join(f'{100 * float(share):.1f}' for share in found)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--studies", type=int, default=4000, help="simulated studies for each entry")
     parser.add_argument("--sizes", default="10,15,20,40,60,100,200", help="numbers of tasks (or of repositories)")
     parser.add_argument("--methods", action="store_true", help="several methods with their widths, at n = 20")
+    parser.add_argument("--rates", action="store_true", help="rates of tasks with several seeds")
+    parser.add_argument(
+        "--looks", action="store_true", help="studies of two arms that are alike, read after every task"
+    )
     asked = parser.parse_args()
     lines = (
         beside(asked.studies, 20)
         if asked.methods
+        else rates(asked.studies)
+        if asked.rates
+        else looks(asked.studies)
+        if asked.looks
         else coverage(asked.studies, [int(n) for n in asked.sizes.split(",")])
     )
     for line in lines:

@@ -35,7 +35,7 @@ def study_markdown(study: Study) -> str:
 
 
 def results_markdown(results: Results) -> str:
-    """What results came to, and a row an arm, on the tasks that all arms finished."""
+    """What results came to, and a row an arm, on the tasks that all arms were tried on."""
     rows = [
         (
             s.arm if len(results.models) < 2 else f"{s.arm}, {s.model}",

@@ -310,7 +310,7 @@ def test_no_task_was_finished_by_every_arm(folder: Path) -> None:
     found = load_study(folder)
     rows = [r for r in found.rows if (r["arm"] == "hasty") == (r["suite"] == "easy")]
     text = sound(study_page(Results(rows, found.lock, str(folder)))).text
-    assert "No task was finished by every arm yet" in text
+    assert "No task was tried by every arm yet" in text
 
 
 def test_several_models(folder: Path) -> None:

@@ -53,12 +53,13 @@ _COST: Sequence[Column] = (
 
 
 def arm_tables(results: Results, baseline: str) -> str:
-    """Outcome and cost of each arm on the units that every arm finished, and the outcome suite by suite."""
+    """Outcome and cost of each arm on the units that every arm was tried on, and the outcome suite by suite."""
     if not results.compared:
-        return note("No task was finished by every arm yet, so there is nothing to compare.")
+        return note("No task was tried by every arm yet, so there is nothing to compare.")
     found = results.summary(baseline)
     shared = (
-        "Means a task over the tasks that every arm finished; p95: the 95th percentile. The interval of a rate is "
+        "Means a task, over the tasks that every arm was tried on and the episodes that ran to their end; p95: the "
+        "95th percentile. The interval of a rate is "
         "Wilson's. Only this / only baseline: tasks that one of the two arms resolved and the other did not."
     )
     held = declared_targets(results).values()
