@@ -224,7 +224,7 @@ def test_a_worker_that_sends_what_is_out_of_bounds_is_replaced(repl: PythonREPL,
 
 def test_a_large_answer_of_an_honest_cell_crosses_as_text(repl: PythonREPL) -> None:
     assert repl.run("final_answer = list(range(100_000))").answer.value == list(range(100_000))
-    large = repl.run("final_answer = [[i] for i in range(1_000_000)]").answer
+    large = repl.run("final_answer = [[i] for i in range(1_000_000)]", timeout=60).answer
     assert large is not None
     assert large.form == "repr"
     assert len(large.value) < 100_000
