@@ -10,9 +10,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rlm_loop.budget import BudgetSpent, Reservation
-from rlm_loop.compaction import Compaction, Policy, summary_request, turns_in, without_outputs, without_turns
+from rlm_loop.compaction import (
+    Compaction,
+    Policy,
+    summary_request,
+    turns_in,
+    without_output,
+    without_outputs,
+    without_turns,
+)
 from rlm_loop.dialects.rewriting import Rewriting
-from rlm_loop.messages import Prompt, Usage
+from rlm_loop.messages import Message, Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.models.metered import Metered
@@ -24,6 +32,10 @@ Compact = Callable[[Prompt, Sequence[Turn]], Prompt]
 
 def unchanged(prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
     """The default: a prompt is only ever appended to."""
+    return prompt
+
+
+def _as_it_is(prompt: Prompt) -> Prompt:
     return prompt
 
 
@@ -40,6 +52,7 @@ class History:
 
     plan: Compaction
     model: Metered
+    shape: Callable[[Prompt], Prompt] = _as_it_is  # what is sent of a prompt, where injectors rewrite it
     _due: int | None = field(init=False)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
@@ -149,7 +162,7 @@ class History:
             asked=self.plan.policy,
             due=due,
             fallback=fallback,
-            tokens_before=self._sizes.get(prompt.digest()),
+            tokens_before=self._sizes.get(self.shape(prompt).digest()),
             tokens=tokens,
             messages_before=len(prompt.messages),
             messages=len(after.messages),
@@ -161,6 +174,7 @@ class History:
 
     def _size(self, prompt: Prompt) -> int:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
+        prompt = self.shape(prompt)
         name = prompt.digest()
         if name not in self._sizes:
             self._sizes[name] = prompt_tokens(self.model.model, prompt)
@@ -169,16 +183,41 @@ class History:
 
 def rewriting(ways: Sequence[Rewriting], model: Metered, compact: Compact) -> Compact:
     """`compact`, and then what injectors do to what was said before; each change is a `compaction` event of its own."""
+    return _Rewritten(ways, model, compact) if ways else compact
 
-    def rewrite(prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-        prompt = compact(prompt, turns)
-        for way in ways:
-            before, prompt = prompt, way.rewrite(prompt, turns)
+
+@dataclass
+class _Rewritten:
+    """The prompt as it grew is kept beside what is sent of it: compaction chooses from the first, by the size of the
+    second, and injectors that show the past anew are told only of the turns that are left, as they are left."""
+
+    ways: Sequence[Rewriting]
+    model: Metered
+    compact: Compact
+    _grown: Prompt | None = field(init=False, default=None)
+    _sent: int = field(init=False, default=0)  # messages of the last request
+    _whole: dict[int, list[Message]] = field(init=False, default_factory=dict[int, "list[Message]"])
+    _turns: Sequence[Turn] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        if isinstance(self.compact, History):
+            self.compact.shape = lambda prompt: self._shown(prompt)[-1]
+
+    def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+        grown = prompt
+        if self._grown is not None:
+            grown = replace(self._grown, messages=(*self._grown.messages, *prompt.messages[self._sent :]))
+        for turn in turns_in(grown):
+            self._whole.setdefault(turn, [m for m in grown.messages if m.turn == turn])
+        self._turns = turns
+        self._grown = self.compact(grown, turns)
+        before = prompt if self._grown == grown else self._grown
+        for way, prompt in zip(self.ways, self._shown(self._grown), strict=True):
             if prompt != before:
-                model.trace.record(
+                self.model.trace.record(
                     "compaction",
-                    node=model.node.path,
-                    depth=model.depth,
+                    node=self.model.node.path,
+                    depth=self.model.depth,
                     turn=turns[-1].index,
                     policy=way.name,
                     asked=way.name,
@@ -193,9 +232,22 @@ def rewriting(ways: Sequence[Rewriting], model: Metered, compact: Compact) -> Co
                     over=False,
                     sizes={},
                 )
-        return prompt
+            before = prompt
+        self._sent = len(before.messages)
+        return before
 
-    return rewrite if ways else compact
+    def _shown(self, prompt: Prompt) -> list[Prompt]:
+        """The prompt after each of the injectors."""
+        there = set(turns_in(prompt))
+        left = [t for t in self._turns if t.index in there or t.index not in self._whole]
+        whole = self._whole
+        marked = {t for t in there if [m for m in prompt.messages if m.turn == t] != whole[t]}
+        left = [without_output(t) if t.index in marked else t for t in left]
+        shown: list[Prompt] = []
+        for way in self.ways:
+            prompt = way.rewrite(prompt, left)
+            shown.append(prompt)
+        return shown
 
 
 def _shortened(prompt: Prompt, after: Prompt) -> list[int]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.compaction import Compaction
 from rlm_loop.dialects.peer_texts import DSPY_EMPTY, DSPY_REMINDER
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.models import ScriptedModel
+from rlm_loop.trace import Trace
 from rlm_loop.trace_reader import read
 
 REPLIES = ["Let me see.\n```python\nprint(1)\n```", "```python\n1/0\n```", "The answer is 5"]
@@ -84,3 +89,18 @@ def test_native_calls_and_their_results_go_together() -> None:
     LeanAgent(model=model, presentation="native", injectors=preset("dspy")).run("How much?")
     assert [m.role for m in model.prompts[1].messages] == ["user", "user"]
     assert not any(m.tool_calls or m.tool_call_id for m in model.prompts[1].messages)
+
+
+@pytest.mark.parametrize("policy", ["drop_outputs", "window", "summary"])
+@pytest.mark.parametrize("name", ["dspy", "dspy-history", "dspy-reminder"])
+@pytest.mark.filterwarnings("ignore:.*only the last turn")
+def test_what_compaction_says_is_what_is_sent(policy: Any, name: str) -> None:
+    replies = [f"I look {n}.\n```python\nprint('{n}' * 1500)\n```" for n in range(8)]
+    model = ScriptedModel([*replies, "Done."] if policy != "summary" else [*replies, *["Done."] * 9])
+    plan = Compaction(policy, threshold_tokens=1_200, keep_turns=2)
+    trace = Trace()
+    ToolLoopAgent(model=model, injectors=preset(name), history=plan, repl="plain").run("How much?", trace=trace)
+    said = [e for e in trace.events if e["event"] == "compaction" and e["asked"] == policy]
+    asked = {e["turn"]: e["estimate"] for e in trace.events if e["event"] == "request" and e["purpose"] == "agent"}
+    assert said
+    assert [e["tokens"] for e in said] == [asked[e["turn"] + 1] for e in said]
