@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
@@ -27,7 +28,7 @@ from rlm_loop.models.http import BadAddress, Http, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
 from rlm_loop.redact import remember
 
-#: Where a key is looked for when none is given.
+#: Where OpenAI's key is looked for when none is given, and where it may go besides OpenAI, as its own client has it.
 KEY_VARIABLE = "OPENAI_API_KEY"
 _TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
@@ -35,8 +36,9 @@ _TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 class OpenAICompatibleModel:
     """A model behind a chat-completions endpoint.
 
-    `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else the
-    environment variable `key_variable`, else none is sent.  `timeout` is in seconds, for the connection and for
+    `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else
+    the environment variable `key_variable`, else none is sent.  Without either, `OPENAI_API_KEY` is sent to OpenAI and
+    to the address in `OPENAI_BASE_URL`, and nowhere else.  `timeout` is in seconds, for the connection and for
     each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server; what the
     server refuses of these and of the dialect's own is adapted or left out, and noted (see `adapting`).  `options` are
     added to each request as they are.  Rate limits, server errors and lost connections are tried
@@ -50,7 +52,7 @@ class OpenAICompatibleModel:
         base_url: str,
         *,
         api_key: str | None = None,
-        key_variable: str = KEY_VARIABLE,
+        key_variable: str | None = None,
         timeout: float = 600.0,
         temperature: float | None = 0.0,
         seed: int | None = 0,
@@ -67,8 +69,9 @@ class OpenAICompatibleModel:
         self.max_tokens = max_tokens
         self.timeout = timeout
         self._key = api_key
-        remember(api_key or os.environ.get(key_variable))  # the variable may have any name
-        self._variable = key_variable
+        self._variable = key_variable or KEY_VARIABLE
+        self._trusted = key_variable is not None or _may_have_openais_key(self.base_url)
+        remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._retry = retry or Retry()
         self._price = price
         self._options = dict(options or {})
@@ -109,10 +112,13 @@ class OpenAICompatibleModel:
                 self._client.close()
                 self._client = None
 
+    def _found_key(self) -> str | None:
+        return self._key or (os.environ.get(self._variable) if self._trusted else None)
+
     def _http(self) -> Http:
         with self._lock:
             if self._client is None:
-                key = self._key or os.environ.get(self._variable)
+                key = self._found_key()
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
@@ -162,8 +168,13 @@ class OpenAICompatibleModel:
         status, said = response.status, _said(response)
         if status in (401, 403):
             where = "api_key" if self._key else f"the environment variable {self._variable}"
-            missing = not (self._key or os.environ.get(self._variable))
+            missing = not self._found_key()
             state = f"needs a key: set {self._variable}" if missing else f"refused the key in {where}"
+            if missing and not self._trusted:
+                state = (
+                    "needs a key: give api_key= or key_variable=, or set OPENAI_BASE_URL to this address as well as "
+                    f"{self._variable}, which is for OpenAI alone"
+                )
             return AuthenticationFailed(f"{_without_password(self.base_url)} {state} ({said})", self.name)
         if status == 404:
             place = _without_password(self.base_url)
@@ -212,6 +223,15 @@ def _parameter(response: Response) -> str | None:
         return str(error["param"]) if error["param"] else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _may_have_openais_key(address: str) -> bool:
+    """Whether the user has said that OpenAI's key is for this address, by its host and port."""
+    named = (os.environ.get(name) for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
+    places = {
+        urlsplit(url).netloc.rpartition("@")[2].lower() for url in ("https://api.openai.com", *filter(None, named))
+    }
+    return urlsplit(address).netloc.rpartition("@")[2].lower() in places
 
 
 def _without_password(address: str) -> str:

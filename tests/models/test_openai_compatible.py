@@ -103,9 +103,34 @@ def test_the_key(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
+    ("named", "sent"),
+    [(None, False), ("{}", True), ("{}/", True), ("http://127.0.0.1:1/v1", False), ("nonsense", False)],
+)
+def test_openais_key_goes_only_where_the_user_said(
+    chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch, named: str | None, sent: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-the-users-own-key")
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+    if named is None:
+        monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    else:
+        monkeypatch.setenv("OPENAI_BASE_URL", named.format(chat_server.address))
+    chat_server.say(completion())
+    asked = model(chat_server)
+    asked.complete(ASK)
+    asked.close()
+    assert ("authorization" in chat_server.headers[0]) is sent
+
+
+@pytest.mark.parametrize(
     ("status", "body", "kind", "says"),
     [
-        (401, {"error": {"message": "who are you"}}, AuthenticationFailed, "set OPENAI_API_KEY .*who are you"),
+        (
+            401,
+            {"error": {"message": "who are you"}},
+            AuthenticationFailed,
+            "give api_key= .*OPENAI_API_KEY.*who are you",
+        ),
         (403, {"error": "no"}, AuthenticationFailed, "OPENAI_API_KEY"),
         (404, {"error": {"message": "no model m"}}, ModelNotFound, "check the model's name"),
         (400, {"error": {"message": "too\nlong"}}, RequestRejected, "status 400: too long"),
@@ -130,6 +155,7 @@ def test_errors_say_whose_fault_it_is(
 
 def test_a_refused_key_is_told_from_a_missing_one(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    monkeypatch.setenv("OPENAI_BASE_URL", chat_server.address)
     chat_server.say({}, status=401)
     asked = model(chat_server)
     with pytest.raises(AuthenticationFailed, match="key in the environment variable OPENAI_API_KEY") as caught:
