@@ -1,13 +1,14 @@
 """Arms that are doses of one injector: what each resolves and spends, and how that differs from the same loop without.
 
 An arm's name says its dose.  `thought-208` is 208 characters of `thought`, `nudge-every-2` is the whole `nudge` after
-every second turn.  The one arm without a number is the loop without any: dose zero of every injector.
+every second turn.  An arm that `study.json` says to inject nothing has no dose, whatever its name.  The one arm without
+a dose is the loop without any: dose zero of every injector.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def by_dose(results: Results | pd.DataFrame) -> list[Dose]:
     has one, or there are several models.
     """
     found = results if isinstance(results, Results) else Results(_rows(results))
-    read = {arm: _read(arm) for arm in found.arms}
+    read = {arm: _read(arm) if _injects(found, arm) else None for arm in found.arms}
     plain = [arm for arm, dose in read.items() if dose is None]
     if len(plain) != 1 or len(read) < 2 or len(found.models) != 1:
         raise StudyError(
@@ -68,6 +69,13 @@ def by_dose(results: Results | pd.DataFrame) -> list[Dose]:
         for arm, strength, label in sorted([(plain[0], 0.0, "none"), *taken], key=lambda t: t[1]):
             made.append(_dose(found, summaries[arm], injector, strength, label, plain[0]))
     return made
+
+
+def _injects(results: Results, arm: str) -> bool:
+    """Whether the arm adds any text, by its settings in `study.json`; by its name alone where they are not recorded."""
+    by_model: Mapping[str, Any] = results.lock.get("arms", {}).get(arm, {})
+    known = [entry["settings"]["injectors"] for entry in by_model.values() if "injectors" in entry.get("settings", {})]
+    return any(known) if known else True
 
 
 def _read(arm: str) -> tuple[str, float, str] | None:

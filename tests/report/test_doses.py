@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_doses_are_read_from_names_and_ordered() -> None:
         ("nudge", "none", "lean"),
         ("nudge", "every 3 turns", "nudge-every-3"),
         ("nudge", "every turn", "nudge-every-1"),
+    ]
+
+
+def test_a_digit_in_a_name_is_no_dose_where_the_arm_injects_nothing() -> None:
+    made = made_results(tasks=2, arms=dict.fromkeys(("code-2", "thought-52"), PLAIN))
+    arms = {arm: {"local": {"settings": {"injectors": of}}} for arm, of in (("code-2", []), ("thought-52", [{}]))}
+    found = by_dose(replace(made, lock={**made.lock, "arms": arms}))
+    assert [(d.injector, d.label, d.arm.arm) for d in found] == [
+        ("thought", "none", "code-2"),
+        ("thought", "52", "thought-52"),
     ]
 
 
