@@ -25,6 +25,7 @@ from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Turn
+from rlm_loop.window import room_of
 
 #: Makes the next request's prompt of the one that grew by the turns so far.
 Compact = Callable[[Prompt, Sequence[Turn]], Prompt]
@@ -53,11 +54,13 @@ class History:
     plan: Compaction
     model: Metered
     shape: Callable[[Prompt], Prompt] = _as_it_is  # what is sent of a prompt, where injectors rewrite it
+    _limit: int | None = field(init=False)  # the threshold, or what the model's window has room for
     _due: int | None = field(init=False)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
-        self._due = self.plan.threshold_tokens
+        limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
+        self._limit = self._due = min(limits, default=None)
 
     def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         self._sizes.clear()
@@ -99,7 +102,7 @@ class History:
         """The candidate that keeps the most turns within the limits, else the one that keeps the least."""
         candidate = prompt
         for candidate in self._candidates(prompt, turns, policy, long):
-            limit, most = self.plan.threshold_tokens, self.plan.max_messages
+            limit, most = self._limit, self.plan.max_messages
             if most is not None and len(candidate.messages) > most:
                 continue
             if limit is None or self._size(candidate) + reserve <= limit:
@@ -147,7 +150,7 @@ class History:
         self, prompt: Prompt, after: Prompt, turns: Sequence[Turn], policy: str, fallback: str | None, due: str
     ) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""
-        limit, most = self.plan.threshold_tokens, self.plan.max_messages
+        limit, most = self._limit, self.plan.max_messages
         tokens = None if limit is None else self._size(after)
         over = tokens is not None and limit is not None and tokens > limit
         if limit is not None and tokens is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rlm_loop.actions import Action, CallTool, Given, Malformed, Observation, RunCode
@@ -14,6 +14,7 @@ from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.environment import Unfinished
 from rlm_loop.history import Compact, unchanged
 from rlm_loop.hooks import notify
+from rlm_loop.messages import Prompt
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
@@ -63,11 +64,13 @@ def run(
     collect: str = "",
     agent: str = "",
     compact: Compact = unchanged,
+    fit: Callable[[Prompt, Turn], Turn] = lambda prompt, turn: turn,
     before: int = 0,
 ) -> Outcome:
     """Drive one agent through one problem.
 
-    `compact` makes the prompt that is sent of the one that grew (see `history`), `before` is how many turns earlier
+    `compact` makes the prompt that is sent of the one that grew (see `history`), `fit` clips what a turn is to show to
+    what is left of the model's window (see `window`), `before` is how many turns earlier
     attempts at the same task took: this one's are numbered on from there.
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
     and `partial_answer` set on it.
@@ -95,6 +98,7 @@ def run(
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
             turn = Turn(before + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            turn = fit(prompt, turn)
             turns.append(turn)
             left = _steps_left(model, turns)
             model.trace.record(
@@ -103,7 +107,7 @@ def run(
                 depth=model.depth,
                 turn=turn.index,
                 actions=actions,
-                observations=observations,
+                observations=turn.observations,
                 seconds=turn.seconds,
                 spent=model.account.spent,
                 steps_remaining=left,

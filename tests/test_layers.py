@@ -25,7 +25,7 @@ LAYERS = {
     " show_text show_record show_markdown trace_file trace_runs trace_attempts secret_shapes secret_names logs",
     2: "models repl tools tool_loop tool_function tool_schema tool_calls tool_results workspace code_tools effects"
     " processes answers context_on_disk preview testing cell_calls live",
-    3: "approval dialects environment localise context compaction history fingerprint rerun meter",
+    3: "approval dialects environment localise context compaction window history fingerprint rerun meter",
     4: "tasks coverage evaluation",
     5: "loop agents recursion",
     6: "study torture patching replaying",

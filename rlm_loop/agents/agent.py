@@ -38,6 +38,7 @@ from rlm_loop.spelling import spelled
 from rlm_loop.tasks.base import Task
 from rlm_loop.trace import Trace, plain
 from rlm_loop.versions import versions
+from rlm_loop.window import window_of
 from rlm_loop.workspace import Workspace
 
 
@@ -206,6 +207,7 @@ class Agent:
             budget=self.budget,
             versions=versions(),
             context=hashed.known,
+            window=window_of(model),
         )
         try:
             hashed.begin()

@@ -31,6 +31,7 @@ from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.window import Fit
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def drive(
             hooks=agent.hooks,
             collect=task.collect,
             agent=agent.name,
+            fit=Fit(speaks, model, shortens=plan is not None),
             compact=lambda prompt, turns: compact(prompt, (*handover.turns, *turns)),
             before=before,
         )

@@ -82,6 +82,16 @@ class LiteLLMModel:
         return {**self._settings, "max_tokens": self.max_tokens, **shown}
 
     @property
+    def window(self) -> int | None:
+        """The most tokens of a prompt from LiteLLM's own table, `None` where that does not know."""
+        try:
+            return _litellm().get_model_info(self._name).get("max_input_tokens")
+        except ModelError:
+            raise
+        except Exception:  # LiteLLM says "not in the table" with a bare Exception
+            return None
+
+    @property
     def price(self) -> tuple[float, float] | None:
         """US dollars per input and output token from LiteLLM's own table, `None` where that does not know."""
         try:

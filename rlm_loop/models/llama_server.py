@@ -149,7 +149,7 @@ class LlamaServer:
         if details.get("type") == "exceed_context_size_error":
             return RequestRejected(
                 f"the prompt has {details['n_prompt_tokens']} tokens but the window is {details['n_ctx']}: "
-                "raise context_size or let the model look at less at once",
+                "raise context_size, set history=, or let the model look at less at once",
                 self.model,
             )
         if "2 or more assistant messages" in message:

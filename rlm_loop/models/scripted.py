@@ -10,7 +10,7 @@ from typing import cast
 
 from rlm_loop.ledger import Part
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
-from rlm_loop.models.base import ModelError
+from rlm_loop.models.base import ModelError, RequestRejected
 
 Written = str | Reply | BaseException | type[BaseException]
 Scripted = Written | Callable[[Prompt], Written]
@@ -43,16 +43,23 @@ class ScriptedModel:
 
     A reply that is longer than `max_tokens` is cut to that many tokens, loses its tool calls, and ends with
     `finish_reason="length"`.  Stop strings are not looked at: the replies come as they were written.
-    `price` is US dollars per input and output token, `None` for not known.
+    `price` is US dollars per input and output token, `None` for not known.  A prompt of more tokens than its `window`
+    is refused, as providers do (`RequestRejected`).
     """
 
     def __init__(
-        self, replies: Iterable[Scripted], *, name: str = "scripted", price: tuple[float, float] | None = None
+        self,
+        replies: Iterable[Scripted],
+        *,
+        name: str = "scripted",
+        price: tuple[float, float] | None = None,
+        window: int | None = None,
     ) -> None:
         self.prompts: list[Prompt] = []
         self._replies = list(replies)
         self._name = name
         self._price = price
+        self.window = window
         self._lock = threading.Lock()
 
     interruptible = True
@@ -67,6 +74,8 @@ class ScriptedModel:
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """The next reply."""
+        if self.window is not None and (size := sum(p.tokens for p in self.measure(prompt))) > self.window:
+            raise RequestRejected(f"the prompt has {size} tokens but the window is {self.window}", self._name)
         with self._lock:
             number = len(self.prompts)
             previous = self.prompts[-1] if self.prompts else None

@@ -68,6 +68,11 @@ class Replies:
         event = call.event if call is not None else node.start or self._course.recorded.start
         return str(event.get("model") or self._course.recorded.start.get("model", ""))
 
+    @property
+    def window(self) -> int | None:
+        """The model's, in tokens, where it was recorded."""
+        return self._course.recorded.start.get("window")
+
     def recorded_size(self, prompt: Prompt) -> int | None:
         """How many tokens the prompt was found to have when it was recorded."""
         return self._course.recorded.sizes.get(prompt.digest())
