@@ -12,7 +12,8 @@ from rlm_loop.report.plots import save
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import count, decimal, provenance_line
 from rlm_loop.study import Results, StudyError
-from rlm_loop.study.statistics import mean, total, wilson
+from rlm_loop.study.pairs import rate_of
+from rlm_loop.study.statistics import mean, total
 from rlm_loop.tasks.long_context.draw import size_name
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SizePoint:
-    """One arm at one size of context, over the tasks that every arm finished.
+    """One arm at one size of context, over the tasks that every arm was tried on.
 
-    `low` and `high` are Wilson's 95 % interval of the rate; tokens (in and out together), calls and seconds are means a
-    task, sub-calls included; `None` where one is not known.
+    `n` counts those with a verdict, `low` and `high` are the 95 % interval of the rate (see `pairs.rate_of`).  Tokens
+    (in and out together), calls and seconds are means a task, sub-calls included; `None` where one is not known.
     """
 
     arm: str
@@ -51,11 +52,11 @@ def by_size(results: Results) -> list[SizePoint]:
     for arm in results.arms:
         for size in sorted({r["facts"]["size"] for r in rows}):
             mine = [r for r in rows if r["arm"] == arm and r["facts"]["size"] == size]
-            if mine:
-                resolved = sum(bool(r["resolved"]) for r in mine)
+            resolved, n, low, high = rate_of(mine)
+            if n:
                 tokens = [total((r["input_tokens"], r["output_tokens"])) for r in mine]
                 spent = (mean(tokens), mean(r["calls"] for r in mine), mean(r["seconds"] for r in mine))
-                points.append(SizePoint(arm, size, len(mine), resolved, *wilson(resolved, len(mine)), *spent))
+                points.append(SizePoint(arm, size, n, resolved, low, high, *spent))
     return points
 
 

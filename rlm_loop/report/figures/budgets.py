@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.study.denominator import verdict
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.statistics import wilson
+from rlm_loop.study.statistics import wilson_by_cluster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,14 +24,22 @@ _OF_STATES = {"steps": "step", "input_tokens": "prompt_tokens", "total_tokens": 
 
 @dataclass(frozen=True)
 class Ends:
-    """Runs of an arm: what each had spent when it was right or wrong from then on (`resolved`), in order."""
+    """Runs of an arm: what each had spent when it was right or wrong from then on (`resolved`), in order.
+
+    `tasks` says which task each is of: runs of one task belong together.
+    """
 
     arm: str
     runs: Sequence[Sequence[tuple[float, bool]]]
+    tasks: Sequence[Hashable]
+
+    def right(self, budget: float) -> list[bool]:
+        """Which runs are right with what they had within the budget."""
+        return [[right for spent, right in run if spent <= budget][-1:] == [True] for run in self.runs]
 
     def resolved(self, budget: float) -> int:
-        """How many runs are right with what they had within the budget."""
-        return sum(bool([right for spent, right in run if spent <= budget][-1:] == [True]) for run in self.runs)
+        """How many of them there are."""
+        return sum(self.right(budget))
 
     @property
     def budgets(self) -> list[float]:
@@ -90,7 +99,7 @@ def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: M
         rates = [100 * ends.resolved(b) / n for b in at]
         look = {"color": mark.colour, "linestyle": mark.line}
         axes.step([0, *at, longest], [0, *rates, rates[-1]], where="post", linewidth=1.6, label=ends.arm, **look)
-        low, high = (100 * v for v in wilson(ends.resolved(longest), n))
+        low, high = (100 * v for v in wilson_by_cluster([float(r) for r in ends.right(longest)], ends.tasks))
         x = longest * (1.03 + 0.035 * number)
         bars = [[rates[-1] - low], [high - rates[-1]]]
         axes.errorbar(x, rates[-1], yerr=bars, fmt=mark.marker, color=mark.colour, markersize=4, capsize=2, linewidth=1)
@@ -109,10 +118,8 @@ def _read(results: Results | pd.DataFrame, column: str, arms: Iterable[str] | No
     ends: list[Ends] = []
     for arm in found.arms:
         known = asked.values(arm)
-        runs = [
-            [(known[u], bool(r["resolved"]))] for u, r in arm.rows.items() if u in known and r["resolved"] is not None
-        ]
-        ends.append(Ends(arm.label, runs))
+        told = {u: right for u, r in arm.rows.items() if u in known and (right := verdict(r)) is not None}
+        ends.append(Ends(arm.label, [[(known[u], right)] for u, right in told.items()], [u[:3] for u in told]))
     words = "A task counts from what its whole run took. At the right: 95 % Wilson intervals of the whole."
     return ends, f"{found.note()}. {words}"
 
@@ -133,7 +140,8 @@ def _of_states(frame: pd.DataFrame, column: str, arms: Iterable[str] | None) -> 
     wanted = list(runs if arms is None else arms)
     if missing := [arm for arm in wanted if arm not in runs]:
         raise StudyError(f"there is no arm {missing[0]!r}; there are {', '.join(runs)}")
-    ends = [Ends(arm, [states for name, states in runs[arm].items() if name not in unknown]) for arm in wanted]
+    there = {arm: {name: states for name, states in runs[arm].items() if name not in unknown} for arm in wanted}
+    ends = [Ends(arm, list(of.values()), [name[:4] for name in of]) for arm, of in there.items()]
     many = max((len(e.runs) for e in ends), default=0)
     return ends, f"{many} runs an arm, every state of them scored. At the right: 95 % Wilson intervals at the end."
 
