@@ -69,3 +69,13 @@ def at_the_floor(contrast: Contrast, margin: float) -> bool:
     """
     more = contrast.low is not None and contrast.low > 0
     return contrast.baseline_value is not None and contrast.baseline_value <= margin and not more
+
+
+def p_value(p: float) -> str:
+    """A p as it stands in every table and sentence."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}" if p < 0.095 else f"{p:.2f}"
+
+
+def percent(level: float) -> str:
+    """The level of an interval as it stands in every table, sentence and figure."""
+    return f"{100 * level:.4g} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlm_loop.study.contrast import Contrast, at_the_floor
+from rlm_loop.study.contrast import Contrast, at_the_floor, p_value, percent
 from rlm_loop.study.effects import GEOMETRIC
 from rlm_loop.study.planning import Plan, plans
 
@@ -222,13 +222,14 @@ def _share(ratio: float) -> str:
 
 
 def _percent(contrast: Contrast) -> str:
-    return f"{100 * contrast.confidence:.4g} %"
+    return percent(contrast.confidence)
 
 
 def _p(p: float | None) -> str:
     if p is None:
         return "p not known"
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.095 else f"p = {p:.2f}"
+    value = p_value(p)
+    return f"p {value}" if value.startswith("<") else f"p = {value}"
 
 
 def _count(n: int) -> str:

@@ -103,6 +103,13 @@ def test_the_intervals_are_the_comparisons_own() -> None:
     assert [t.get_text() for a in direct.axes for t in a.texts] == [t.get_text() for a in handed.axes for t in a.texts]
 
 
+def test_the_caption_names_the_level_of_each_interval() -> None:
+    frame = compared().assign(model="local", confidence=0.95)
+    frame.loc[frame["arm"] == "lean", "confidence"] = 0.9875
+    caption = paired_differences(frame)._supxlabel.get_text().replace("\n", " ")  # type: ignore[attr-defined]
+    assert "bars: 95 % intervals (98.75 %: lean in resolved, lean in input tokens)" in caption
+
+
 def test_squares_are_the_pivot() -> None:
     frame = crossed()
     made = ablation_heatmap(frame)

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paired_rows import Pair, paired
 
+from rlm_loop.report.study_page.findings import effects_table
 from rlm_loop.study import Comparison, Contrast, Results, compare
+from rlm_loop.study.contrast import p_value, percent
+
+NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 
 WORDS = st.sampled_from("ynnyy!u?")
 STUDIES = st.tuples(
@@ -51,11 +55,33 @@ def agrees(compared: Comparison) -> None:
             assert c.low - 1e-9 <= c.estimate <= c.high + 1e-9
 
 
+def table_agrees(compared: Comparison) -> None:
+    """Each row of the page's table has the p and the level of its interval, and the sentences say the same."""
+    table, said = effects_table(compared), compared.sentences()
+    assert [name for name in table.columns if name.startswith("p")] == ["p", "pairs"]
+    of = {(row["arm"], row["measure"]): row for row in (dict(zip(table.columns, r, strict=True)) for r in table.rows)}
+    for c in compared.contrasts:
+        row = of.get((c.arm, NAMES.get(c.measure, c.measure.replace("_", " "))))
+        p = c.p_holm if c.measure in compared.family else c.p
+        if row is None or c.estimate is None:
+            continue
+        assert row["p"] == ("-" if p is None else p_value(p))
+        effect = next(text for name, text in row.items() if name.startswith("effect [95 % CI]"))
+        assert c.low is None or (percent(c.confidence) in effect) == (c.confidence != 1 - compared.alpha)
+        if c.measure in compared.family and p is not None:
+            assert row["shown"] == ("yes" if c.holds else "no")
+            assert any(p_value(p) in s and (s.startswith("It is not shown") != c.holds) for s in said) or not c.holds
+        else:
+            assert row["shown"] in ("described", "no")
+
+
 @settings(max_examples=60, deadline=None)
 @given(STUDIES)
 def test_the_p_is_small_exactly_where_the_interval_excludes(made: Any) -> None:
     pairs, seed, seeds, policy, margin = made
-    agrees(compare(study(pairs, seed, seeds), margin=margin, missing=policy))
+    compared = compare(study(pairs, seed, seeds), margin=margin, missing=policy)
+    agrees(compared)
+    table_agrees(compared)
 
 
 @settings(max_examples=25, deadline=None)

@@ -10,6 +10,7 @@ from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, th
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, sheet, style
+from rlm_loop.study.contrast import percent
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -27,7 +28,7 @@ def paired_differences(
     margin: float | None = 0.03,
     intervals: pd.DataFrame | None = None,
 ) -> Figure:
-    """One panel a measure: how each arm differs from the baseline on the same tasks, with 95 % intervals.
+    """One panel a measure: how each arm differs from the baseline on the same tasks, with intervals.
 
     `results` are a study's, or its `frame()`: then every task is a faint dot behind the estimate.  The intervals are
     those of `rlm_loop.study.comparison.compare`; its `frame()` can be handed in as `intervals` (say, with another
@@ -116,7 +117,7 @@ def _caption(found: Sequence[Mapping[str, Any]], dots: bool, margin: float | Non
     sizes = sorted({int(r["pairs"]) for r in found if r.get("pairs")})
     many = " to ".join(str(n) for n in dict.fromkeys((*sizes[:1], *sizes[-1:])))
     parts = [", ".join([*models, *([f"{many} pairs (task x seed) an arm"] if many else [])])]
-    parts.append("bars: 95 % intervals" + (", dots: single tasks" if dots else ""))
+    parts.append(f"bars: {_levels(found)}" + (", dots: single tasks" if dots else ""))
     missing = [(str(r["policy"]), int(r.get("missing") or 0)) for r in found if r.get("policy")]
     for policy in dict.fromkeys(p for p, _ in missing):
         most = max(n for p, n in missing if p == policy)
@@ -126,9 +127,21 @@ def _caption(found: Sequence[Mapping[str, Any]], dots: bool, margin: float | Non
     return "; ".join(p for p in parts if p) + "."
 
 
+def _levels(found: Sequence[Mapping[str, Any]]) -> str:
+    """The level of the intervals; those of claims that were judged at a stricter one are named."""
+    levels = {(str(r["arm"]), str(r["measure"])): float(r.get("confidence", 0.95)) for r in found}
+    least = min(levels.values(), default=0.95)
+    wider: dict[float, list[str]] = {}
+    for (arm, measure), level in levels.items():
+        if level > least:
+            wider.setdefault(level, []).append(f"{arm} in {measure.replace('_', ' ')}")
+    named = "; ".join(f"{percent(level)}: {', '.join(of)}" for level, of in sorted(wider.items()))
+    return f"{percent(least)} intervals" + (f" ({named})" if named else "")
+
+
 def _told(effects: Sequence[Effect], found: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"{e.label}, {e.measure.replace('_', ' ')}: {e.text}{' points' if e.share else ''}" for e in effects]
     return (
-        f"Paired differences from {effects[0].baseline}, with 95 % intervals. {'; '.join(lines)}. "
+        f"Paired differences from {effects[0].baseline}, with {_levels(found)}. {'; '.join(lines)}. "
         f"{_caption(found, False, None)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from rlm_loop.report.page.marked import safe
 from rlm_loop.report.study_page.parts import note, table_html
 from rlm_loop.report.table import Table
 from rlm_loop.study import Results, StudyError
+from rlm_loop.study.contrast import p_value, percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,8 +50,7 @@ def findings_of(results: Results, baseline: str) -> Findings:
         said = _said(compared, len(results.models) > 1)
     except StudyError as error:
         return Findings(note(str(error)))
-    rows: Rows = frame.to_dict("records")
-    tables = table_html(_effects(rows, compared)) + table_html(_power(power.to_dict("records"), compared))
+    tables = table_html(effects_table(compared)) + table_html(_power(power.to_dict("records"), compared))
     return Findings(said + tables, POLICIES.get(compared.missing, compared.missing), frame)
 
 
@@ -64,7 +65,9 @@ def _said(compared: Comparison, several: bool) -> str:
     return "".join(parts) + f'<p class="small">{safe(compared.sentences()[-1])}</p>'
 
 
-def _effects(rows: Rows, compared: Comparison) -> Table:
+def effects_table(compared: Comparison) -> Table:
+    """A row for each arm and measure: the effect, its interval, and the one p that belongs to that interval."""
+    rows: Rows = compared.frame().to_dict("records")
     shown = [r for r in rows if _known(r["estimate"]) or r["measure"] in compared.family]
     several = len({r["model"] for r in rows}) > 1
     cells = [
@@ -74,17 +77,15 @@ def _effects(rows: Rows, compared: Comparison) -> Table:
             _measure(r),
             _figure(r["value"], r),
             _figure(r["baseline_value"], r),
-            _effect(r),
-            _p(r["p"]),
-            _p(r["p_holm"]),
-            _p(r["p_difference"]),
+            _effect(r, compared),
+            _p(r["p_holm"] if r["measure"] in compared.family else r["p"]),
             ("yes" if r["holds"] else "no") if r["measure"] in compared.family else "described",
             f"{r['pairs'] - r['missing']:,} of {r['pairs']:,}",
         ]
         for r in shown
     ]
-    share = f"{100 * (1 - compared.alpha):g} %"
-    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "p", "p, Holm", "p, alike", "shown"]
+    share = percent(1 - compared.alpha)
+    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "p", "shown"]
     heads = [*(["model"] if several else []), *columns, "pairs"]
     return Table(f"Arms against {compared.baseline}", heads, cells, _effect_notes(shown, compared), 3 if several else 2)
 
@@ -96,8 +97,9 @@ def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
         ways.setdefault(str(row["method"]), []).append(_measure(row))
     methods = "; ".join(f"{', '.join(dict.fromkeys(of))}: {method}" for method, of in ways.items())
     return [
-        f"p belongs to the claim that was declared ({'; '.join(claims)}), Holm's is adjusted for all of them, and "
-        "p, alike belongs to there being no difference. Described: no claim was declared. A dash is not known.",
+        f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
+        "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim; p, "
+        "not adjusted, belongs to there being no difference. A dash is not known.",
         f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}. {methods}.",
     ]
 
@@ -143,7 +145,7 @@ def _figure(value: Any, row: Mapping[str, Any]) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
 
 
-def _effect(row: Mapping[str, Any]) -> str:
+def _effect(row: Mapping[str, Any], compared: Comparison) -> str:
     numbers = [row["estimate"], row["low"], row["high"]]
     if not all(map(_known, numbers)):
         return "-"
@@ -151,10 +153,9 @@ def _effect(row: Mapping[str, Any]) -> str:
         middle, low, high = (f"{100 * v:+.1f}" for v in numbers)
     else:
         middle, low, high = (f"{v:.2f}" for v in numbers)
-    return f"{middle} [{low} to {high}]".replace("-", "\N{MINUS SIGN}")
+    level = "" if math.isclose(row["confidence"], 1 - compared.alpha) else f"; {percent(row['confidence'])}"
+    return f"{middle} [{low} to {high}{level}]".replace("-", "\N{MINUS SIGN}")
 
 
 def _p(value: Any) -> str:
-    if not _known(value):
-        return "-"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+    return p_value(value) if _known(value) else "-"
