@@ -147,7 +147,7 @@ def test_a_factors_values_are_in_order_and_arms_are_lines() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=20), st.integers(0, 10))
 def test_within_a_budget(runs: list[tuple[int, bool]], budget: int) -> None:
-    ends = Ends("a", [[(float(spent), right)] for spent, right in runs])
+    ends = Ends("a", [[(float(spent), right)] for spent, right in runs], range(len(runs)))
     assert ends.resolved(budget) == sum(right and spent <= budget for spent, right in runs)
 
 
