@@ -135,7 +135,8 @@ def test_the_texts_come_before_what_a_strategy_adds_itself() -> None:
 
 def test_a_question_of_the_users_with_a_workspace_is_told_too() -> None:
     model = ScriptedModel(["done"])
-    LeanAgent(model=model, presentation="text", localise=Localise(files=1)).run(QUESTION, workspace=Workspace(FILES))
+    with Workspace(FILES) as space:
+        LeanAgent(model=model, presentation="text", localise=Localise(files=1)).run(QUESTION, workspace=space)
     assert model.prompts[0].messages[-1].spans[-1].cause == "scaffold:file_list"
 
 
