@@ -8,13 +8,15 @@ from typing import Any
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
-from rlm_loop.study import Study
+from rlm_loop.study import Analysis, Study
 from rlm_loop.tasks import Half, get_suite
 
 #: The suites and how many tasks of each are taken at most, in the order in which they take turns.
 SUITES = {"computation": 16, "tables": 16, "function-repair": 16, "humaneval": 52}
 #: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
+#: As README.md says: declared before the run.
+PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_tokens"), missing="worst")
 
 
 def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
@@ -51,4 +53,5 @@ def study(
         seeds=(seed,),
         model=model,
         differs=DIFFERS,
+        analysis=PLAN,
     )

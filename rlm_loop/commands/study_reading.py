@@ -14,7 +14,8 @@ from rlm_loop.commands.setup import Misuse, as_json, notes
 def report(
     folder: Folder,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", help="The arm to compare with; default the first.")
+        str | None,
+        typer.Option("--baseline", help="The arm to compare with; default that of its analysis, else the first."),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")] = False,

@@ -26,7 +26,7 @@ class Comparison:
     """All arms against one baseline (`compare`).
 
     `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
-    on, which are in none of them.
+    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run.
     """
 
     contrasts: Sequence[Contrast]
@@ -36,6 +36,7 @@ class Comparison:
     family: Sequence[str]
     alpha: float
     left_out: int = 0
+    exploratory: bool = True
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -66,16 +67,18 @@ def compare(
     results: Results,
     baseline: str | None = None,
     *,
+    analysis: Analysis | None = None,
     margin: float | None = None,
     missing: Policy | None = None,
     family: Sequence[str] | None = None,
     alpha: float = 0.05,
     cluster: str | None = None,
 ) -> Comparison:
-    """Compare every arm with `baseline` (the study's first arm by default) on the same tasks and seeds.
+    """Compare every arm with `baseline` on the same tasks and seeds.
 
-    What is not given is as the study declared it (`Analysis`); where it declared nothing, `margin` is 0.03, `missing`
-    "worst", and `family` the resolve rate and the input tokens.
+    What is not given is as the study declared it (`Analysis`), or as `analysis` says, for a plan that was written down
+    before the run elsewhere.  Without either the defaults of `Analysis` hold: the first arm, and no margin.  What
+    differs from the declared baseline, margin, family or policy, or was not declared at all, is called exploratory.
 
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
     makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
@@ -86,11 +89,16 @@ def compare(
     case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
     policy, where there is only one arm, and where scipy is not installed (extra `stats`).
     """
-    plan = read(results.lock) or Analysis(margin=0.03)
+    declared = analysis or read(results.lock)
+    plan = declared or Analysis()
     margin = plan.margin if margin is None else margin
     missing = plan.missing if missing is None else missing
     family = plan.family if family is None else family
+    if analysis is not None:
+        baseline = baseline or analysis.baseline
     against = _checked(results, baseline, margin, missing, family, alpha)
+    used = Analysis(against, margin, family, missing)
+    expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = units_of(results.rows)
     for model in results.models:
@@ -103,7 +111,7 @@ def compare(
                     plain = _contrast(pairs, model, arm, against, measure, tasks, margin, missing)
                     made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
     judged = _adjusted(made, family, margin, alpha)
-    return Comparison(judged, against, margin, missing, tuple(family), alpha, len(left_out))
+    return Comparison(judged, against, margin, missing, tuple(family), alpha, len(left_out), used != expected)
 
 
 def _checked(

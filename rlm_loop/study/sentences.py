@@ -32,14 +32,15 @@ _POLICY = {
 def sentences(comparison: Comparison) -> list[str]:
     """For each model and arm what holds, what is not shown, other measures and missing pairs; then the methods."""
     said: list[str] = []
+    word = "Exploratory: " if comparison.exploratory else ""
     planned = plans(comparison)
     for group in _groups(comparison.contrasts):
         wanted = [c for c in group if c.measure in comparison.family and c.estimate is not None]
         shown = [c for c in wanted if c.holds]
         if shown:
             parts = [_shown(c, comparison) for c in shown]
-            said.append(f"{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
-        said += [s for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
+            said.append(f"{word}{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
+        said += [f"{word}{s}" for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
         said += [_not_shown(c, comparison, planned) for c in wanted if not c.holds and not _refuted(c, comparison)]
         said += [f"{_unknown(c)}." for c in group if c.measure in comparison.family and c.estimate is None]
         said += _described([c for c in group if c.measure not in comparison.family and c.estimate is not None])
@@ -173,7 +174,8 @@ def _methods(comparison: Comparison) -> str:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
     ratios = f" Ratios are the {GEOMETRIC}, where not called otherwise." if len(comparison.contrasts) > 1 else ""
-    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}"
+    open_ = " Exploratory: the study did not declare this analysis." if comparison.exploratory else ""
+    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}{open_}"
 
 
 def _ratio(contrast: Contrast) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.install import install_line
+from rlm_loop.study.analysis import Analysis, read
 from rlm_loop.study.contrast import MEASURES
 from rlm_loop.study.denominator import Unit, unit, units_of
 from rlm_loop.study.errors import StudyError
@@ -25,14 +26,15 @@ def sequential(
     baseline: str | None = None,
     *,
     measure: str = "resolved",
-    margin: float = 0.03,
-    missing: Policy = "worst",
+    margin: float | None = None,
+    missing: Policy | None = None,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
     """One row after each task, in the order of running: the estimate, its always-valid interval, and the decision.
 
-    A study may be stopped at the first row whose `decision` is not "go on", and the interval of that row reported; an
-    ordinary interval looked at after every task would be wrong far more often than 1 in 20.  The price is width.  An
+    Baseline, `margin` and `missing` are as the study declared them (`Analysis`), where they are not given.  A study may
+    be stopped at the first row whose `decision` is not "go on", and the interval of that row reported; an ordinary
+    interval looked at after every task would be wrong far more often than 1 in 20.  The price is width.  An
     observation is one task, the mean over its seeds; it counts once both arms were tried on every seed that any task
     has: what is under way is not there yet.  For "resolved" the estimate is the difference of the rates
     (`bounded_sequence`), else the geometric mean ratio (`symmetric_sequence`: no bound before the 7th task, and exact
@@ -41,7 +43,10 @@ def sequential(
     taken to come in an order that has nothing to do with how they turn out.  Raises `StudyError` for an unknown arm,
     measure or policy, and for a measure of which a task has 0.
     """
-    base = baseline or results.arms[0]
+    plan = read(results.lock) or Analysis()
+    margin = plan.margin if margin is None else margin
+    missing = missing or ("drop" if plan.missing == "drop" else "worst")
+    base = baseline or results.baseline
     for name in (arm, base):
         if name not in results.arms:
             raise StudyError(f"there is no arm {name!r}; there are {', '.join(results.arms)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlm_loop.study import Results
+from rlm_loop.study.analysis import Analysis
 
 #: What a pair came to: resolved by the arm and by the baseline ("?": the arm crashed, "!": the machine did,
 #: "-": not run, "u": not judged).
@@ -20,7 +21,7 @@ def paired(
     facts: Sequence[Mapping[str, Any]] | None = None,
     model: str = "local:m",
 ) -> Results:
-    """The arms `base` (declared first) and `lean`; `pairs` are (lean, base), one task each unless there are seeds."""
+    """A study that declared a margin of 3 points.  `pairs` are (lean, base), one task each unless there are seeds."""
     rows: list[dict[str, Any]] = []
     for i, outcome in enumerate(pairs):
         of = tokens[i] if tokens else (50 + i, 100 + i)
@@ -36,9 +37,13 @@ def paired(
                     "seconds": 3.0 + i % 3, "cost": 0.0, "error": error,
                     "started": f"2030-01-01T{i // 3600:02}:{i // 60 % 60:02}:{i % 60:02}", "trace": "",
                     **dict.fromkeys(("new_tokens", "scaffold_tokens"), 0), "answered": True, "lenient_calls": 0,
+                    "stop": "answer",
                     **dict.fromkeys(("malformed_turns", "tool_failures", "cell_errors", "actions"), 0),
                     "tool_seconds": [],
                     **({"facts": dict(facts[i])} if facts else {}),
                 }
             )  # fmt: skip
-    return Results(rows, {"name": "made", "seeds": list(range(seeds)), "sessions": [{"arms": ["base", "lean"]}]})
+    plan = Analysis("base", margin=0.03).locked()
+    return Results(
+        rows, {"name": "made", "analysis": plan, "seeds": list(range(seeds)), "sessions": [{"arms": ["base", "lean"]}]}
+    )

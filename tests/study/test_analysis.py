@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paired_rows import paired
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
-from rlm_loop.study import Analysis, Study, StudyError, load_study
+from rlm_loop.report.figures import paired_differences
+from rlm_loop.report.study_page import study_page
+from rlm_loop.study import Analysis, Results, Study, StudyError, compare, load_study, sequential
 
 
 def study(analysis: Analysis | None, tasks: int = 1) -> Study:
@@ -65,3 +68,50 @@ def test_what_cannot_be_tested_is_refused(wrong: dict[str, Any], said: str) -> N
 def test_a_baseline_that_is_no_arm_is_refused_before_a_call(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no arm 'three'"):
         study(Analysis(baseline="three")).run(tmp_path, progress=False)
+
+
+def test_what_nobody_declared_is_exploratory_and_has_no_margin() -> None:
+    results = Results(paired([("y", "n")] * 30 + [("n", "n")] * 10).rows)
+    made = compare(results)
+    assert (made.baseline, made.margin, made.exploratory) == ("base", 0, True)
+    assert made.sentences()[0].startswith("Exploratory: lean resolves more tasks than base")
+    assert made.sentences()[-1].endswith("Exploratory: the study did not declare this analysis.")
+    assert set(sequential(results, "lean")["decision"]) == {"go on", "more"}
+    assert "shaded" not in caption(paired_differences(results))
+    assert ">Findings, exploratory<" in study_page(results)
+
+
+def test_what_was_declared_is_tested_without_being_asked_for() -> None:
+    results = paired([("y", "y")] * 300 + [("y", "n")] * 30)
+    made = compare(results)
+    assert (made.baseline, made.margin, made.exploratory) == ("base", 0.03, False)
+    assert "xploratory" not in str(made) + study_page(results)
+    assert "no more than 3 points fewer" in set(sequential(results, "lean")["decision"])
+    assert "shaded: fewer by more than 3 points" in caption(paired_differences(results))
+
+
+def test_the_declared_baseline_is_that_of_every_part() -> None:
+    made = paired([("y", "n")] * 12)
+    results = replace(made, lock={**made.lock, "analysis": Analysis("lean").locked()})
+    assert set(sequential(results, "base")["baseline"]) == {"lean"}
+    assert "base against lean" in study_page(results)
+    assert compare(results).baseline == results.summary()[0].baseline == "lean"
+
+
+@pytest.mark.parametrize(
+    "other", [{"margin": 0.0}, {"margin": 0.1}, {"family": ("cost",)}, {"missing": "drop"}, {"baseline": "lean"}]
+)
+def test_another_analysis_than_the_declared_one_is_exploratory(other: dict[str, Any]) -> None:
+    results = paired([("y", "y")] * 20)
+    assert compare(results, **other).exploratory
+    assert not compare(results, "base", margin=0.03, family=("resolved", "input_tokens")).exploratory
+
+
+def test_a_plan_that_was_written_down_elsewhere_is_named_as_one() -> None:
+    plan = Analysis("lean", margin=0.2, family=("steps",))
+    made = compare(Results(paired([("y", "y")] * 20).rows), analysis=plan)
+    assert (made.baseline, made.margin, made.family, made.exploratory) == ("lean", 0.2, ("steps",), False)
+
+
+def caption(made: Any) -> str:
+    return str(made._supxlabel.get_text()).replace("\n", " ")

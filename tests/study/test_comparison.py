@@ -198,7 +198,7 @@ def test_without_a_margin_the_claim_is_a_difference() -> None:
     compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), margin=0)
     assert row(compared, "resolved")["claim"] == "differs"
     assert row(compared, "resolved")["p"] == row(compared, "resolved")["p_difference"] == pytest.approx(2 / 2**12)
-    assert compared.sentences()[0].startswith("lean resolves more tasks than base (difference +28.6 points")
+    assert compared.sentences()[0].startswith("Exploratory: lean resolves more tasks than base (difference +28.6 point")
 
 
 def test_a_larger_family_makes_every_claim_harder() -> None:

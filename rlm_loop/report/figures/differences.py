@@ -10,6 +10,7 @@ from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, th
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, sheet, style
+from rlm_loop.study.analysis import read
 from rlm_loop.study.contrast import percent
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -25,7 +26,7 @@ def paired_differences(
     baseline: str | None = None,
     arms: Iterable[str] | None = None,
     measures: Sequence[str] = ("resolved", "input_tokens"),
-    margin: float | None = 0.03,
+    margin: float | None = None,
     intervals: pd.DataFrame | None = None,
 ) -> Figure:
     """One panel a measure: how each arm differs from the baseline on the same tasks, with intervals.
@@ -33,8 +34,9 @@ def paired_differences(
     `results` are a study's, or its `frame()`: then every task is a faint dot behind the estimate.  The intervals are
     those of `rlm_loop.study.comparison.compare`; its `frame()` can be handed in as `intervals` (say, with another
     policy for missing pairs), or in place of the results, then without dots.  Resolved tasks differ in points, all
-    other measures as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; `None`: no
-    shade).  Raises `StudyError` where there is nothing to draw, or something to draw it with is missing.
+    other measures as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by
+    default the margin that the study declared, and no shade where it declared none).  Raises `StudyError` where there
+    is nothing to draw, or something to draw it with is missing.
     """
     wanted = None if arms is None else list(arms)
     rows: Results | None = None
@@ -44,6 +46,8 @@ def paired_differences(
         rows = results if isinstance(results, Results) else Results([dict(r) for r in rows_of(results)])
         cells(rows)  # says what is wrong with a frame before any statistics are done
         intervals = _compared(rows, baseline) if intervals is None else intervals
+        plan = read(rows.lock)
+        margin = plan.margin if margin is None and plan is not None else margin
     found = cast("list[dict[str, Any]]", intervals.to_dict("records"))
     effects = effects_of(found, measures, wanted)
     if not effects:

@@ -36,6 +36,7 @@ class Findings:
     html: str = ""
     policy: str = ""
     frame: pd.DataFrame | None = None
+    exploratory: bool = False
 
 
 def findings_of(results: Results, baseline: str) -> Findings:
@@ -51,7 +52,7 @@ def findings_of(results: Results, baseline: str) -> Findings:
     except StudyError as error:
         return Findings(note(str(error)))
     tables = table_html(effects_table(compared)) + table_html(_power(power.to_dict("records"), compared))
-    return Findings(said + tables, POLICIES.get(compared.missing, compared.missing), frame)
+    return Findings(said + tables, POLICIES.get(compared.missing, compared.missing), frame, compared.exploratory)
 
 
 def _said(compared: Comparison, several: bool) -> str:

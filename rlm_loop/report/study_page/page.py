@@ -32,9 +32,9 @@ def study_page(
 ) -> str:
     """The report of a study as one HTML page: question, findings, tables, figures, missing pairs, contract, episodes.
 
-    `baseline` is the arm that the others are compared with, the first by default.  `traces` are the addresses of trace
-    pages by the names of the traces, as `write_trace_pages` returns them; true links to where
-    `write_trace_pages(results, "study_traces")` puts them beside the page, false leaves the links out.
+    `baseline` is what the other arms are compared with, by default that of the study's `Analysis`, else the first.
+    `traces` are the addresses of trace pages by the names of the traces, as `write_trace_pages` returns them; true
+    links to where `write_trace_pages(results, "study_traces")` puts them beside the page, false leaves the links out.
     Figures need the extra `studies`, findings the extra `stats`; without them the page says so in their place.
     The same results give the same page.  Raises `StudyError` for a folder without a study and an unknown arm.
     """
@@ -46,7 +46,7 @@ def study_page(
     question = question_of(results)
     found = findings_of(results, against) if results.compared else Findings()
     sections = (
-        ("findings", "Findings", found.html),
+        ("findings", "Findings, exploratory" if found.exploratory else "Findings", found.html),
         ("arms", "Arms", or_why(lambda: arm_tables(results, against)) if results.rows else ""),
         ("figures", "Figures", drawings(results, against, found.frame) if results.compared else ""),
         ("pairs", "Missing pairs", missing_pairs(results, against, found.policy) if results.rows else ""),
@@ -72,4 +72,4 @@ def study_page(
 def _baseline(results: Results, baseline: str | None) -> str:
     if baseline is not None and baseline not in results.arms:
         raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(results.arms)}")
-    return baseline or next(iter(results.arms), "")
+    return baseline or (results.baseline if results.arms else "")
