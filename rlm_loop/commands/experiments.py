@@ -96,8 +96,8 @@ def show_results(found: Results) -> None:
     console = notes()
     if not found.compared:
         if found.crashed:
-            raise StudyError(f"no task was finished by every arm; the first crash: {found.crashed[0]['error']}")
-        raise StudyError("no task was finished by every arm yet; run the same command again to go on")
+            raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
+        raise StudyError("no task was tried by every arm yet; run the same command again to go on")
     show_table(arm_table(found))
     figure = save_figure(found, found.folder)[0]
     for label, where in (

@@ -113,7 +113,7 @@ def anytime(
         if len(scores) > before:
             save_scores(there / "scores.json", scores)
     if not any(runs.values()):
-        raise Misuse(f"no task of {experiment} has a workspace and was finished by every arm in {folder}")
+        raise Misuse(f"no task of {experiment} has a workspace and was tried by every arm in {folder}")
     show_table(anytime_table(runs), markdown=markdown)
     for path in save_anytime_figure(runs, there):
         notes().print(f"figure: {path}", markup=False, soft_wrap=True)

@@ -51,8 +51,8 @@ class Dose:
 def by_dose(results: Results | pd.DataFrame) -> list[Dose]:
     """The doses of a study, or of its frame (`Results.frame()`), injector by injector from none to most.
 
-    Compared are the tasks that every arm finished.  Raises `StudyError` where no single arm is without a dose, no arm
-    has one, or there are several models.
+    Compared are the tasks that every arm was tried on.  Raises `StudyError` where no single arm is without a dose,
+    no arm has one, or there are several models.
     """
     found = results if isinstance(results, Results) else Results(_rows(results))
     read = {arm: _read(arm) if _injects(found, arm) else None for arm in found.arms}

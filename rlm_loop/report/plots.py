@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 def figure(results: Results, *, model: str | None = None) -> Figure:
     """Two panels for one model (the first by default): resolve rate against tokens, and cumulative prompt tokens.
 
-    Raises `StudyError` where there is no task that every arm has finished, or matplotlib is missing.
+    Raises `StudyError` where there is no task that every arm was tried on, or matplotlib is missing.
     """
     chosen = model or (results.models[0] if results.models else "")
     found = [s for s in results.summary() if s.model == chosen and s.n]
     if not found:
-        raise StudyError("there is no task that every arm has finished, so there is nothing to draw yet")
+        raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
     curves = prompt_curves([r for r in results.compared if r["model"] == chosen], [s.arm for s in found])
     styles = marks([s.arm for s in found])
     with style():

@@ -28,9 +28,9 @@ def mean_session(
     """What `overhead_by_turn`, `overhead_table` and `cause_table` show of a study: mean tokens of each turn and cause.
 
     The columns are `arm, turn, cause, tokens, resent, running`.  A turn's means are over the tasks that reach it
-    (`running`), as long as at least `share` of the arm's tasks do; only tasks that every arm finished, and of sub-calls
-    nothing.  `tasks` takes the first so many of them, since every trace has to be read.  Raises `StudyError` where a
-    trace is missing.
+    (`running`), as long as at least `share` of the arm's tasks do; only tasks that every arm was tried on, and of
+    sub-calls nothing.  `tasks` takes the first so many of them, since every trace has to be read.  Raises
+    `StudyError` where a trace is missing.
     """
     import pandas
 

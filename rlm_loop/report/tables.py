@@ -45,7 +45,7 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
         ]
         for s in found
     ]
-    return _table(results, "Arms", columns, rows, found, [*_legend(found), *_coverage(results)])
+    return _table(results, "Arms", columns, rows, found, [*_legend(found), *counted(found), *_coverage(results)])
 
 
 def suite_table(results: Results, baseline: str | None = None) -> Table:
@@ -66,7 +66,7 @@ def suite_table(results: Results, baseline: str | None = None) -> Table:
         ]
         for s in found
     ]
-    return _table(results, "Suites", columns, rows, found, _coverage(results), labels=2)
+    return _table(results, "Suites", columns, rows, found, [*counted(found), *_coverage(results)], labels=2)
 
 
 def target_table(results: Results, baseline: str | None = None) -> Table:
@@ -113,10 +113,23 @@ def _judged(value: float | None, limit: float, more: bool) -> str:
 def _legend(found: Sequence[ArmSummary]) -> list[str]:
     baseline = found[0].baseline if found else ""
     return [
-        "Tokens, steps and seconds are means a task. In: all prompt tokens, re-sent ones included; new: those not "
+        "In: all prompt tokens, re-sent ones included; new: those not "
         "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
-        f"vs baseline: tasks that only this arm resolved / that only {baseline} resolved. "
-        "The interval is Wilson's. n: the tasks, of which every arm met the same.",
+        f"vs baseline: tasks that only this arm resolved / that only {baseline} resolved.",
+    ]
+
+
+def counted(found: Sequence[ArmSummary]) -> list[str]:
+    """What the figures of a table are of (`denominator`): of rates, and of means."""
+    short = [
+        f"{' in '.join(p for p in (s.arm, s.suite) if p)} {s.measured} of {s.n}" for s in found if s.measured < s.n
+    ]
+    return [
+        "n: the pairs of task and seed that every arm was tried on. A crash of the arm is not resolved; what the "
+        "machine or the scorer broke off is not judged, and is in no rate. Intervals are Wilson's; "
+        "seeds of a task, or tasks of a repository, are kept together.",
+        "Tokens, steps and seconds are means over the episodes that ran to their end"
+        + (f" ({'; '.join(short)})." if short else ", which are all."),
     ]
 
 
@@ -124,8 +137,8 @@ def _coverage(results: Results) -> list[str]:
     """What is not in the table, and where the numbers come from."""
     notes: list[str] = []
     if results.left_out:
-        tasks = "task is" if results.left_out == 1 else "tasks are"
-        notes.append(f"{results.left_out} {tasks} left out: not every arm was tried on them.")
+        pairs = "pair of task and seed is" if results.left_out == 1 else "pairs of task and seed are"
+        notes.append(f"{results.left_out} {pairs} left out: not every arm was tried on them.")
     if results.crashed:
         notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; `--retry-failed` tries them again.")
     notes.append(provenance_line(results))

@@ -8,6 +8,7 @@ from rlm_loop.report.study_page.parts import note, table_html
 from rlm_loop.report.table import Table
 from rlm_loop.report.tables import (
     count,
+    counted,
     decimal,
     declared_targets,
     interval,
@@ -57,11 +58,11 @@ def arm_tables(results: Results, baseline: str) -> str:
     if not results.compared:
         return note("No task was tried by every arm yet, so there is nothing to compare.")
     found = results.summary(baseline)
-    shared = (
-        "Means a task, over the tasks that every arm was tried on and the episodes that ran to their end; p95: the "
-        "95th percentile. The interval of a rate is "
-        "Wilson's. Only this / only baseline: tasks that one of the two arms resolved and the other did not."
-    )
+    shared = [
+        *counted(found),
+        "p95: the 95th percentile. Only this / only baseline: tasks that one of the two arms resolved and the other "
+        "did not.",
+    ]
     held = declared_targets(results).values()
     targets = ", ".join(f"{name} {'at least' if more else 'at most'} {limit:g}" for name, limit, more in held)
     missed = [f"Missed: beyond a declared target ({targets})."] if targets else []
@@ -70,7 +71,7 @@ def arm_tables(results: Results, baseline: str) -> str:
         "those that the strategy added, and their share. A dash is not known."
     )
     parts = [
-        table_html(_table("Outcome", _OUTCOME, results, found, [shared])),
+        table_html(_table("Outcome", _OUTCOME, results, found, shared)),
         table_html(_table("Cost", _COST, results, found, [tokens, *missed])),
     ]
     if len({row["suite"] for row in results.rows}) > 1:

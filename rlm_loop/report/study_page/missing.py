@@ -1,4 +1,4 @@
-"""Which pairs are not there: episodes that were planned and not run, that crashed, and that nothing judged."""
+"""Which pairs and results are not there: episodes that were not run, that crashed, and that nothing judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlm_loop.report.page.marked import safe
 from rlm_loop.report.study_page.parts import folded, small, table_html
 from rlm_loop.report.table import Table
 from rlm_loop.study import Results
-from rlm_loop.study.results import Unit, unit
+from rlm_loop.study.denominator import Unit, unit, verdict
 from rlm_loop.study.rows import finished
 
 NOT_RUN, CRASHED, NOT_JUDGED = "not run", "crashed", "not judged"
@@ -44,7 +44,7 @@ def arms_of(results: Results) -> list[str]:
 
 
 def gaps(results: Results) -> list[Gap]:
-    """Every episode that gives no pair, unit by unit."""
+    """Every episode without a result, unit by unit."""
     rows = {(row["arm"], unit(row)): row for row in results.rows}
     return [gap for of in planned(results) for arm in arms_of(results) for gap in _gap(arm, of, rows, results)]
 
@@ -62,17 +62,18 @@ def _gap(arm: str, of: Unit, rows: Mapping[tuple[str, Unit], Any], results: Resu
 
 
 def missing_pairs(results: Results, baseline: str, policy: str) -> str:
-    """A row an arm: how many pairs it has with the baseline, and what became of the others; then each of them."""
+    """A row an arm: how many pairs it has with the baseline, and which episodes have no result; then each of them."""
     found, every = gaps(results), planned(results)
-    lost = {(gap.arm, gap.unit) for gap in found}
+    judged = {(row["arm"], unit(row)) for row in results.rows if verdict(row) is not None}
     rows: list[list[str]] = []
     for arm in arms_of(results):
         mine = [gap.kind for gap in found if gap.arm == arm]
-        whole = sum((arm, of) not in lost and (baseline, of) not in lost for of in every)
+        whole = sum((arm, of) in judged and (baseline, of) in judged for of in every)
         pairs = "baseline" if arm == baseline else f"{whole:,} of {len(every):,}"
         rows.append([arm, pairs, *(f"{mine.count(kind):,}" for kind in (NOT_RUN, CRASHED, NOT_JUDGED))])
     columns = ["arm", f"pairs with {baseline}", NOT_RUN, CRASHED, NOT_JUDGED]
-    said = "No pair is missing." if not found else ""
+    crashed = "A crash of the arm itself is a pair: not resolved, with tokens that are not known."
+    said = crashed if any(gap.kind == CRASHED for gap in found) else "" if found else "No pair is missing."
     return table_html(Table("Pairs", columns, rows)) + small(said, policy) + _each(found)
 
 
