@@ -31,6 +31,7 @@ from rlm_loop.study.scoring import can_be_scored
 from rlm_loop.study.spending import Spending
 from rlm_loop.study.status import watched
 from rlm_loop.study.store import Store
+from rlm_loop.study.unequal import unequal
 from rlm_loop.study.versions import Versions
 
 
@@ -46,6 +47,7 @@ class Planned:
     identity: dict[str, Any]
     order_seed: int | None
     analysis: Analysis | None = None
+    crossed: tuple[str, ...] = ()
 
 
 def run_planned(
@@ -82,7 +84,10 @@ def run_planned(
         lock = {**lock, **agreed_analysis(old, study.analysis, bool(every), folder)}
         _refuse_shared_traces(todo, every, folder)
         if todo:
-            store.write_contract(agreed().since(read_contract(folder)))
+            found = agreed()
+            for line in unequal(found, study.crossed):
+                warnings.warn(line, StudyWarning, stacklevel=4)
+            store.write_contract(found.since(read_contract(folder)))
             _begin(study, lock, old)
         versions = Versions(every)
         noted = {**lock, "question": study.question, "identity": mark_of(lock)}

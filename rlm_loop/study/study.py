@@ -226,6 +226,7 @@ class Study:
                 self._identity(agents, grid),
                 self.order_seed,
                 self.analysis,
+                tuple(self.factors),
             ),
             folder,
             lambda: check(contract(self, limit=limit, agents=agents)),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import ChatServer, completion  # pyright: ignore
+from chat_server import ChatServer, completion
 
 from rlm_loop.models.http import BadAddress, Http, Lost, TooLate
 

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from conftest import ChatServer, completion  # pyright: ignore
+from chat_server import ChatServer, completion
 
 from rlm_loop.messages import Prompt, ToolCall
 from rlm_loop.models import LiteLLMModel

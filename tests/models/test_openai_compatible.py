@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from conftest import ChatServer, completion  # pyright: ignore
+from chat_server import ChatServer, completion
 
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, say
 from rlm_loop.models import OpenAICompatibleModel

@@ -408,6 +408,7 @@ def test_a_check_that_raises_is_a_fault_of_ours_with_the_patch_kept() -> None:
     assert right_line() in caught.value.result.patch  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.filterwarnings("ignore:s. arms differ in budget")  # several attempts have no limit of steps of their own
 def test_they_are_arms_of_a_study(tmp_path: Path) -> None:
     def replies(prompt: Any) -> Scripted:
         """Wrong at first; right once it was told that the check fails."""

@@ -1,0 +1,77 @@
+"""Arms with unequal defaults are not compared without a word, and the word comes before a token is spent."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.study import Study
+from rlm_loop.study.errors import StudyWarning
+from rlm_loop.tasks import Match, Suite, Task
+
+SUITE = Suite("two", tuple(Task(f"t{n}", "What is 1?", Match(1), 1) for n in range(2)))
+ALIKE = {"code": ToolLoopAgent(), "lean": LeanAgent()}
+SAME = Budget(steps=20)
+
+
+def said(arms: dict[str, Any], folder: Path, **more: Any) -> tuple[list[str], ScriptedModel]:
+    model = ScriptedModel(["1"] * 99)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Study("s", arms, SUITE, model=model, **more).run(folder, progress=False)
+    return [str(w.message) for w in caught if w.category is StudyWarning], model
+
+
+UNEQUAL: list[tuple[dict[str, Any], str]] = [
+    ({**ALIKE, "react": ReActAgent()}, "budget, steps: 20 for code, lean; 50 for react"),
+    ({"code": ToolLoopAgent(), "short": ToolLoopAgent(max_steps=5)}, "budget, steps: 20 for code; 5 for short"),
+    (
+        {"code": ToolLoopAgent(), "few": ToolLoopAgent(max_history=40)},
+        "history, max_history: null for code; 40 for few",
+    ),
+    (
+        {"code": ToolLoopAgent(), "slow": ToolLoopAgent(cell_timeout=5)},
+        "budget, cell_timeout: 60.0 for code; 5 for slow",
+    ),
+    ({"code": ToolLoopAgent(), "long": ToolLoopAgent(max_tokens=9)}, "sampling, max_tokens: null for code; 9 for long"),
+    ({"code": ToolLoopAgent(repl="plain"), "other": ToolLoopAgent()}, 'in repl: "plain" for code; "auto" for other'),
+]
+
+
+@pytest.mark.parametrize(("arms", "line"), UNEQUAL, ids=[line for _, line in UNEQUAL])
+def test_what_differs_by_default_is_said(arms: dict[str, Any], line: str, tmp_path: Path) -> None:
+    lines, _ = said(arms, tmp_path)
+    assert any(line in text for text in lines), lines
+    assert all("set it alike, or declare differs=(" in text and "\n" not in text for text in lines)
+
+
+def test_it_is_said_before_a_token_is_spent_and_once(tmp_path: Path) -> None:
+    arms = {**ALIKE, "react": ReActAgent()}
+    model = ScriptedModel(["1"] * 99)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StudyWarning)
+        with pytest.raises(StudyWarning):
+            Study("s", arms, SUITE, model=model).run(tmp_path, progress=False)
+    assert model.prompts == []
+    assert said(arms, tmp_path)[0]
+    assert said(arms, tmp_path)[0] == []  # there is nothing left to run
+
+
+@pytest.mark.parametrize(
+    ("arms", "more"),
+    [
+        (ALIKE, {}),
+        ({**ALIKE, "react": ReActAgent(budget=SAME, max_iterations=20, max_history=None)}, {}),
+        ({**ALIKE, "direct": DirectAgent(max_steps=1)}, {}),
+        ({"code": ToolLoopAgent()}, {"factors": {"max_steps": [5, 10]}}),
+        ({"code": ToolLoopAgent()}, {"factors": {"max_history": [None, 40]}}),
+        ({"a": ToolLoopAgent(), "b": ToolLoopAgent(max_steps=5)}, {"differs": ("budget",)}),
+    ],
+)
+def test_equal_or_declared_arms_are_not_warned_of(arms: dict[str, Any], more: dict[str, Any], tmp_path: Path) -> None:
+    assert said(arms, tmp_path, **more)[0] == []
