@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["RESIDUAL", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
 
 
+#: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
+COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
+
+
 @dataclass(frozen=True)
 class Call:
     """One model call: who made it and why, what it cost, and the rows that its input splits into.
@@ -139,6 +143,17 @@ class Ledger:
     def exact(self) -> bool:
         """Every call's tokens were counted, and are those that the provider reported."""
         return all(call.exact for call in list(self.calls))
+
+    @property
+    def counting(self) -> str:
+        """How the tokens of the rows were found, in words for a reader: one of `COUNTING`; empty without a call.
+
+        What they sum to is the provider's own number all the same.  Where calls differ, the least sure of them.
+        """
+        calls = list(self.calls)
+        if not calls:
+            return ""
+        return COUNTING[max(0 if c.exact else 2 if c.counted is None else 1 for c in calls)]
 
     def doubts(self) -> list[str]:
         """One line for each call whose provider reported no usage, or one that cannot be."""

@@ -85,7 +85,7 @@ def ledger_html(ledger: Ledger) -> str:
         f"{len(calls)} call{'' if len(calls) == 1 else 's'}",
         f"{_number(usage.input_tokens)} tokens in",
         f"{_number(usage.output_tokens)} out",
-        "every token counted" if ledger.exact else f"{sum(not c.exact for c in calls)} calls not counted exactly",
+        f"by cause: {ledger.counting}" if ledger.counting else "",
         *([f"residual {ledger.residual:,}"] if ledger.residual else []),
     ]
     doubts = ledger.doubts()

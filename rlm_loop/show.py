@@ -152,7 +152,7 @@ def outcome_html(outcome: Outcome) -> str:
         f'<pre style="{PRE};font-size:1em"><b>{escape(clipped(answer))}</b></pre>',
         f'<div style="opacity:.75;font-size:.9em">{escape(" · ".join(f for f in facts if f))}</div>',
         *(turn_html(turn) for turn in outcome.turns),
-        causes_html(outcome.ledger.by_cause()),
+        causes_html(outcome.ledger.by_cause(), outcome.ledger.counting),
         f'<div style="opacity:.6;font-size:.85em">trace: {escape(outcome.trace)}</div>' if outcome.trace else "",
         "</div>",
     ]
@@ -199,7 +199,12 @@ def _display_html(display: Display) -> str:
             return f'<pre style="{PRE}">{escape(clipped(display.data))}</pre>'
 
 
-def causes_html(by_cause: Mapping[str, int], *, opened: bool = False) -> str:
+def by_cause_title(counting: str) -> str:
+    """What heads input tokens by cause: how they were counted (`Ledger.counting`) always stands with them."""
+    return f"input tokens by cause ({counting or 'how they were counted is not known'})"
+
+
+def causes_html(by_cause: Mapping[str, int], counting: str, *, opened: bool = False) -> str:
     """Input tokens by cause as a table with bars, in a row that opens; empty where there are none yet."""
     total = sum(by_cause.values())
     if not total:
@@ -212,7 +217,7 @@ def causes_html(by_cause: Mapping[str, int], *, opened: bool = False) -> str:
     )
     return (
         f'<details{" open" if opened else ""} style="margin:.25em 0">'
-        '<summary style="cursor:pointer">input tokens by cause</summary>'
+        f'<summary style="cursor:pointer">{by_cause_title(counting)}</summary>'
         f'<table style="margin-left:1.2em;border-collapse:collapse"><tbody>{rows}</tbody></table></details>'
     )
 

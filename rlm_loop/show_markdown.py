@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
-from rlm_loop.show import asked, clipped, observed, shown_answer
+from rlm_loop.show import asked, by_cause_title, clipped, observed, shown_answer
 from rlm_loop.show_text import closing_line, visible
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def outcome_markdown(outcome: Outcome) -> str:
         inline(clipped(outcome.question, 1_000)),
         fenced(clipped(answer)),
         *(_turn(turn) for turn in outcome.turns),
-        causes_table(outcome.ledger.by_cause()),
+        causes_table(outcome.ledger.by_cause(), outcome.ledger.counting),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -53,12 +53,15 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def causes_table(by_cause: Mapping[str, int]) -> str:
+def causes_table(by_cause: Mapping[str, int], counting: str) -> str:
     """Input tokens by cause, the most first; empty where there are none."""
     if not sum(by_cause.values()):
         return ""
     most_first = sorted(by_cause.items(), key=lambda item: -item[1])
-    return table(("cause", "input tokens"), ((cause, f"{tokens:,}") for cause, tokens in most_first))
+    return table(
+        ("cause", by_cause_title(counting).replace(" by cause", "")),
+        ((cause, f"{tokens:,}") for cause, tokens in most_first),
+    )
 
 
 def _turn(turn: Turn) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rlm_loop.redact import redact
-from rlm_loop.show import counted
+from rlm_loop.show import by_cause_title, counted
 
 if TYPE_CHECKING:
     from rlm_loop.outcome import Outcome
@@ -27,9 +27,9 @@ def closing_line(outcome: Outcome) -> str:
     return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
 
 
-def causes_line(by_cause: Mapping[str, int]) -> str:
+def causes_line(by_cause: Mapping[str, int], counting: str) -> str:
     """Input tokens by cause in one line, the most first; empty where there are none."""
     if not sum(by_cause.values()):
         return ""
     parts = [f"{cause} {tokens:,}" for cause, tokens in sorted(by_cause.items(), key=lambda item: -item[1])]
-    return visible(f"input tokens by cause: {', '.join(parts)}")
+    return visible(f"{by_cause_title(counting)}: {', '.join(parts)}")

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,3 +79,28 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
 
 def test_sum_of_no_calls_is_known_to_be_zero() -> None:
     assert Ledger().usage == Usage(0, 0, 0, 0, 0.0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([], ""),
+        ([(True, 5)], "exact"),
+        ([(True, 5), (False, 4)], "counted with another tokenizer"),
+        ([(True, 5), (False, 4), (False, None)], "shared out by length"),
+    ],
+)
+def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
+    """The least sure way names the whole, and wherever tokens by cause are shown it stands with them (semantics 21)."""
+    from rlm_loop.show import causes_html
+    from rlm_loop.show_markdown import causes_table
+    from rlm_loop.show_text import causes_line
+
+    ledger = Ledger()
+    for exact, counted in calls:
+        part = Part("task", 0, 0, 5)
+        ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
+    assert ledger.counting == said
+    for shown in (causes_html, causes_line, causes_table):
+        text = shown(ledger.by_cause(), ledger.counting)
+        assert not calls or said in text

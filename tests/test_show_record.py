@@ -78,7 +78,7 @@ def test_an_outcome_as_markdown() -> None:
     assert "```python\n" in shown  # code that holds no fence
     assert "````\none\n```\ntwo\n````" in shown
     assert "How \\`many\\`?" in shown
-    assert "| cause | input tokens |" in shown
+    assert "| cause | input tokens (exact) |" in shown
     outside = re.sub(r"^(`{3,})\w*\n.*?\n\1$", "", shown, flags=re.S | re.M)
     assert "<script>" not in outside
     assert outcome._repr_html_() == outcome.to_html()

@@ -215,6 +215,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
         "last_reply": outcome.last_reply,
         "usage": dict(vars(outcome.usage)),
         "input_tokens_by_cause": outcome.ledger.by_cause(),
+        "tokens_counted": outcome.ledger.counting,
     }
 
 

@@ -34,7 +34,7 @@ def live_html(state: RunState) -> str:
             f'<div style="{_SMALL}">{escape(" · ".join(facts))}</div>' if facts else "",
             *(f'<div style="{_SMALL}">{escape(line)}</div>' for line in _earlier(before)),
             *(turn_html(turn, opened=turn is whole[-1]) for turn in whole),
-            causes_html(state.by_cause, opened=True),
+            causes_html(state.by_cause, state.counting, opened=True),
             f'<div style="opacity:.6;font-size:.85em">{escape(state.how_to_stop)}</div>' if state.how_to_stop else "",
             "</div>",
         ]
@@ -63,7 +63,7 @@ def end_text(state: RunState) -> str:
     """What is told when a run is over."""
     if state.outcome is None:
         return visible(f"failed: {clipped(state.error)}" if state.error else "")
-    return visible("\n".join(filter(None, [closing_line(state.outcome), causes_line(state.by_cause)])))
+    return visible("\n".join(filter(None, [closing_line(state.outcome), causes_line(state.by_cause, state.counting)])))
 
 
 def live_text(state: RunState) -> str:
@@ -73,7 +73,7 @@ def live_text(state: RunState) -> str:
     if state.error:
         return end_text(state)
     parts = [begin_text(state), *(turn_text(turn) for turn in state.turns[-WHOLE:]), visible(doing(state))]
-    return "\n".join(filter(None, [*parts, causes_line(state.by_cause)]))
+    return "\n".join(filter(None, [*parts, causes_line(state.by_cause, state.counting)]))
 
 
 def _earlier(turns: tuple[Turn, ...]) -> list[str]:

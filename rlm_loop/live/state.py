@@ -13,9 +13,10 @@ class RunState:
     """One moment of a run.
 
     `turns` are the finished ones of the root agent, `turn` the number of the one under way, `doing` what goes on in it,
-    `subcalls` how its sub-calls stand in a few words, `by_cause` the input tokens so far.  `outcome` is there once the
-    run is over, `error` where it could not even begin.  `stopping` tells that somebody asked it to stop, `note` is one
-    line for the reader (what the context is, where the outcome will be kept), `how_to_stop` another.
+    `subcalls` how its sub-calls stand in a few words, `by_cause` the input tokens so far and `counting` how they were
+    counted.  `outcome` is there once the run is over, `error` where it could not even begin.  `stopping` tells that
+    somebody asked it to stop, `note` is one line for the reader (what the context is, where the outcome will be kept),
+    `how_to_stop` another.
     """
 
     question: str = ""
@@ -26,6 +27,7 @@ class RunState:
     doing: str = ""
     subcalls: str = ""
     by_cause: Mapping[str, int] = field(default_factory=dict[str, int])
+    counting: str = ""
     outcome: Outcome | None = None
     error: str = ""
     stopping: bool = False

@@ -118,7 +118,7 @@ class LiveView:
             self._end(error=f"{type(error).__name__}: {error}")
 
     def _end(self, **changes: Any) -> None:
-        self.state = replace(self.state, by_cause=self._ledger.by_cause(), **changes)
+        self.state = replace(self.state, by_cause=self._ledger.by_cause(), counting=self._ledger.counting, **changes)
         surface, self._surface = self._surface, None
         if surface is not None:
             surface.end(self.state)
@@ -130,5 +130,5 @@ class LiveView:
         if self._surface is None or (soon and now - self._drawn < self._every):
             return
         self._drawn = now
-        self.state = replace(self.state, by_cause=self._ledger.by_cause())
+        self.state = replace(self.state, by_cause=self._ledger.by_cause(), counting=self._ledger.counting)
         self._surface.update(self.state)

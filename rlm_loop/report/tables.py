@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rlm_loop.ledger import COUNTING
 from rlm_loop.report.table import Table
 from rlm_loop.study import ArmSummary, Results
 from rlm_loop.study.analysis import TARGETS, read
@@ -45,7 +46,8 @@ def arm_table(results: Results, baseline: str | None = None) -> Table:
         ]
         for s in found
     ]
-    return _table(results, "Arms", columns, rows, found, [*_legend(found), *counted(found), *_coverage(results)])
+    notes = [*_legend(found), counting_note(results), *counted(found), *_coverage(results)]
+    return _table(results, "Arms", columns, rows, found, notes)
 
 
 def suite_table(results: Results, baseline: str | None = None) -> Table:
@@ -117,6 +119,14 @@ def _legend(found: Sequence[ArmSummary]) -> list[str]:
         "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
         f"vs baseline: tasks that only this arm resolved / that only {baseline} resolved.",
     ]
+
+
+def counting_note(results: Results) -> str:
+    """How the tokens by cause of a study were counted; a row of before this was written says nothing."""
+    rows = [r for r in results.rows if r.get("input_tokens") is not None]
+    known = {False: "not on record", True: COUNTING[0]}  # a local model always counts with its own tokenizer
+    said = ", ".join(dict.fromkeys(str(r.get("counting") or known[str(r["model"]).startswith("local")]) for r in rows))
+    return f"Tokens in and out are as the model reported them; what is of a cause (scaffold) is: {said}."
 
 
 def counted(found: Sequence[ArmSummary]) -> list[str]:

@@ -86,7 +86,7 @@ def test_live_shows_it_where_it_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert lines[0] == "code with scripted: How many?"
     assert [line[:9] for line in lines if line.startswith("-- turn")] == ["-- turn 1", "-- turn 2"]
     assert lines[-2].startswith("answered: 2 turns")
-    assert lines[-1].startswith("input tokens by cause: ")
+    assert lines[-1].startswith("input tokens by cause (exact): ")
 
 
 def test_the_agents_own_hooks_are_told_as_well() -> None:
