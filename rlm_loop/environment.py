@@ -126,9 +126,12 @@ class Environment:
             if answer_tool:
                 gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
         self._approve = approve
-        ask = None if approve is None else lambda call: None if call.name in UNASKED else approve(call)
+
+        def ask(call: CallTool) -> str | None:
+            return None if approve is None or call.name in UNASKED else approve(call)
+
         told: dict[str, Any] = {
-            "approve": ask,
+            "approve": None if approve is None else ask,
             "hooks": hooks,
             "node": node,
             "about": about,
