@@ -9,6 +9,7 @@ from rlm_loop.report.table import Table
 from rlm_loop.report.tables import (
     count,
     counted,
+    counting_note,
     decimal,
     declared_targets,
     interval,
@@ -72,7 +73,7 @@ def arm_tables(results: Results, baseline: str) -> str:
     )
     parts = [
         table_html(_table("Outcome", _OUTCOME, results, found, shared)),
-        table_html(_table("Cost", _COST, results, found, [tokens, *missed])),
+        table_html(_table("Cost", _COST, results, found, [tokens, counting_note(results), *missed])),
     ]
     if len({row["suite"] for row in results.rows}) > 1:
         table = suite_table(results, baseline)
