@@ -1,6 +1,6 @@
 """What a hostile worker sends: nothing in it leads to an import, a class of its choice, or memory beyond its own size.
 
-Semantics 61 and 62.  Each attack went through once.
+Semantics 61 and 62.
 """
 
 from __future__ import annotations
