@@ -54,6 +54,7 @@ _KEPT = 20_000
 _LEAST = 7
 _NAMES = 4096
 _NO_TEXT = frozenset((int, bool, type(None)))
+_JSON = frozenset((dict, list, tuple))
 
 
 class Redactor:
@@ -72,14 +73,11 @@ class Redactor:
         return self._cached(text) if len(text) <= _KEPT else self._redacted(text)
 
     def _redacted(self, text: str) -> str:
-        if self._values is not None and any(v in text for v in self._own):
+        if self._values is not None and _any_in(text, self._own):
             text = self._values.sub(REDACTED, text)
-        if any(mark in text for mark in MARKS):
+        if _any_in(text, MARKS):
             text = SHAPES.sub(REDACTED, text)
-        low = text.lower()
-        if any(stem in low for stem in STEMS):
-            text = _without_named(text)
-        return text
+        return _without_named(text) if _any_in(text.lower(), STEMS) else text
 
     def value(self, value: Any, name: str = "", default: Callable[[Any], Any] | None = None) -> Any:
         """A JSON value with every text in it redacted; one in a field named for a secret by that name, too.
@@ -93,21 +91,29 @@ class Redactor:
             return value if len(value) < _LEAST else self(value)
         if kind in _NO_TEXT or (kind is float and isfinite(value)):
             return value
+        if default is not None and kind not in _JSON and not isinstance(value, (str, int)):
+            value = default(value)
+            kind = type(value)
         if kind is dict:
+            # most items are no text, or of a name that is no secret's: a call for each would be felt
             names, found = self._names, dict[str, Any]()
             for key, item in cast("dict[str, Any]", value).items():
                 known, speaks = names[key]
-                # most are short, and of a name that is no secret's: a call for each would be felt
-                if type(item) in _NO_TEXT or (not speaks and type(item) is str and len(item) < _LEAST):
+                kind = type(item)
+                if kind in _NO_TEXT:
                     found[known] = item
+                elif kind is str and not speaks:
+                    found[known] = item if len(item) < _LEAST else self(item)
                 else:
                     found[known] = self.value(item, key, default)
             return found
         if kind is list or kind is tuple:
-            return [self.value(item, default=default) for item in cast("list[Any]", value)]
+            return [
+                item if type(item) in _NO_TEXT else self.value(item, "", default) for item in cast("list[Any]", value)
+            ]
         if isinstance(value, str):
             return self(str(value))
-        return value if default is None or isinstance(value, int) else self.value(default(value), name, default)
+        return value if default is None or isinstance(value, (int, float)) else self.value(value, name, default)
 
 
 class _Names(dict[str, tuple[str, bool]]):
@@ -160,6 +166,13 @@ def _secret(name: str, value: str) -> bool:
     if len(value) < _LONGEST_WORD and _COMMON.fullmatch(value):
         return False
     return not _PATH.fullmatch(value)
+
+
+def _any_in(text: str, parts: tuple[str, ...]) -> bool:
+    for part in parts:  # noqa: SIM110  twice as fast as `any`, and every text of a trace passes here
+        if part in text:
+            return True
+    return False
 
 
 def _without_named(text: str) -> str:

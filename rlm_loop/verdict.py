@@ -49,14 +49,16 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     refusals = _run_length(_refusal(t) for t in reversed(turns))
     if refusals >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
-    refused = sum(o.failure is not None and o.failure.kind == "rejected" for t in turns for o in t.observations)
+    # What the last turn did not add to was judged after an earlier one; looking at all turns each time is quadratic.
+    refused = sum(map(_refusals_of, turns)) if turns and _refused(turns[-1]) else 0
     if refused > REJECTIONS:
         return Stop.MALFORMED, f"{refused} answers were refused; the last: {_message(turns[-1])}"
     times = account.budget.repeated
     if times is not None and (period := _period(turns, int(times))):
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
         return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
-    failures = _run_length(failed for t in reversed(turns) for failed in reversed(_tool_results(t)))
+    called = turns and _tool_results(turns[-1])
+    failures = _run_length(failed for t in reversed(turns) for failed in reversed(_tool_results(t))) if called else 0
     if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
         return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
     return None
@@ -72,7 +74,11 @@ def _unreadable(turn: Turn) -> bool:
 
 def _refused(turn: Turn) -> bool:
     """The reply could be read, and the answer in it was refused (by its type, its check, or since no code had run)."""
-    return any(o.failure is not None and o.failure.kind == "rejected" for o in turn.observations)
+    return _refusals_of(turn) > 0
+
+
+def _refusals_of(turn: Turn) -> int:
+    return sum(o.failure is not None and o.failure.kind == "rejected" for o in turn.observations)
 
 
 def _refusal(turn: Turn) -> bool:

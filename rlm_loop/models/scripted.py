@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -27,6 +27,19 @@ def text_tokens(text: str) -> int:
 
 def _call_tokens(calls: Iterable[ToolCall]) -> int:
     return sum(text_tokens(call.name + call.arguments) for call in calls)
+
+
+def _parts(prompt: Prompt) -> Iterator[Part]:
+    for tool in prompt.tools:
+        yield Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool))))
+    for index, message in enumerate(prompt.messages):
+        yield Part("template", message.turn, index, _MARKERS)
+        for span in message.spans:
+            if span.text:
+                yield Part(span.cause, message.turn, index, text_tokens(span.text))
+        if called := _call_tokens(message.tool_calls):
+            yield Part("assistant", message.turn, index, called)
+    yield Part("template", 0, len(prompt.messages), _ASKING)
 
 
 class ScriptedModel:
@@ -61,6 +74,7 @@ class ScriptedModel:
         self._price = price
         self.window = window
         self._lock = threading.Lock()
+        self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
     interruptible = True
 
@@ -99,14 +113,11 @@ class ScriptedModel:
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """The parts of the prompt by the rule of this class, in reading order."""
-        parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
-        for index, message in enumerate(prompt.messages):
-            parts.append(Part("template", message.turn, index, _MARKERS))
-            parts += [Part(span.cause, message.turn, index, text_tokens(span.text)) for span in message.spans]
-            if message.tool_calls:
-                parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
-        parts.append(Part("template", 0, len(prompt.messages), _ASKING))
-        return [part for part in parts if part.tokens]
+        known, parts = self._measured
+        if known is not prompt:  # it is asked before a call and again for the call's usage
+            parts = tuple(_parts(prompt))
+            self._measured = prompt, parts
+        return list(parts)
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
@@ -115,7 +126,7 @@ class ScriptedModel:
         same = 0
         if previous is not None and previous.tools == prompt.tools:
             for old, new in zip(previous.messages, prompt.messages, strict=False):
-                if old.to_dict() != new.to_dict():
+                if old is not new and old.to_dict() != new.to_dict():
                     break
                 same += 1
         cached = sum(part.tokens for part in parts if part.message < same) if same else 0
