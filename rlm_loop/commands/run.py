@@ -24,6 +24,8 @@ from rlm_loop.commands.setup import (
 )
 
 if TYPE_CHECKING:
+    from rlm_loop.commands.asking import AskInTerminal
+    from rlm_loop.commands.steps import LiveSteps
     from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
 
@@ -86,6 +88,12 @@ def run(
         list[str] | None,
         typer.Option("--allow", metavar="NAMES", help="The tools that may run, by commas; others are not offered."),
     ] = None,
+    approve: Annotated[
+        bool,
+        typer.Option(
+            "--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."
+        ),
+    ] = False,
     history: Annotated[
         str | None,
         typer.Option("--history", metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary."),
@@ -114,6 +122,7 @@ def run(
 
     live = None if quiet or json_ else LiveSteps(notes())
     try:
+        asking = _asking(live, "-" in (question, context_file)) if approve else None
         asked, given = _texts(question, context_file)
         chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
         made = AGENTS[agent.value](
@@ -124,6 +133,7 @@ def run(
                 max_steps=max_steps, seconds=seconds, max_depth=max_depth, history=history, max_history=max_history
             ),
             hooks=() if live is None else (live,),
+            approve=asking,
         )
         made = replace(
             made,
@@ -153,6 +163,15 @@ def run(
     if workspace is not None:
         hand_over(str(outcome.artifact or ""), patch, tell=not json_)
     return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
+    """Who asks the user, where there is one to ask."""
+    from rlm_loop.commands.asking import AskInTerminal
+
+    if input_is_taken or not sys.stdin.isatty():
+        raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")
+    return AskInTerminal(notes(), live)
 
 
 def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:
