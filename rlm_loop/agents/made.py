@@ -1,11 +1,11 @@
 """How an agent was made, as JSON: only what was given, so that defaults are today's when it is made again.
 
-What a trace names is looked up in this package alone, among its dataclasses: reading a trace of others runs none of
-their code.
+What a trace names is looked up among the registered classes alone: reading a trace of others runs none of their code.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from importlib import import_module
@@ -13,8 +13,21 @@ from typing import Any, Protocol, TypeVar, cast
 
 from rlm_loop.tools import Tool, as_tool
 
-#: Where classes may come from that a trace names.
-_HOMES = ("agents", "budget", "compaction", "dialects", "limits", "localise")
+#: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
+_MODULES = (
+    "agents.strategies",
+    "compaction",
+    "dialects.code_blocks",
+    "dialects.direct",
+    "dialects.doses",
+    "dialects.function_calls",
+    "dialects.injectors",
+    "dialects.peer_injectors",
+    "dialects.react",
+    "dialects.rewriting",
+    "limits",
+    "localise.brief",
+)
 A = TypeVar("A")
 _SKIPPED = ("hooks", "model", "tools")
 
@@ -66,7 +79,8 @@ def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
     defaults = {f.name: _default(f) for f in fields(value)}
     kind = type(value)
     given = {name: _plain(v) for name, v in own.items() if defaults[name] is MISSING or defaults[name] != v}
-    return {"is": f"{kind.__module__}.{kind.__qualname__}", "with": given}
+    name = kind.__name__ if _registered(kind) else f"{kind.__module__}.{kind.__qualname__}"
+    return {"is": name, "with": given}
 
 
 def _default(field: Field[Any]) -> Any:
@@ -81,7 +95,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return {"set": sorted(map(str, cast("set[Any]", value)))}
     kind = type(value)
-    if is_dataclass(value) and kind.__module__.startswith("rlm_loop."):
+    if _registered(kind):
         return _object(value)
     return {"unknown": f"{kind.__module__}.{kind.__qualname__}", "name": _name(value)}
 
@@ -108,14 +122,23 @@ def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> A
     return kind(**{k: _value(v, field, unknown) for k, v in data["with"].items()})
 
 
-def class_named(path: str) -> type[Any] | None:
-    """A dataclass of this package by its full name; `None` for anything else."""
-    module, _, name = path.rpartition(".")
-    parts = module.split(".")
-    if len(parts) < 2 or parts[0] != "rlm_loop" or parts[1] not in _HOMES or not all(p.isidentifier() for p in parts):
-        return None
-    try:
-        found = getattr(import_module(module), name, None)
-    except ImportError:
-        return None
-    return found if isinstance(found, type) and is_dataclass(found) else None
+def class_named(name: str) -> type[Any] | None:
+    """The registered class of that name; `None` for any other.  Older traces say in which module it was."""
+    module, _, short = name.rpartition(".")
+    return classes().get(short) if not module or module.startswith("rlm_loop.") else None
+
+
+@functools.cache
+def classes() -> Mapping[str, type[Any]]:
+    """The registered classes by name: agents, budgets, histories, injectors and what else an agent is made with."""
+    found: dict[str, type[Any]] = {}
+    for name in _MODULES:
+        module = import_module(f"rlm_loop.{name}")
+        own = {k: v for k, v in vars(module).items() if is_dataclass(v) and v.__module__ == module.__name__}
+        assert not own.keys() & found.keys(), "two registered classes have one name"
+        found |= cast("dict[str, type[Any]]", own)
+    return found
+
+
+def _registered(kind: type[Any]) -> bool:
+    return classes().get(kind.__name__) is kind
