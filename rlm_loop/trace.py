@@ -30,10 +30,8 @@ from rlm_loop.trace_file import LineFile
 _log = logging.getLogger(__name__)
 
 SCHEMA = 5
-#: Schemas that can be read; 2 has no nodes: all its events without a depth are the root's.  3 does not say how the
-#: agent was made, what it was told of its world and what cells asked of the host: see `replaying` for what that costs.
-#: Until 4 events have no `run`: they belong to the `run_start` before them.
-READABLE = (2, 3, 4, 5)
+#: Schemas that can be read.  In 4 events have no `run`: they belong to the `run_start` before them.
+READABLE = (4, 5)
 
 
 class TraceError(Exception):

@@ -119,7 +119,7 @@ class RunRecord:
 
 
 def _caller(event: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Who makes a call; traces of schema 2 only say how deep."""
+    """Who makes a call."""
     return event.get("node", "0"), event.get("depth", 0)
 
 
@@ -192,7 +192,7 @@ def reply_of(data: Mapping[str, Any]) -> Reply:
 
 
 def _of_root(event: Mapping[str, Any]) -> bool:
-    """Traces of schema 2 name no node; one of several attempts is not the whole (node "0.1", at depth 0)."""
+    """One of several attempts is not the whole (node "0.1", at depth 0)."""
     return event.get("node", "0") == "0" and not event.get("depth", 0)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from rlm_loop.coverage.names import Statement, statements
 from rlm_loop.coverage.shown import answer_text
 from rlm_loop.trace_reader import RunRecord
-from rlm_loop.trace_tree.build import OldPaths
+from rlm_loop.trace_tree.build import node_of
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,8 @@ def answer_of(record: RunRecord, node: str) -> GivenAnswer | None:
 
 
 def _done(record: RunRecord, node: str) -> Iterator[tuple[int, int, Mapping[str, Any], Mapping[str, Any]]]:
-    paths = OldPaths()
     for event in record.events:
-        if event["event"] not in ("request", "reply", "turn", "model_error") or paths.of(event) != node:
+        if event["event"] not in ("request", "reply", "turn", "model_error") or node_of(event) != node:
             continue
         if event["event"] == "turn":
             pairs = zip(event["actions"], event["observations"], strict=True)

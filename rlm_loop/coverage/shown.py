@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from rlm_loop.trace_reader import RunRecord
-from rlm_loop.trace_tree.build import OldPaths
+from rlm_loop.trace_tree.build import node_of
 
 Channel = Literal["printed", "prompt", "child_context", "answer"]
 
@@ -42,39 +42,37 @@ def shown_in(record: RunRecord) -> list[Shown]:
 
 def _last_turns(record: RunRecord) -> dict[str, int]:
     """The last turn of each node for which its model was called."""
-    paths, last = OldPaths(), dict[str, int]()
+    last: dict[str, int] = {}
     for event in record.events:
-        if event["event"] in ("request", "reply", "turn", "model_error"):
-            node = paths.of(event)
-            if event["event"] == "request":
-                last[node] = max(last.get(node, 0), int(event.get("turn", 0)))
+        if event["event"] == "request":
+            node = node_of(event)
+            last[node] = max(last.get(node, 0), int(event.get("turn", 0)))
     return last
 
 
 def _shown(record: RunRecord) -> Iterator[Shown]:
-    paths = OldPaths()
     bodies = {e["hash"]: e["message"] for e in record.of("message")}
     stored = {e["sha256"]: str(e["text"]) for e in record.of("text")}
     asked: set[str] = set()
     for event in record.events:
         match event["event"]:
             case "request":
-                node = paths.of(event)
+                node = node_of(event)
                 if node not in asked:
                     asked.add(node)
                     yield from (Shown(node, "prompt", 0, t) for h in event["added"] for t in _brief(bodies[h]))
             case "reply":
-                node = paths.of(event)
+                node = node_of(event)
                 if not event["turn"]:  # one completion; what an agent wrote in between is no answer
                     yield Shown(node, "answer", 0, event["reply"]["text"])
             case "turn":
-                node = paths.of(event)
+                node = node_of(event)
                 for observation in event["observations"]:
                     yield Shown(node, "printed", event["turn"], observation["text"])
             case "subcall_start" if event["kind"] == "cached":
                 yield Shown(event["node"], "prompt", 0, stored.get(event.get("prompt_sha256", ""), ""))
             case "run_end":
-                yield Shown(paths.of(event), "answer", 0, answer_text(event.get("answer")))
+                yield Shown(node_of(event), "answer", 0, answer_text(event.get("answer")))
             case _:
                 pass
 

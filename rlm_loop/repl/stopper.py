@@ -2,8 +2,9 @@
 
 In the main thread a timer signal stops whatever Python's own signal handling can stop: loops, sleeping, waiting,
 regular expressions.  In another thread an exception is left for that thread to find at its next step of Python code.
-A C function that looks for neither, or `except BaseException` around everything, is not stopped: for that, cells have
-to run in a process of their own.
+A C function that looks for neither, or `except BaseException` around everything, is not stopped (nor is, on Python
+3.12, an empty loop right behind a `try` that catches everything: what is raised at the head of a loop is taken for a
+part of the statement before it).  For that, cells have to run in a process of their own.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from rlm_loop.replaying.errors import RecordEnds, ReplayError
 from rlm_loop.replaying.fork_world import ForkWorld, Live, unlimited
 from rlm_loop.replaying.recorded import Recorded
 from rlm_loop.replaying.replies import Course, replies_of
-from rlm_loop.replaying.stand_ins import offered, tools_of
+from rlm_loop.replaying.stand_ins import tools_of
 from rlm_loop.spelling import nearest
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools import as_tool
@@ -186,8 +186,6 @@ def _placed(
         hands = agent.dialect().hands
         setup = recorded.text(problem.get("setup")) or ""
         put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", hands == "code")))
-        if root.problem is None and hands == "calls":
-            put = replace(put, needs_repl="python" in offered(root))
     elif context is not None:
         put = replace(put, context=context)
     put = replace(put, context=as_context(put.material()))

@@ -12,7 +12,7 @@ from rlm_loop.ledger import Part
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.past_run import action_of, observation_of
 from rlm_loop.trace_reader import RunRecord, reply_of
-from rlm_loop.trace_tree.build import OldPaths
+from rlm_loop.trace_tree.build import node_of
 
 ROOT = "0"
 
@@ -95,10 +95,8 @@ class Recorded:
 
     def __init__(self, record: RunRecord) -> None:
         self.record, self.start = record, record.start
-        self.schema = int(record.start.get("schema", 0))
         self.nodes: dict[str, NodeRecord] = {}
         self.attempts = record.of("attempt_start")
-        self._paths = OldPaths()
         self._read(record.events, iter(list(record.requests())))
         self._count()
         self.sizes = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
@@ -130,7 +128,7 @@ class Recorded:
             kind = event["event"]
             if kind in ("run_start", "message", "settings", "text", "tools", "context"):
                 continue
-            node = self.node(self._paths.of(event))
+            node = self.node(node_of(event))
             if kind == "request":
                 _, prompt = next(requests)
                 call = Call(0, event, prompt)

@@ -55,19 +55,11 @@ class RecordedWorld:
         return RecordedPlace(self.course, self.course.node, opened, asking)
 
     def begin(self, opened: Environment, model: Metered, patch: str) -> bool:
-        return had_workspace(self.course.node)
+        problem = self.course.node.problem
+        return problem is not None and problem["workspace"] is not None
 
     def speaks(self, dialect: Dialect, model: Metered) -> Dialect:
         return dialect
-
-
-def had_workspace(node: NodeRecord) -> bool:
-    """Whether a workspace was open; old traces say so only in the words of the task."""
-    if node.problem is not None:
-        return node.problem["workspace"] is not None
-    texts = [m.text for m in node.said(0) if m.role == "user"]
-    texts += [m.text for c in node.calls[:1] for m in c.prompt.messages if m.role == "user"]
-    return any("\nThe files are in a git checkout" in text for text in texts)
 
 
 class RecordedPlace:
@@ -163,7 +155,7 @@ class RecordedPlace:
 
 
 def _limit(start: Mapping[str, Any], node: NodeRecord, asking: Asking) -> int | None:
-    """The `max_tokens` that was asked for; traces before schema 4 have only what came of it."""
+    """The `max_tokens` that was asked for; where the trace does not have it, what came of it."""
     if "max_tokens" in start:
         return start["max_tokens"]
     held = node.calls[0].event.get("max_tokens") if node.calls else None

@@ -28,7 +28,7 @@ from rlm_loop.replaying.recorded import Recorded
 from rlm_loop.replaying.recorded_world import RecordedWorld
 from rlm_loop.replaying.replayed import Replayed
 from rlm_loop.replaying.replies import Course, replies_of
-from rlm_loop.replaying.stand_ins import ToldContext, offered, told_context, tools_of
+from rlm_loop.replaying.stand_ins import ToldContext, told_context, tools_of
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools import Tool, as_tool
 from rlm_loop.trace import Trace
@@ -123,7 +123,7 @@ def account_price(recorded: Recorded) -> tuple[float, float] | None:
 
 
 def _price(recorded: Recorded, agent: Agent) -> tuple[float, float] | None:
-    """The recorded price; where a limit in dollars needs one and old traces have none, what was billed decides."""
+    """The recorded price; where a limit in dollars needs one and the trace has none, what was billed decides."""
     price = account_price(recorded)
     return (0.0, 0.0) if price is None and agent.budget.cost is not None else price
 
@@ -140,8 +140,7 @@ def _placed(
         given |= {t.name: t for t in map(as_tool, task.tools)}
     own: Sequence[Tool] = tools_of(recorded, root)
     own = [given.get(t.name, t) for t in own]
-    of_agent = set((recorded.start.get("made") or {}).get("tools", [t.name for t in own]))
-    names = offered(root)
+    of_agent = set((recorded.start.get("made") or {}).get("tools", ()))
     material = context if task is None or context is not None else task.material()
     put = Task(
         str(recorded.start.get("task", "")),
@@ -150,7 +149,7 @@ def _placed(
         context=_context(recorded, material, question, hands, notes),
         tools=tuple(t for t in own if t.name not in of_agent),
         inline=task.inline if task is not None and material is not None else "",
-        needs_repl=bool(root.problem["repl"]) if root.problem is not None else "python" in names or hands == "code",
+        needs_repl=bool(root.problem["repl"]) if root.problem is not None else hands == "code",
     )
     driven = replace(
         agent,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlm_loop.agents.remembered import OURS
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message
 from rlm_loop.outcome import Turn
@@ -44,57 +43,8 @@ def recorded_tool(told: Mapping[str, Any]) -> RecordedTool:
 
 def tools_of(recorded: Recorded, node: NodeRecord) -> list[RecordedTool]:
     """The tools that were offered besides those of ours, in their order."""
-    if node.problem is not None:
-        return [recorded_tool(t) for t in recorded.stored(node.problem["tools"]).get("tools", ())]
-    if not node.calls:
-        return []
-    prompt = node.calls[0].prompt
-    if prompt.tools:
-        told = [_from_schema(t["function"]) for t in prompt.tools]
-    else:
-        system = next((m.text for m in prompt.messages if m.role == "system"), "")
-        told = [found for line in system.split("\n") if (found := _from_line(line)) is not None]
-        schemas = _constrained(prompt.reply_schema or {})
-        told = [{**t, "parameters": schemas[t["name"]]} if t["name"] in schemas else t for t in told]
-    return [recorded_tool(t) for t in told if t["name"] not in OURS]
-
-
-def _constrained(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by tool, of a schema that a reply is held to."""
-    choices = schema.get("anyOf") or ([schema] if schema else [])
-    parts = [choice.get("properties", {}) for choice in choices]
-    return {p["name"]["const"]: p["arguments"] for p in parts if "const" in p.get("name", {}) and "arguments" in p}
-
-
-def offered(node: NodeRecord) -> set[str]:
-    """The names of all tools in the first request, those of ours included, as far as it tells."""
-    if not node.calls:
-        return set()
-    prompt = node.calls[0].prompt
-    system = next((m.text for m in prompt.messages if m.role == "system"), "")
-    lines = {str(t["name"]) for line in system.split("\n") if (t := _from_line(line)) is not None}
-    return lines | {str(t["function"]["name"]) for t in prompt.tools}
-
-
-def _from_schema(function: Mapping[str, Any]) -> dict[str, Any]:
-    names = ", ".join(function["parameters"].get("properties", {}))
-    signature = f"{function['name']}({names}): {function['description']}"
-    return {**function, "signature": signature}
-
-
-def _from_line(line: str) -> dict[str, Any] | None:
-    """A tool from a line of help: `- name(a: str, b: int = 3) -> str: what it does`."""
-    signature = line.removeprefix("- ")
-    name, bracket, _ = signature.partition("(")
-    if line == signature or not bracket or not name.isidentifier():
-        return None
-    for at in (i for i in range(len(signature)) if signature.startswith(": ", i)):
-        try:
-            ast.parse(f"def {signature[:at]}: pass")
-        except SyntaxError:
-            continue
-        return {"name": name, "description": signature[at + 2 :] or name, "signature": signature}
-    return None
+    known = {} if node.problem is None else recorded.stored(node.problem["tools"])
+    return [recorded_tool(t) for t in known.get("tools", ())]
 
 
 def _parameters(signature: str) -> dict[str, Any]:
@@ -141,10 +91,7 @@ def told_context(node: NodeRecord, question: str, hands: str) -> ToldContext | N
     if hands == "none":
         before = task[: len(task) - len(question)].removesuffix("\n\n") if task.endswith(question) else ""
         return ToldContext(inline=before) if before else None
-    if node.problem is not None:
-        return ToldContext(line=node.problem["context"]) if node.problem["context"] else None
-    after = task[len(question) :].removeprefix("\n") if task.startswith(question) else ""
-    line = "\n".join(x for x in after.split("\n") if not x.startswith("The files are in a git checkout"))
+    line = "" if node.problem is None else str(node.problem["context"])
     return ToldContext(line=line) if line else None
 
 
@@ -182,7 +129,4 @@ def _injected(messages: Sequence[Message], name: str) -> str:
 
 def told_names(node: NodeRecord) -> list[str]:
     """The names of what was said of a workspace's files."""
-    if node.problem is not None:
-        return [str(name) for name in node.problem["told"]]
-    causes = [s.cause for m in node.said(0) for s in m.spans]
-    return [name for name in ("file_list", "file_tree") if f"scaffold:{name}" in causes]
+    return [] if node.problem is None else [str(name) for name in node.problem["told"]]

@@ -61,7 +61,6 @@ class TreeBuilder:
     """Takes events in the order in which they were recorded; `tree()` is the tree so far, at any moment."""
 
     _nodes: dict[str, Node] = field(default_factory=dict[str, Node])
-    _paths: OldPaths = field(default_factory=lambda: OldPaths())
     _titles: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -84,10 +83,10 @@ class TreeBuilder:
             case "model_error":
                 self._failed_call(event)
             case "turn":
-                path = self._paths.of(event)
+                path = node_of(event)
                 self._change(path, steps=self._at(path).steps + 1)
             case "run_end":
-                if self._paths.of(event) == ROOT:
+                if node_of(event) == ROOT:
                     self._run_end(event)
             case _:
                 pass
@@ -114,28 +113,25 @@ class TreeBuilder:
         )
 
     def _request(self, event: Mapping[str, Any]) -> None:
-        path = self._paths.of(event)
+        path = node_of(event)
         node = self._at(path)
         titles = [] if node.title else [t for h in event["added"] if (t := self._titles.get(h))]
         self._nodes[path] = replace(
             node,
             model=event.get("model") or node.model,
-            kind="agent" if event.get("turn") and "node" not in event else node.kind,
             title=node.title or (titles[0] if titles else ""),
         )
 
     def _reply(self, event: Mapping[str, Any]) -> None:
-        path, reply = self._paths.of(event), event["reply"]
+        path, reply = node_of(event), event["reply"]
         usage = reply.get("usage")
         spent = Usage(None, None) if usage is None else Usage.of(usage)
         node = self._at(path)
-        changed = replace(node, own=node.own + spent, model_seconds=node.model_seconds + reply.get("seconds", 0.0))
-        if "node" not in event and path != ROOT and not event["turn"]:  # an old trace does not say how a sub-call ended
-            changed = replace(changed, ok=True, seconds=reply.get("seconds"))
-        self._nodes[path] = changed
+        seconds = node.model_seconds + reply.get("seconds", 0.0)
+        self._nodes[path] = replace(node, own=node.own + spent, model_seconds=seconds)
 
     def _failed_call(self, event: Mapping[str, Any]) -> None:
-        path = self._paths.of(event)
+        path = node_of(event)
         unknown = Usage(None, None) if "call" in event else Usage.nothing()  # written off: it may have cost something
         self._change(path, error=str(event.get("error", "")), own=self._at(path).own + unknown)
 
@@ -152,29 +148,9 @@ class TreeBuilder:
         self._nodes[path] = replace(self._at(path), **changes)
 
 
-@dataclass
-class OldPaths:
-    """The node of an event.  Traces of schema 2 name none: what they hold is taken to have happened one by one.
-
-    There, a call below the root with turn 0 was one completion, and a turn 1 began a sub-agent.
-    """
-
-    _counts: dict[str, int] = field(default_factory=dict[str, int])
-    _open: dict[int, str] = field(default_factory=lambda: {0: ROOT})
-
-    def of(self, event: Mapping[str, Any]) -> str:
-        """The path of the node that an event belongs to."""
-        if "node" in event:
-            return str(event["node"])
-        depth = int(event.get("depth", 0))
-        if depth == 0:
-            return ROOT
-        starts = event["event"] == "request" and event.get("turn", 0) <= 1
-        if starts or depth not in self._open:
-            parent = self._open.get(depth - 1, ROOT)
-            self._counts[parent] = self._counts.get(parent, 0) + 1
-            self._open[depth] = f"{parent}.{self._counts[parent]}"
-        return self._open[depth]
+def node_of(event: Mapping[str, Any]) -> str:
+    """The path of the node that an event belongs to; events about the whole run are the root's."""
+    return str(event.get("node", ROOT))
 
 
 def place(node: str) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from rlm_loop.actions import Observation, RunCode
 from rlm_loop.context import describe_context
 from rlm_loop.coverage import Coverage, CoverageError, coverage_of
 from rlm_loop.messages import Prompt, say
-from rlm_loop.trace_reader import RunRecord
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
 LINE = TEXT.index("\n") + 1
@@ -220,16 +219,3 @@ def test_observations_of_tools_count_as_printed() -> None:
     run.turn(RunCode("read()"), Observation(lines(1, 3), cause="tool_result"))
     run.turn("x", "")
     assert spans(coverage_of(TEXT, run.end())) == [("0", "printed", 1, 3, 1)]
-
-
-def test_a_trace_of_the_older_schema() -> None:
-    run = told()
-    run.turn("print(...)", lines(0, 10))
-    run.child(lines(50, 60), "ok")
-    run.turn("x", "")
-    old = RunRecord(
-        tuple({k: v for k, v in e.items() if k != "node"} for e in run.end().events if "subcall" not in e["event"])
-    )
-    assert [s[:4] for s in spans(coverage_of(TEXT, old))] == [("0.1", "prompt", 50, 60), ("0", "printed", 0, 10)] or [
-        s[:4] for s in spans(coverage_of(TEXT, old))
-    ] == [("0", "printed", 0, 10), ("0.1", "prompt", 50, 60)]

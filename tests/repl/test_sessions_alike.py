@@ -370,7 +370,8 @@ def test_a_tool_that_ends_the_run(alike: Any, code: str) -> None:
 STOPPED = {
     "loop": "while True: pass",
     "sleep": "import time; time.sleep(60)",
-    "swallowed once": "import time\ntry:\n    time.sleep(60)\nexcept BaseException: pass\nwhile True: pass",
+    # `n = 0` stands between: CPython 3.12 takes what is raised at the head of a loop for a part of what is before it
+    "swallowed once": "import time\ntry:\n    time.sleep(60)\nexcept BaseException: pass\nn = 0\nwhile True: n += 1",
     "answer": "final_answer = 5\ngo()\nwhile True: pass",
 }
 

@@ -13,7 +13,6 @@ from made_traces import Told
 
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.past_run import outcome_of
-from rlm_loop.trace_reader import RunRecord
 from rlm_loop.trace_tree import Fold, TraceTree, TreeBuilder, folded, lines, read_tree, tree_of, tree_of_calls
 
 
@@ -153,24 +152,6 @@ def test_the_tree_grows_as_events_come() -> None:
 def test_reading_a_file(tmp_path: Path) -> None:
     a_run(tmp_path / "run.jsonl").trace.close()
     assert read_tree(tmp_path / "run.jsonl").text() == tree_of(a_run().record).text()
-
-
-def test_a_trace_without_nodes_is_read_as_a_sequence() -> None:
-    """Schema 2 named no nodes: completions had turn 0, and a sub-agent's turns began at 1."""
-    told = Told()
-    told.turn("llm_query('a'); llm_query('b')")
-    for depth, turn in ((1, 0), (1, 0), (1, 1), (2, 0), (1, 2), (1, 1)):
-        told.call("0" + ".1" * depth, Prompt.ask("q"), turn=turn)
-    old = [{k: v for k, v in e.items() if k != "node"} for e in told.end().events]
-    tree = tree_of(RunRecord(tuple(old)))
-    assert [(n.node, n.kind, n.own.calls) for n in tree.nodes] == [
-        ("0", "agent", 1),
-        ("0.1", "completion", 1),
-        ("0.2", "completion", 1),
-        ("0.3", "agent", 2),
-        ("0.3.1", "completion", 1),
-        ("0.4", "agent", 1),
-    ]
 
 
 class Checker(HTMLParser):

@@ -156,8 +156,6 @@ def _sound(event: Mapping[str, Any]) -> bool:
     node, kind = event.get("node", "0"), str(event["event"])
     if not isinstance(node, str) or not _NODE.fullmatch(node):
         return False
-    if "node" not in event and event.get("depth") and not isinstance(event.get("turn", 0), int):
-        return False  # a trace of schema 2 tells a node by depth and turn
     for name, kinds in (*_SHAPES[""].items(), *_SHAPES.get(kind, {}).items()):
         if name.lower() not in event:
             if name.isupper():

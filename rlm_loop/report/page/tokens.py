@@ -16,7 +16,7 @@ from rlm_loop.charges import restored
 from rlm_loop.messages import Message, Prompt, Usage
 from rlm_loop.report.page.reading import UNREADABLE
 from rlm_loop.trace_reader import RunRecord, message_of, reply_of
-from rlm_loop.trace_tree.build import OldPaths
+from rlm_loop.trace_tree.build import node_of
 
 #: Input whose cause cannot be told, because the trace lacks what it takes.
 UNKNOWN = "not attributed"
@@ -42,9 +42,9 @@ class Spent:
 
 def spent_of(record: RunRecord) -> Iterator[Spent]:
     """Every call of a run that got a reply, in order; sub-calls included."""
-    prompts, paths, counted = _Prompts(), OldPaths(), _Counted()
+    prompts, counted = _Prompts(), _Counted()
     for event in record.events:
-        path = paths.of(event)
+        path = node_of(event)
         if event["event"] != "reply":
             prompts.take(event, path)
             continue

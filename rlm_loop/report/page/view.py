@@ -14,7 +14,7 @@ from rlm_loop.report.page.reading import UNREADABLE, Found
 from rlm_loop.report.page.tokens import Spent, spent_of
 from rlm_loop.trace_reader import RunRecord, reply_of
 from rlm_loop.trace_tree import Node, TraceTree
-from rlm_loop.trace_tree.build import OldPaths, TreeBuilder
+from rlm_loop.trace_tree.build import TreeBuilder, node_of
 from rlm_loop.trace_tree.nodes import ROOT
 
 Event = Mapping[str, Any]
@@ -109,8 +109,7 @@ class RunView:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The node of each event."""
-        paths = OldPaths()
-        return tuple(paths.of(event) for event in self.record.events)
+        return tuple(map(node_of, self.record.events))
 
     @cached_property
     def by_node(self) -> Mapping[str, tuple[Event, ...]]:
