@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
@@ -29,3 +31,16 @@ def copy_tree(source: Path, target: Path) -> None:
         elif stat.S_ISREG(entry.stat().st_mode) and not entry.name.endswith(".pyc"):
             shutil.copy2(entry.path, to)
     os.chmod(target, stat.S_IMODE(os.stat(source).st_mode) | stat.S_IRWXU)
+
+
+def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int]]:
+    """Which file each of these names is (inode), and when it was last written to, renamed or given other rights.
+
+    That time (ctime) only the kernel sets: unlike the content and the time of modification it cannot be put back.
+    """
+    found: dict[str, tuple[int, int, int]] = {}
+    for name in names:
+        with contextlib.suppress(OSError):
+            about = os.lstat(root / name)
+            found[name] = (about.st_ino, about.st_ctime_ns, about.st_mode)
+    return found

@@ -24,6 +24,10 @@ class TestRun:
     `seconds` is the wall time of the process, `output` what it printed (its middle left out beyond a cap).
     `place` is the isolation that was in force (`plain`, `hardened`, `sandbox`, `container`), `note` what to know
     about it.
+
+    `touched` are those of the files to keep that something wrote to, moved or removed, also where they were put back.
+    `distrusted` says why the results are not to be believed, if so: a test that has to fail passed, or the run ended
+    before its end was told.
     """
 
     __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
@@ -39,6 +43,8 @@ class TestRun:
     place: str = "plain"
     note: str = ""
     broken: bool = False
+    touched: tuple[str, ...] = ()
+    distrusted: str = ""
 
     @property
     def counts(self) -> Mapping[str, int]:

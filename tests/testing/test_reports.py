@@ -1,0 +1,76 @@
+"""What the process of the tests tells is not believed further than it has to be."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlm_loop.testing import TestRun
+from rlm_loop.testing.copies import stamps
+from rlm_loop.testing.places import Placed
+from rlm_loop.testing.reports import Reports
+from rlm_loop.testing.watch import Watched
+
+
+def told(*lines: tuple[str, dict[str, object]]) -> TestRun:
+    reports = Reports("word")
+    for kind, fields in lines:
+        reports.hear(b"word" + json.dumps({"kind": kind, **fields}).encode())
+    return reports.result(Watched(0, "", False, 1.0), Placed((), {}, "plain"), ["a.py"], "/folder", ())
+
+
+def result(outcome: str, name: str = "a.py::test_a") -> tuple[str, dict[str, object]]:
+    return "result", {"id": name, "outcome": outcome, "text": ""}
+
+
+CONTROL, FINISH, END = ("control", {"passed": ""}), ("finish", {}), ("end", {"code": 0})
+FOOLED = ("control", {"passed": "x"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome", "distrusted"),
+    [
+        ([result("passed"), CONTROL, FINISH, END], "passed", ""),
+        ([result("passed"), result("failed"), CONTROL, FINISH, END], "failed", ""),
+        ([result("failed"), result("passed"), CONTROL, FINISH, END], "failed", ""),  # a result never improves
+        ([result("skipped"), result("passed"), CONTROL, FINISH, END], "skipped", ""),
+        ([result("failed"), CONTROL, FINISH, result("passed"), END], "failed", ""),
+        ([CONTROL, FINISH, result("passed"), END], None, ""),  # the end has been told
+        ([result("passed")], "passed", "the run did not come to its end, after the last test"),
+        ([result("passed"), FINISH, END], "passed", "the control tests were not run"),
+        ([result("passed"), FOOLED, FINISH], "passed", "control tests, which have to fail, passed: x"),
+    ],
+)
+def test_results(lines: list[tuple[str, dict[str, object]]], outcome: str | None, distrusted: str) -> None:
+    run = told(*lines)
+    assert (run.results.get("a.py::test_a"), run.distrusted) == (outcome, distrusted)
+
+
+@given(st.binary() | st.recursive(st.none() | st.text(), st.lists).map(lambda value: json.dumps(value).encode()))
+def test_any_line_is_borne(line: bytes) -> None:
+    reports = Reports("word")
+    for text in (line, b"word" + line, b"word" + b'{"kind": "result"}', b"word" + b"[" * 100_000):
+        reports.hear(text)
+    assert reports.results == {}
+
+
+def test_a_write_is_seen_whatever_is_put_back(tmp_path: Path) -> None:
+    names = ["a", "b", "c", "nothing"]
+    for name in names[:3]:
+        (tmp_path / name).write_text("text")
+    before = stamps(tmp_path, names)
+    while (tmp_path / "tick").write_text("") or (tmp_path / "tick").stat().st_ctime_ns == before["a"][1]:
+        pass  # until the kernel's clock has moved
+    about = (tmp_path / "a").stat()
+    (tmp_path / "a").write_text("else")
+    (tmp_path / "a").write_text("text")
+    os.utime(tmp_path / "a", ns=(about.st_atime_ns, about.st_mtime_ns))
+    (tmp_path / "b").rename(tmp_path / "away")
+    (tmp_path / "away").rename(tmp_path / "b")
+    after = stamps(tmp_path, names)
+    assert {name for name in before if after.get(name) != before[name]} == {"a", "b"}
