@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import errno
-import json
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from rlm_loop.evaluation.guard import Guard, fresh_modules, steers_differently
+from rlm_loop.evaluation.guard import Guard
+from rlm_loop.evaluation.judged import judged_tree
 from rlm_loop.evaluation.result import Evaluation, TestsCannotRun, Verdict
-from rlm_loop.evaluation.trees import Trees, listed, trees
-from rlm_loop.processes import refuse_full_disk, run_group
+from rlm_loop.evaluation.trees import listed, trees
+from rlm_loop.processes import refuse_full_disk
 from rlm_loop.testing import Place, TestRun, run_tests
-from rlm_loop.testing.places import default_python
 from rlm_loop.workspace import Workspace, WorkspaceError
-
-_INSTALLED = (
-    "import importlib.util, json, sys; print(json.dumps([n for n in sys.argv[1:] if importlib.util.find_spec(n)]))"
-)
 
 
 def evaluate(
@@ -62,12 +56,13 @@ def evaluate(
             refuse_full_disk()
             reason = f"the patch does not apply: {error}"[:300]
             return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
-        guard = Guard.of(wanted, git.changes(base, reference), protected)
-        final, restored = _judged(git, guard, reference, patched, python)
-        found = Evaluation(False, "", restored=restored)
+        files = git.files(reference)
+        guard = Guard.of(wanted, git.changes(base, reference), protected, git.links(reference, files))
+        final, refused = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
+        found = Evaluation(False, "", restored=tuple(refused), refused=refused)
         if final == reference:
             what = "the patch is empty" if patched == base else "the patch changes nothing but tests and their settings"
-            return replace(found, reason=what, seconds=time.monotonic() - start)
+            return replace(found, reason="; ".join([what, *_told(refused)]), seconds=time.monotonic() - start)
         try:
             git.lay(base, final)
         except (WorkspaceError, OSError) as error:
@@ -79,9 +74,17 @@ def evaluate(
         def run(tests: Sequence[str]) -> TestRun:
             asked = list(dict.fromkeys(_askable(test) for test in tests))
             return run_tests(
-                space.root, asked, python=python, timeout=timeout, test_timeout=test_timeout, env=env, place=place
+                space.root,
+                asked,
+                python=python,
+                timeout=timeout,
+                test_timeout=test_timeout,
+                env=env,
+                place=place,
+                kept=kept,
             )
 
+        kept = [name for name in files if guard.protects(name)]
         first = run(wanted)
         results: dict[str, Verdict] = {test: _verdict(test, first) for test in wanted}
         bad = [test for test in wanted if results[test] != "passed"]
@@ -89,14 +92,19 @@ def evaluate(
             raise TestsCannotRun(first.complaint)
         if bad:
             refuse_full_disk()
+        doubt = first.distrusted
+        if not bad and not doubt and first.touched:
+            git.lay(final, reference)  # what the tests write without the patch they may write with it, except code
+            also = {name for name in run(wanted).touched if not name.endswith(".py")}
+            doubt = _rewritten([name for name in first.touched if name not in also])
         flaky: tuple[str, ...] = ()
         if bad and not first.timed_out:  # a test that hangs would cost its time again
             second = run(bad)
             flaky = tuple(test for test in bad if _verdict(test, second) == "passed")
     return replace(
         found,
-        resolved=not bad,
-        reason=_reason(first, results, fail_to_pass, pass_to_pass, flaky),
+        resolved=not (bad or doubt),
+        reason=_reason(first, results, fail_to_pass, pass_to_pass, flaky, doubt, refused),
         results=results,
         flaky=flaky,
         only_flaky=bool(bad) and len(flaky) == len(bad),
@@ -111,34 +119,8 @@ def evaluate(
     )
 
 
-def _judged(git: Trees, guard: Guard, reference: str, patched: str, python: str | None) -> tuple[str, tuple[str, ...]]:
-    """The tree that is judged, and the names of the files in it that are the reference's and not the patch's."""
-    changes = git.changes(reference, patched)
-    taken = {
-        name: was for name, was in changes.items() if guard.protects(name) or _steers(git, name, reference, patched)
-    }
-    added = [name for name, (mode, _) in changes.items() if mode == "000000" and name not in taken]
-    if fresh := fresh_modules(added, git.names(reference)):
-        for module in _installed(list(fresh), python):
-            taken[fresh[module]] = changes[fresh[module]]
-    return git.grafted(patched, taken), tuple(sorted(taken))
-
-
-def _steers(git: Trees, name: str, reference: str, patched: str) -> bool:
-    last = name.rpartition("/")[2].casefold()
-    if last not in ("pyproject.toml", "tox.ini", "setup.cfg"):
-        return False
-    return steers_differently(name, git.content(reference, name), git.content(patched, name))
-
-
-def _installed(modules: Sequence[str], python: str | None) -> list[str]:
-    """Which of these the interpreter has already: a file of that name would hide it from the tests."""
-    try:
-        with tempfile.TemporaryDirectory() as empty:
-            done = run_group([python or default_python(), "-I", "-c", _INSTALLED, *modules], cwd=empty, timeout=60)
-        return [str(name) for name in json.loads(done.output)]
-    except (ValueError, OSError):  # no interpreter, or none that says so: then better too many
-        return list(modules)
+def _rewritten(touched: Sequence[str]) -> str:
+    return f"the run wrote to files that judge it: {listed(touched)}" if touched else ""
 
 
 def _askable(test: str) -> str:
@@ -163,7 +145,7 @@ def _verdict(test: str, run: TestRun) -> Verdict:
     if alike and len(set(alike)) == 1:
         return alike[0]
     path = test.partition("::")[0]
-    if "::" in test and path in run.results:
+    if "::" in test and run.results.get(path, "passed") != "passed":
         return run.results[path]  # its file could not be collected, or skips itself
     return "missing"
 
@@ -174,6 +156,8 @@ def _reason(
     fail_to_pass: Iterable[str],
     pass_to_pass: Iterable[str],
     flaky: Sequence[str],
+    doubt: str,
+    refused: Mapping[str, str],
 ) -> str:
     parts: list[str] = []
     for what, tests in (("tests to be fixed", fail_to_pass), ("tests that passed before", pass_to_pass)):
@@ -181,8 +165,13 @@ def _reason(
         bad = [f"{name} ({results[name]})" for name in names if results[name] != "passed"]
         if bad:
             parts.append(f"{len(bad)} of {len(names)} {what} did not pass: {listed(bad)}")
-    if not parts:
+    if not parts and not doubt:
         return "all listed tests pass"
-    stop = run.complaint or run.cut_short
+    stop = run.complaint or run.cut_short or doubt
     parts = [*([stop] if stop else []), *parts, *([f"{len(flaky)} passed when run again"] if flaky else [])]
-    return "; ".join(parts)[:600]
+    return "; ".join([*parts, *_told(refused)])[:600]
+
+
+def _told(refused: Mapping[str, str]) -> list[str]:
+    names = [f"{name} ({why})" for name, why in refused.items()]
+    return [f"not taken from the patch: {listed(names)}"] if names else []

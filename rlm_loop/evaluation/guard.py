@@ -6,19 +6,17 @@ start of the interpreter.  Files that do more than that (`pyproject.toml`) may c
 
 from __future__ import annotations
 
-import configparser
 import re
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any
+from posixpath import normpath
+
+from rlm_loop.evaluation.settings import OWN
 
 #: Modules that pytest and Python import by themselves, in any form (source, package, library).
 _STARTED = frozenset(["conftest", "sitecustomize", "usercustomize"])
-_SETTINGS = frozenset(["pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"])
-_SHARED = frozenset(["pyproject.toml", "tox.ini", "setup.cfg"])
 _INSTALLED = (".egg-info", ".dist-info", ".egg-link", ".pth")  # can name plugins, and code to run at the start
 _TEST = re.compile(r"(test_.*|.*_test)\.py")  # what pytest takes for tests, if not told otherwise
 _TESTS = frozenset(["test", "tests"])
@@ -37,10 +35,17 @@ class Guard:
     patterns: tuple[str, ...]
 
     @classmethod
-    def of(cls, tests: Iterable[str], changed: Collection[str], patterns: Sequence[str] = ()) -> Guard:
+    def of(
+        cls,
+        tests: Iterable[str],
+        changed: Collection[str],
+        patterns: Sequence[str] = (),
+        links: Mapping[str, str] | None = None,
+    ) -> Guard:
         """For node ids, the files that the tests' own patch changes, and what else is given.
 
-        Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.
+        Of a folder `tests` (or `test`) that holds one of the listed tests, everything is protected.  `links` are the
+        symbolic links of the reference: what one that is protected leads to is protected, too.
         """
         files = {*(PurePosixPath(test.partition("::")[0]).as_posix() for test in tests), *changed}
         folders: set[str] = set()
@@ -49,75 +54,39 @@ class Guard:
             at = next((i for i, part in enumerate(parts) if part in _TESTS), None)
             if at is not None:
                 folders.add("/".join(parts[: at + 1]))
-        return cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
+        found = cls(frozenset(files), frozenset(folders), tuple(p.rstrip("/") for p in patterns))
+        ends = {_end(name, links) for name in links if found.why(name)} if links else set[str]()
+        return replace(found, files=found.files | ends) if ends else found
 
     def protects(self, name: str) -> bool:
         """Whether a file, changed, added or removed by a patch, is to be as in the reference."""
+        return bool(self.why(name))
+
+    def why(self, name: str) -> str:
+        """Why such a file is to be as in the reference; nothing where a patch may change it."""
         parts = name.split("/")
         above = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         if name in self.files or not self.folders.isdisjoint(above):
-            return True
+            return "the tests that judge, or what they use"
         if any(fnmatchcase(part, pattern) for pattern in self.patterns for part in above):
-            return True
+            return "protected by the task"
         folded = [part.casefold() for part in parts]  # some file systems do not tell them apart
         last = folded[-1]
-        return (
-            any(part.partition(".")[0] in _STARTED or part == "__pycache__" for part in folded)
-            or any(part.endswith(_INSTALLED) for part in folded)
-            or last in _SETTINGS
-            or last.endswith((".pyc", ".pyo"))
-            or _TEST.fullmatch(last) is not None
-        )
+        if any(part.partition(".")[0] in _STARTED for part in folded):
+            return "run by pytest or Python at the start"
+        if any(part.endswith(_INSTALLED) for part in folded):
+            return "can name plugins"
+        if last in OWN:
+            return "settings of pytest"
+        if "__pycache__" in folded or last.endswith((".pyc", ".pyo")):
+            return "byte code"
+        return "named like a test" if _TEST.fullmatch(last) else ""
 
 
-def steers_differently(name: str, reference: bytes | None, patched: bytes | None) -> bool:
-    """Whether a settings file that pytest shares with others now says something else to pytest.
-
-    `None` is a file that is not there.  One that cannot be read counts as different.
-    """
-    last = name.rpartition("/")[2].casefold()
-    if last not in _SHARED:
-        return False
-    read = _of_toml if last.endswith(".toml") else _of_ini
-    try:
-        return _part(read, reference) != _part(read, patched)
-    except (ValueError, configparser.Error):  # a broken TOML file is a ValueError
-        return True
-
-
-def _part(read: Callable[[str], Any], content: bytes | None) -> Any:
-    return None if content is None else read(content.decode())
-
-
-def _of_toml(text: str) -> Any:
-    return tomllib.loads(text).get("tool", {}).get("pytest")
-
-
-def _of_ini(text: str) -> Any:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    return {name: dict(parser[name]) for name in parser.sections() if name in ("pytest", "tool:pytest")} or None
-
-
-def fresh_modules(added: Iterable[str], there: Iterable[str], folders: Sequence[str] = ("", "src/")) -> dict[str, str]:
-    """Modules that a patch adds at the top of the search path, each with the file that makes it one.
-
-    `there` are the files before; one that is added beside others of its package is none of them.
-    """
-    before = {_module(name, folders) for name in there}
-    found = {_module(name, folders): name for name in added}
-    return {module: name for module, name in found.items() if module and module not in before}
-
-
-def _module(name: str, folders: Sequence[str]) -> str:
-    """The top-level module that a file makes importable, or nothing."""
-    for folder in sorted(folders, key=len, reverse=True):
-        if name.startswith(folder):
-            first, separator, rest = name[len(folder) :].partition("/")
-            if separator and rest.partition(".")[0] == "__init__":
-                return first
-            if not separator and first.endswith((".py", ".so", ".pyd")):
-                return first.partition(".")[0]
-            if folder:
-                return ""
-    return ""
+def _end(name: str, links: Mapping[str, str]) -> str:
+    """The file that a link leads to, through others, from the repository's top."""
+    for _ in range(20):
+        if name not in links:
+            break
+        name = normpath(f"{name.rpartition('/')[0]}/{links[name]}".lstrip("/"))
+    return name

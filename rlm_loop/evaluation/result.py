@@ -25,7 +25,8 @@ class Evaluation:
     `resolved` is true when every listed test passed in the first run.  `results` says of each of them what came of
     it then; `missing` is a test that was not there, or not reached.  `flaky` are those that did not pass and then
     did in a second run: they count as they were first, and `only_flaky` says whether nothing else was wrong.
-    `restored` are files that the patch had changed and that were taken from the reference.  `applied` says whether
+    `restored` are files that the patch had changed and that were taken from the reference, `refused` the same with the
+    reason for each.  `applied` says whether
     the patch fits.  `seconds` is the wall time of everything, `test_seconds` that of the first run of the tests.
     `messages`, `output`, `cut_short`, `place` and `note` are those of the first run (see `TestRun`).
     """
@@ -37,6 +38,7 @@ class Evaluation:
     only_flaky: bool = False
     applied: bool = True
     restored: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
     seconds: float = 0.0
     test_seconds: float = 0.0
     messages: Mapping[str, str] = field(default_factory=dict[str, str])

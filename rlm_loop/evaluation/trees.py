@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.git import Git
+from rlm_loop.workspace.objects import LINK
 
 _ABSENT = "000000"  # the mode of a file that is not there, with a blob of zeros
 
@@ -49,9 +50,15 @@ class Trees:
             found[os.fsdecode(name)] = (mode, blob)
         return found
 
-    def names(self, tree: str) -> list[str]:
-        """The files of a tree."""
-        return [os.fsdecode(n) for n in self._git("ls-tree", "-r", "-z", "--name-only", tree).split(b"\0")[:-1]]
+    def files(self, tree: str) -> Mapping[str, str]:
+        """The files of a tree, each with its mode (120000: a link)."""
+        fields = self._git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
+        return {os.fsdecode(name): about[:6].decode() for about, _, name in (f.partition(b"\t") for f in fields)}
+
+    def links(self, tree: str, files: Mapping[str, str]) -> dict[str, str]:
+        """Of the files of a tree the symbolic links, each with what it leads to."""
+        names = [name for name, mode in files.items() if mode == LINK]
+        return {name: os.fsdecode(self.content(tree, name) or b"") for name in names}
 
     def content(self, tree: str, name: str) -> bytes | None:
         """The content of a file in a tree, `None` where there is none."""

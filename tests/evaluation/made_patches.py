@@ -57,7 +57,12 @@ Change = str | None  # a file's new text; None removes it
 
 def patch(changes: Mapping[str, Change], *, links: Mapping[str, str] | None = None) -> str:
     """A patch in git's form of text files against `FILES`; `links` are symbolic links to add."""
-    parts = [_part(name, FILES.get(name), new, "100644") for name, new in changes.items()]
+    return patch_of(FILES, changes, links=links)
+
+
+def patch_of(files: Mapping[str, str], changes: Mapping[str, Change], *, links: Mapping[str, str] | None = None) -> str:
+    """The same against other files."""
+    parts = [_part(name, files.get(name), new, "100644") for name, new in changes.items()]
     parts += [_part(name, None, target, "120000") for name, target in (links or {}).items()]
     return "".join(parts)
 

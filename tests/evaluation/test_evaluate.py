@@ -60,7 +60,7 @@ def judged(text: str, **options: Any) -> Evaluation:
 def test_a_trick_alone_changes_nothing(trick: str) -> None:
     found = judged(patch(TRICKS[trick]))
     assert not found.resolved
-    assert found.reason == "the patch changes nothing but tests and their settings"
+    assert found.reason.startswith("the patch changes nothing but tests and their settings; not taken from the patch: ")
     assert set(found.restored) == set(TRICKS[trick])
     assert not found.results  # the tests need not be run to know that they are as they were
 
@@ -81,7 +81,10 @@ def test_all_tricks_together_gain_nothing() -> None:
         "tests/test_pkg.py::test_two[a c]": "passed",
         "tests/test_pkg.py::test_known": "passed",
     }
-    assert found.reason == "1 of 1 tests to be fixed did not pass: tests/test_pkg.py::test_add (failed)"
+    assert found.reason.startswith(
+        "1 of 1 tests to be fixed did not pass: tests/test_pkg.py::test_add (failed); not taken"
+    )
+    assert "conftest.py (run by pytest or Python at the start)" in found.reason
     assert found.flaky == ()
     assert "same(add(1, 2), 3)" in found.messages["tests/test_pkg.py::test_add"]
 
@@ -100,7 +103,7 @@ def test_a_folder_of_tests_that_becomes_a_link() -> None:
     gone: dict[str, Change] = {"tests/helpers.py": None, "tests/test_pkg.py": None}
     text = patch({**gone, "mine/test_pkg.py": "def test_add(): pass\n"}, links={"tests": "mine"})
     found = judged(text)
-    assert found.reason == "the patch changes nothing but tests and their settings"
+    assert found.reason.startswith("the patch changes nothing but tests and their settings; not taken from the patch: ")
 
 
 CHEATS = """

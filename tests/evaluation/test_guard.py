@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.evaluation.guard import Guard, fresh_modules, steers_differently
+from rlm_loop.evaluation.guard import Guard
+from rlm_loop.evaluation.settings import search_folders, steers_differently
+from rlm_loop.evaluation.shadows import fresh_modules, hidden, import_folders
 
 GUARD = Guard.of(
     ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"],
@@ -94,6 +96,10 @@ TOML = b'[project]\nversion = "1"\n[tool.pytest.ini_options]\naddopts = "-ra"\n'
         ("tox.ini", b"[tox]\nenvlist=a\n", b"[tox]\nenvlist=b\n", False),
         ("tox.ini", b"[tox]\n", b"no section\n", True),
         ("other.ini", None, b"[pytest]\n", False),
+        ("setup.cfg", b"[a]\n", b"[a]\n[tool:pytest] # ]\naddopts = -k two\n", True),
+        ("tox.ini", b"[a]\n", b"[pytest] ; ]\naddopts = -k two\n", True),
+        ("tox.ini", b"[a]\n", b"[a]\nx=1\x0c[pytest]\naddopts = -k two\n", True),  # a form feed ends a line
+        ("pyproject.toml", b"", b"tool = 1\n", False),
     ],
 )
 def test_settings_shared_with_others(
@@ -103,15 +109,49 @@ def test_settings_shared_with_others(
 
 
 def test_fresh_modules() -> None:
-    there = ["pkg/__init__.py", "src/other/__init__.py", "one.py", "docs/a.md"]
+    there = ["pkg/__init__.py", "src/other/__init__.py", "one.py", "docs/a.md", "space/old.py", "checks/test_a.py"]
     added = {
-        "pkg/new.py": None,
-        "src/other/deep/__init__.py": None,
-        "hypothesis.py": "hypothesis",
-        "src/mock/__init__.py": "mock",
-        "numpy.cpython-311-x86_64-linux-gnu.so": "numpy",
-        "one/__init__.py": None,
-        "docs/b.md": None,
-        "space/mod.py": None,
+        "pkg/new.py": [],
+        "src/other/deep/__init__.py": [],
+        "hypothesis.py": ["hypothesis"],
+        "src/mock/__init__.py": ["mock", "src.mock"],
+        "numpy.cpython-311-x86_64-linux-gnu.so": ["numpy"],
+        "one/__init__.py": ["one"],
+        "docs/b.md": [],
+        "space/mod.py": ["space.mod"],
+        "google/protobuf/__init__.py": ["google.protobuf"],
+        "checks/statistics.py": ["statistics", "checks.statistics"],
+        "not-a-name.py": [],
+        "json": ["json"],  # a link to a package
     }
-    assert fresh_modules(added, there) == {module: name for name, module in added.items() if module}
+    wanted: dict[str, list[str]] = {}
+    for name, modules in added.items():
+        for module in modules:
+            wanted.setdefault(module, []).append(name)
+    assert fresh_modules(added, there, ["", "src", "checks"]) == wanted
+
+
+def test_modules_that_hide_what_judges() -> None:
+    modules = ["golden", "golden.check", "helpers", "tests", "other", "pkg"]
+    protected = ["golden/check.py", "tests/helpers.py", "src/pkg/tests/test_a.py"]
+    assert hidden(dict.fromkeys(modules), protected, ["", "src"]) == ["golden", "golden.check", "tests", "pkg"]
+    assert hidden(dict.fromkeys(modules), protected, ["tests"]) == ["helpers"]
+
+
+def test_folders_that_are_searched() -> None:
+    there = ["a/__init__.py", "a/b/__init__.py", "a/b/test_x.py", "c/d/test_y.py", "test_z.py"]
+    assert import_folders([name for name in there if "test_" in name], there) == ["", "c/d"]
+    assert search_folders("pyproject.toml", b"[tool.pytest.ini_options]\npythonpath = ['lib', 'x y']\n") == [
+        "lib",
+        "x y",
+    ]
+    assert search_folders("a/pyproject.toml", b"[tool.pytest]\npythonpath = 'lib'\n") == ["a/lib"]
+    assert search_folders("setup.cfg", b"[tool:pytest]\npythonpath = lib 'x y'\n") == ["lib", "x y"]
+    assert search_folders("tox.ini", b"broken") == search_folders("other.ini", b"[pytest]\npythonpath = x\n") == []
+
+
+def test_what_a_protected_link_leads_to() -> None:
+    links = {"tests/data.txt": "../shared/data.txt", "tests/twice": "data.txt", "docs/x": "../pkg/__init__.py"}
+    guard = Guard.of(["tests/test_a.py::test_x"], [], [], links)
+    assert guard.protects("shared/data.txt")
+    assert not guard.protects("pkg/__init__.py")
