@@ -72,6 +72,13 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
+#: In `Malformed.notes`: the model declines; twice in a row ends the run as blocked.
+REFUSAL = "refusal"
+
+#: In `Malformed.notes`: the model says with a line of its own that it cannot go on, and why.
+BLOCKED = "blocked"
+
+
 @dataclass(frozen=True)
 class Malformed:
     """A reply, or a part of it, that cannot be read; `reason` is the one line that the model is told."""

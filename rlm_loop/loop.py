@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from rlm_loop.actions import Action, CallTool, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, Given, Malformed, Observation, RunCode
 from rlm_loop.answers import AnswerCheck
 from rlm_loop.budget import BudgetSpent
 from rlm_loop.dialects.answer_text import is_prose
@@ -18,7 +18,7 @@ from rlm_loop.messages import Prompt
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
-from rlm_loop.verdict import BLOCKED, REFUSAL, verdict
+from rlm_loop.verdict import verdict
 
 
 class Place(Protocol):

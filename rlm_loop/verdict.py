@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from rlm_loop.actions import CallTool, FailureKind, Malformed
+from rlm_loop.actions import BLOCKED, REFUSAL, CallTool, FailureKind, Malformed
 from rlm_loop.budget import Account
 from rlm_loop.outcome import Stop, Turn
 
@@ -18,12 +18,6 @@ _PASSING = re.compile(r"(?<=<cell )\d+(?=>)|(?<= at 0x)[0-9a-f]+")
 
 #: How often an answer may be refused (by its type or its check) before the run ends.
 REJECTIONS = 3
-
-#: What parsing notes of a reply in which the model declines; twice in a row ends the run as blocked.
-REFUSAL = "refusal"
-
-#: What parsing notes of a reply in which the model says with a line of its own that it cannot go on, and why.
-BLOCKED = "blocked"
 
 
 def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:

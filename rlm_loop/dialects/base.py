@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from rlm_loop.actions import Action, Malformed
+from rlm_loop.actions import BLOCKED, Action, Malformed
 from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
-from rlm_loop.verdict import BLOCKED
 
 NO_TOOLS: Mapping[str, Tool] = {}
 

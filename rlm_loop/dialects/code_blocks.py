@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlm_loop.actions import Action, Answer, Malformed, RunCode
+from rlm_loop.actions import REFUSAL, Action, Answer, Malformed, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.python_source import SHELLS
@@ -17,7 +17,6 @@ from rlm_loop.dialects.wording import CODE_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import Tool
-from rlm_loop.verdict import REFUSAL
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed
+from rlm_loop.actions import REFUSAL, Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
@@ -22,7 +22,6 @@ from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import JSON_HINT, Tool
-from rlm_loop.verdict import REFUSAL
 
 Presentation = Literal["native", "text", "constrained"]
 

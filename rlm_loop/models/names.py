@@ -94,3 +94,14 @@ def _near(wanted: str) -> str:
     known = [word for entry in CATALOG for word in (entry.name, *entry.aliases)]
     near = difflib.get_close_matches(wanted.lower(), [*known, *(f"local:{n}" for n in known), "ollama"], 2, 0.6)
     return f" (near: {', '.join(near)})" if near else ""
+
+
+def model_name(model: Any) -> str:
+    """The name of a model given by name or as an object; of a weight file without the folder it lies in."""
+    return without_folder(model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__)))
+
+
+def without_folder(text: str) -> str:
+    """An absolute path, or a model name that holds one, reduced to the file's name: results name no folders."""
+    kind, colon, path = text.rpartition(":")
+    return f"{kind}{colon}{path.rpartition('/')[2]}" if path.startswith("/") and "//" not in path else text

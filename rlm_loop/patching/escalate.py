@@ -10,11 +10,11 @@ from rlm_loop.budget import Budget
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.handover import NOTHING, HandedOver
 from rlm_loop.dialects.injectors import Injected
+from rlm_loop.models.names import model_name
 from rlm_loop.patching.around import Around, Speaking, shaped
 from rlm_loop.patching.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.patching.checks import Check, Judge
 from rlm_loop.patching.feedback import REPAIR, RepairTemplate
-from rlm_loop.study.grid import model_name
 from rlm_loop.trace import plain
 
 HandOver = Literal["fresh", "continue", "best"]

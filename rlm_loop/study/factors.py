@@ -10,7 +10,8 @@ from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.dialects.handover import HandedOver
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.dialects.wording import tool_lines
-from rlm_loop.study.grid import Agent, arm_settings, model_name
+from rlm_loop.models.names import model_name
+from rlm_loop.study.grid import Agent, arm_settings
 from rlm_loop.tasks.base import Task
 
 #: The factors that a study may declare in `differs`, and what each covers.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
 from rlm_loop.messages import digest
+from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.crossing import Crossed
 from rlm_loop.study.errors import StudyError
@@ -55,17 +56,6 @@ class Cell:
     @property
     def key(self) -> tuple[str, str, str, str, int]:
         return (self.arm, self.model, self.suite, self.task.id, self.seed)
-
-
-def model_name(model: Any) -> str:
-    """The name of a model given by name or as an object; of a weight file without the folder it lies in."""
-    return without_folder(model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__)))
-
-
-def without_folder(text: str) -> str:
-    """An absolute path, or a model name that holds one, reduced to the file's name: results name no folders."""
-    kind, colon, path = text.rpartition(":")
-    return f"{kind}{colon}{path.rpartition('/')[2]}" if path.startswith("/") and "//" not in path else text
 
 
 def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, Agent]:

@@ -8,8 +8,9 @@ from itertools import accumulate
 from typing import Any
 
 from rlm_loop.actions import CallTool, Malformed, RunCode
+from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
-from rlm_loop.study.grid import Cell, without_folder
+from rlm_loop.study.grid import Cell
 from rlm_loop.tasks.base import Deferred, Score, Task
 
 Row = dict[str, Any]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.budget import Budget
+from rlm_loop.models.names import model_name
 from rlm_loop.spelling import spelled
 from rlm_loop.study.analysis import Analysis
 from rlm_loop.study.contract import check, contract, declared
@@ -25,7 +26,6 @@ from rlm_loop.study.grid import (
     by_name,
     cells,
     in_turn,
-    model_name,
     suites_of,
     task_digest,
 )

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_arms import Arm, suite, unreachable
 
+from rlm_loop.models.names import without_folder
 from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, verify_traces
 from rlm_loop.study.archive import read_trace
-from rlm_loop.study.grid import slug, without_folder
+from rlm_loop.study.grid import slug
 from rlm_loop.study.identity import command
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
 from rlm_loop.tasks.base import Task
