@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -19,6 +20,8 @@ class LineFile:
 
     def __init__(self, path: str | Path) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if Path(path).is_fifo():  # with nobody at its other end, a writer would wait for ever
+            raise OSError(errno.EINVAL, "it is a pipe, not a file")
         self._file = Path(path).open("a+b", buffering=0)  # noqa: SIM115
         self._lock = threading.Lock()
         self._end = 0  # where this one's latest line ended: the file needs no look where nobody else has written

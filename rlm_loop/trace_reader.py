@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,37 +86,54 @@ class RunRecord:
         settings: dict[str, Mapping[str, Any]] = {}
         grown: dict[tuple[Any, ...], tuple[Message, ...]] = {}
         for number, e in enumerate(self.events, 1):
-            if e["event"] == "message":
-                bodies[e["hash"]] = message_of(e["message"])
-            elif e["event"] == "settings":
-                settings[e["hash"]] = e
-            elif e["event"] == "request":
-                try:
-                    before = _grown(grown, e) if e["base"] else ()
-                    messages = (*before[: e.get("kept")], *(bodies[h] for h in e["added"]))
-                    rest = settings[e["settings"]]
-                except KeyError as missing:
-                    part = re.sub(r"\W", "", str(missing))[:12]
-                    what = f"a part of the request in event {number} of the run is missing ({part})"
-                    raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
+            with _whole(e, number):
+                if e["event"] == "message":
+                    bodies[e["hash"]] = message_of(e["message"])
+                elif e["event"] == "settings":
+                    settings[e["hash"]] = e
+                if e["event"] != "request":
+                    continue
+                before = _grown(grown, e) if e["base"] else ()
+                messages = (*before[: e.get("kept")], *(bodies[h] for h in e["added"]))
+                rest = settings[e["settings"]]
                 # requests of equal bytes may differ in their causes: each caller goes on from its own
                 grown[e["digest"],] = grown[(e["digest"], *_caller(e))] = messages
-                yield e, Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
+                prompt = Prompt(messages, tuple(rest["tools"]), tuple(rest["stop"]), rest["reply_schema"])
+            yield e, prompt
 
     def replies(self) -> Iterator[tuple[Mapping[str, Any], Prompt, Reply]]:
         """Every `reply` event, in order, with the whole request that it answers and the reply."""
         requests = self.requests()
         asked: dict[tuple[Any, ...], Prompt] = {}
-        for e in self.events:
+        for number, e in enumerate(self.events, 1):
             if e["event"] == "request":
                 _, prompt = next(requests)
-                asked[e["digest"],] = asked[(e["digest"], *_caller(e))] = asked[_call(e, e["digest"])] = prompt
+                with _whole(e, number):
+                    asked[e["digest"],] = asked[(e["digest"], *_caller(e))] = asked[_call(e, e["digest"])] = prompt
             elif e["event"] == "reply":
-                key = e["request"]
-                for known in (_call(e, key), (key, *_caller(e)), (key,)):
-                    if known in asked:
-                        yield e, asked[known], reply_of(e["reply"])
-                        break
+                with _whole(e, number):
+                    key = e["request"]
+                    places: tuple[tuple[Any, ...], ...] = (_call(e, key), (key, *_caller(e)), (key,))
+                    known = next((place for place in places if place in asked), None)
+                    reply = reply_of(e["reply"])
+                if known is not None:
+                    yield e, asked[known], reply
+
+
+@contextmanager
+def _whole(event: Mapping[str, Any], number: int) -> Generator[None]:
+    """Raise `TraceError` where an event lacks what it must have, or has something else in its place."""
+    what = f"event {number} of the run ({str(event['event'])[:20]})"
+    try:
+        yield
+    except KeyError as missing:
+        part = re.sub(r"\W", "", str(missing))[:12]
+        what = f"a part of {what} is missing ({part})"
+    except (TypeError, AttributeError, ValueError):
+        what = f"{what} is damaged"
+    else:
+        return
+    raise TraceError(f"{what}: the trace was cut or edited; restore it from a copy") from None
 
 
 def _caller(event: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from rlm_loop.received import file_bytes, parse
 from rlm_loop.trace import READABLE, SCHEMA, TraceError
 
 #: Which run of a file is meant: its id or the beginning of it, its number, or the one that counts (`None`).
@@ -20,6 +18,8 @@ Run = int | str | None
 _NAMED = '{"run":"'
 _TORN = re.compile(r'\{"run":"([^"\\]+)"')
 _LISTED = 12
+#: What every reader of events looks at, with a value of its type.
+_OWNER = {"event": "", "run": "", "node": "", "depth": 0, "turn": 0}
 
 
 @dataclass
@@ -111,9 +111,8 @@ def _none(path: str | Path, runs: Sequence[Lines], run: int | str) -> int:
 def text_of(path: str | Path) -> str:
     """The text of a trace file, compressed or not."""
     try:
-        raw = Path(path).read_bytes()
-        return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8", "replace")
-    except (OSError, EOFError, zlib.error) as error:
+        return file_bytes(path).decode("utf-8", "replace")
+    except (OSError, ValueError) as error:  # a name that holds a zero byte is a ValueError
         reason = getattr(error, "strerror", None) or error
         raise TraceError(f"cannot read the trace {path}: {reason}") from error
 
@@ -129,17 +128,29 @@ def _events(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
         if not line.strip("\0\r\t "):  # zeros are what a power failure leaves of what was not written yet
             continue
         try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
+            event = parse(line)
+        except ValueError:
             event = None
-        yield number, line, event if isinstance(event, dict) and "event" in event else None
+        yield number, line, cast("dict[str, Any]", event) if _is_event(event) else None
+
+
+def _is_event(value: Any) -> bool:
+    """Whether it has a kind, and the fields that say whose it is are of the types that they have."""
+    return (
+        isinstance(value, dict)
+        and all(
+            isinstance(cast("dict[str, Any]", value).get(name, default), type(default))
+            for name, default in _OWNER.items()
+        )
+        and "event" in value
+    )
 
 
 def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
     found = start.get("schema", 0)
     if found in READABLE:
         return None
-    hint = "upgrade rlm-loop" if found > SCHEMA else "record it again"
+    hint = "upgrade rlm-loop" if isinstance(found, int) and found > SCHEMA else "record it again"
     return f"{path} has schema {found}; this version reads {READABLE[0]} to {SCHEMA}: {hint}"
 
 

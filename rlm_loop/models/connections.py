@@ -6,23 +6,23 @@ which a call to a model on this machine or in this network has a use for.
 
 from __future__ import annotations
 
-import gzip
-import json
 import select
 import socket
 import ssl
 import weakref
-import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, cast
 
+from rlm_loop.received import parse, unpacked
 from rlm_loop.scope import call_scope
 
 #: So many connections are kept open; more are made where more calls are under way at once.
 KEPT = 256
+#: Bytes of an answer, unpacked.
+LONGEST = 64 << 20
 
 
 class TooLate(ConnectionError):
@@ -47,8 +47,8 @@ class Response:
         return self.data.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body read as JSON; raises `ValueError` where it is none."""
-        return json.loads(self.data)
+        """The body read as JSON; raises `ValueError` where it is none (see `received.parse`)."""
+        return parse(self.data)
 
 
 class _InOnePiece(HTTPConnection):
@@ -101,13 +101,13 @@ class Connections:
             with _while_wanted(connection.sock):
                 connection.request(method, path, body=body, headers=headers)
                 answer = connection.getresponse()
-                data = answer.read()
+                data = _body(answer)
             if answer.headers.get("Content-Encoding", "").lower() == "gzip":
-                data = gzip.decompress(data)
+                data = unpacked(data, LONGEST)
         except TimeoutError as error:
             connection.close()
             raise TooLate(str(error)) from error
-        except (OSError, HTTPException, EOFError, zlib.error) as error:
+        except (OSError, HTTPException) as error:
             connection.close()
             raise Lost(str(error)) from error
         except BaseException:  # Ctrl-C: what is left of the answer would be taken for the next one
@@ -132,6 +132,20 @@ class Connections:
                     return connection
                 connection.close()
         return None
+
+
+def _body(answer: HTTPResponse) -> bytes:
+    """What was sent; raises `OSError` beyond `LONGEST`, before it is held."""
+    if answer.length is not None and answer.length <= LONGEST:
+        return answer.read()
+    pieces: list[bytes] = []
+    size = answer.length or 0
+    while size <= LONGEST and (piece := answer.read(1 << 20)):
+        pieces.append(piece)
+        size += len(piece)
+    if size > LONGEST:
+        raise OSError(f"it sent more than {LONGEST:,} bytes")
+    return b"".join(pieces)
 
 
 def _trusting(certificates: str) -> ssl.SSLContext:

@@ -117,18 +117,24 @@ class LiteLLMModel:
             )
         )
         seconds = max(time.perf_counter() - start, waited)
-        body = _stated(litellm, answer.model_dump())
-        cost = _cost(litellm, answer) if body["usage"] is not None else None
+        body, cost = self._read(litellm, answer)
         reply = wire.to_reply(body, model=self._name, seconds=seconds, waited=waited, cost=cost)
         return noted(reply, not_applied)
+
+    def _read(self, litellm: Any, answer: Any) -> tuple[dict[str, Any], float | None]:
+        """The answer in the shape of the chat API, and what LiteLLM says that it cost."""
+        try:
+            body = _stated(litellm, answer.model_dump())
+            return body, _cost(litellm, answer) if body["usage"] is not None else None
+        except Exception as error:  # its objects hold whatever the provider sent
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise ModelError(f"{self._name} sent no completion ({said})", self._name) from error
 
     def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
         try:
             return litellm.completion(model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request))
-        except Exception as error:  # sorted by class below; what is not LiteLLM's goes on as it is
+        except Exception as error:  # sorted by class below
             translated = self._translated(litellm, error)
-            if translated is None:
-                raise
             # a notebook keeps what it shows of a cause: an address with its key, say
             raise translated from (error if redact(str(error)) == str(error) else None)
 
@@ -141,7 +147,7 @@ class LiteLLMModel:
             raise AuthenticationFailed(f"{self._name} needs a key: set {' or '.join(missing)}", self._name)
         self._checked = True
 
-    def _translated(self, litellm: Any, error: Exception) -> ModelError | None:
+    def _translated(self, litellm: Any, error: Exception) -> ModelError:
         said = " ".join(str(getattr(error, "message", "") or error).split())[:240]
         name = self._name
         if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
@@ -170,7 +176,8 @@ class LiteLLMModel:
             return self._transient(ModelError(f"{name} failed: {said}", name), error, said)
         if type(error).__module__.startswith(("litellm", "openai")):
             return ModelError(f"{name} failed: {said}", name)
-        return None
+        # it stumbled over the answer, or over an option
+        return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
 
     def _transient(self, translated: ModelError, error: Exception, said: str) -> ModelError:
         translated.retryable = "insufficient_quota" not in said  # no waiting brings money back

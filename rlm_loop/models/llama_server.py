@@ -107,13 +107,17 @@ class LlamaServer:
 
     def render(self, body: Mapping[str, Any]) -> str:
         """The text that the chat template makes of a request."""
-        return str(self._post("/apply-template", body)["prompt"])
+        return str(self._post("/apply-template", body).get("prompt", ""))
 
     def tokenize(self, text: str) -> list[bytes]:
         """The tokens of a rendered text, as the bytes that each stands for."""
         request = {"content": text, "add_special": True, "parse_special": True, "with_pieces": True}
-        pieces = [token["piece"] for token in self._post("/tokenize", request)["tokens"]]
-        return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
+        answer = self._post("/tokenize", request)
+        try:
+            pieces = [token["piece"] for token in answer["tokens"]]
+            return [piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"llama.cpp sent no tokens but {str(answer)[:120]!r}", self.model) from error
 
     @property
     def trailer(self) -> str:
@@ -131,7 +135,7 @@ class LlamaServer:
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:
             response = self._http.post(path, body)
-            answer = cast("dict[str, Any]", response.json())
+            answer: Any = response.json()
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
@@ -139,16 +143,21 @@ class LlamaServer:
             ) from error
         except (Lost, TooLate) as error:
             raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
-        if response.status >= 400 or "error" in answer:
-            raise self._refusal(answer.get("error"))
-        return answer
+        except ValueError as error:
+            raise ModelError(f"llama.cpp sent no JSON ({error})", self.model) from error
+        if not isinstance(answer, dict):
+            raise ModelError(f"llama.cpp sent no object but {str(answer)[:120]!r}", self.model)
+        said = cast("dict[str, Any]", answer)
+        if response.status >= 400 or "error" in said:
+            raise self._refusal(said.get("error"))
+        return said
 
     def _refusal(self, error: Any) -> ModelError:
         details = cast("dict[str, Any]", error if isinstance(error, dict) else {"message": str(error)})
         message = " ".join(str(details.get("message", "no reason given")).split())[:300]
         if details.get("type") == "exceed_context_size_error":
             return RequestRejected(
-                f"the prompt has {details['n_prompt_tokens']} tokens but the window is {details['n_ctx']}: "
+                f"the prompt has {details.get('n_prompt_tokens')} tokens but the window is {details.get('n_ctx')}: "
                 "raise context_size, set history=, or let the model look at less at once",
                 self.model,
             )
@@ -156,7 +165,7 @@ class LlamaServer:
             message = "two assistant messages in a row: join them, or put a user or tool message between"
         elif "tool call arguments as JSON" in message:
             message = "the arguments of an earlier tool call are no JSON: send that turn as plain text"
-        elif int(details.get("code", 500)) >= 500:
+        elif not isinstance(code := details.get("code", 500), int) or code >= 500:
             return ModelError(f"llama.cpp failed: {message}", self.model)
         return RequestRejected(f"llama.cpp refused the request: {message}", self.model)
 

@@ -64,10 +64,11 @@ def retry_after(header: str | None, now: float | None = None) -> float | None:
     if not header:
         return None
     try:
-        return max(float(header), 0.0)
+        asked = float(header)
+        return None if asked != asked else max(asked, 0.0)
     except ValueError:
         pass
     try:
         return max(parsedate_to_datetime(header).timestamp() - (time.time() if now is None else now), 0.0)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None

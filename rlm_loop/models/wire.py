@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -37,16 +36,16 @@ def to_reply(
     if not isinstance(body, Mapping):
         raise ModelError(f"{model} sent something that is no chat completion: {str(body)[:120]!r}", model, True)
     sent = cast("Mapping[str, Any]", body)
-    choices = sent.get("choices")
-    if not isinstance(choices, Sequence) or not choices or not isinstance(choices[0], Mapping):
-        reason = sent.get("error") or "the body has no choices"
-        raise ModelError(f"{model} sent no completion: {_text(reason)[:200] or reason}", model, True)
-    choice = cast("Mapping[str, Any]", choices[0])
-    message = cast("Mapping[str, Any]", choice.get("message") or {})
-    calls = tuple(_tool_calls(message))
-    stated = str(choice.get("finish_reason") or "")
+    try:
+        choice = _object(_first(sent.get("choices")), "choice")
+        message = _object(choice.get("message"), "message")
+        calls = tuple(_tool_calls(message))
+        text = _text(message.get("content"))
+    except ValueError as error:
+        reason = _said(sent.get("error")) or str(error)
+        raise ModelError(f"{model} sent no completion: {reason[:200]}", model, True) from None
+    stated = str(choice.get("finish_reason") or "")[:40]
     finish = _FINISH.get(stated, "tool_calls" if calls else "stop")
-    text = _text(message.get("content"))
     own = message.get("provider_specific_fields")  # where LiteLLM has it
     if not text and not calls and (message.get("refusal") or (isinstance(own, Mapping) and own.get("refusal"))):
         finish = "content_filter"
@@ -84,7 +83,7 @@ def to_usage(stated: Any, *, cost: float | None = None) -> Usage:
     own = usage.get("cost")  # OpenRouter and some gateways
     return Usage(
         **found,
-        cost=float(own) if isinstance(own, int | float) and math.isfinite(own) else cost,
+        cost=cost if _number(own) is None else _number(own),
     )
 
 
@@ -125,37 +124,78 @@ def _more_than_read(stated: Any) -> bool:
     )
 
 
-def _whole(value: Any) -> int | None:
-    """A number of tokens; `True`, NaN and infinity are none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+_MOST = 10**15  # of tokens, or dollars: what is more is no figure
+
+
+def _number(value: Any) -> float | None:
+    """A number; `True`, NaN, infinity and what no account can be are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_MOST < value < _MOST:
         return None
-    return int(value)
+    return float(value)
+
+
+def _whole(value: Any) -> int | None:
+    """A number of tokens."""
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _first(choices: Any) -> Any:
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("the body has no choices")
+    return cast("list[Any]", choices)[0]
+
+
+def _object(value: Any, what: str) -> Mapping[str, Any]:
+    """A part of a body that must be an object; where it is missing it says nothing."""
+    if value is None and what != "choice":
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f"its {what} is no object")
+    return cast("Mapping[str, Any]", value)
+
+
+def _said(error: Any) -> str:
+    """An error in the body: an object with a message, or a text."""
+    if isinstance(error, Mapping):
+        error = cast("Mapping[str, Any]", error).get("message") or cast("Any", error)
+    return "" if error is None else str(error)
 
 
 def _text(content: Any) -> str:
-    """Content is a string, `null`, an error object, or a list of typed parts of which the text counts."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Mapping):
-        part = cast("Mapping[str, Any]", content)
-        return str(part.get("text") or part.get("message") or "")
-    if isinstance(content, Sequence):
-        return "".join(_text(part) for part in cast("Sequence[Any]", content))
-    return str(content)
+    """Content is a string, `null`, or a list of typed parts of which the text counts; raises `ValueError`."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        raise ValueError("its content is no text")
+    parts = [
+        part if isinstance(part, str) else _object(part, "part of the content").get("text")
+        for part in cast("list[Any]", content)
+    ]
+    if not all(part is None or isinstance(part, str) for part in parts):
+        raise ValueError("a part of its content is no text")
+    return "".join(part or "" for part in parts)
 
 
 def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
+    """What it calls; a name or an id that is no text is none.  Raises `ValueError` for what is no call."""
+    stated: Any = message.get("tool_calls")
+    if stated is not None and not isinstance(stated, list):
+        raise ValueError("its tool_calls are no list")
     calls: list[ToolCall] = []
-    for call in cast("Sequence[Mapping[str, Any]]", message.get("tool_calls") or ()):
-        function = cast("Mapping[str, Any]", call.get("function") or {})
-        calls.append(ToolCall(call.get("id") or None, str(function.get("name") or ""), _arguments(function)))
+    for item in cast("list[Any]", stated or []):
+        call = _object(item if item is not None else False, "tool call")
+        function = _object(call.get("function"), "tool call's function")
+        calls.append(ToolCall(_name(call.get("id")) or None, _name(function.get("name")), _arguments(function)))
     legacy = message.get("function_call")
     if not calls and isinstance(legacy, Mapping):
         function = cast("Mapping[str, Any]", legacy)
-        calls.append(ToolCall(None, str(function.get("name") or ""), _arguments(function)))
+        calls.append(ToolCall(None, _name(function.get("name")), _arguments(function)))
     return calls
+
+
+def _name(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if type(value) is int else ""
 
 
 def _arguments(function: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.parquet import read_parquet, write_parquet
-from rlm_loop.study.reading import PARQUET, RESULTS, read_lock, rows_from
+from rlm_loop.study.reading import PARQUET, RESULTS, bytes_of, read_lock, rows_from
 from rlm_loop.study.store import claim
 
 
@@ -25,9 +25,9 @@ def compact(folder: str | Path, *, keep: bool = True) -> Path:
     there = Path(folder)
     lines = there / RESULTS
     with contextlib.ExitStack() as stack:
-        if not keep and lines.exists():
+        if not keep and lines.is_file():
             claim(stack.enter_context(lines.open("rb")), there)
-        before = lines.read_bytes() if lines.exists() else None
+        before = bytes_of(lines) if lines.exists() else None
         rows = list(rows_from(there, before))
         if read_lock(there) is None or not rows:
             raise StudyError(f"{folder} holds no results of a study; run one there first")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.install import install_line
+from rlm_loop.received import parse
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.rows import Row
 
@@ -49,8 +50,10 @@ def read_parquet(path: Path) -> list[Row]:
     """The rows of a file.  Raises `StudyError` where it cannot be read."""
     _, parquet = _arrow()
     try:
+        if not path.is_file():
+            raise OSError("it is not an ordinary file")
         table = parquet.read_table(path)
-        note = json.loads((table.schema.metadata or {})[_NOTE])
+        note = parse((table.schema.metadata or {})[_NOTE])
     except (OSError, ValueError, KeyError) as error:
         raise StudyError(f"cannot read {path}: {' '.join(str(error).split())}; restore it from a copy") from error
     if note.get("schema", 0) > SCHEMA:
@@ -62,7 +65,7 @@ def read_parquet(path: Path) -> list[Row]:
                 del row[name]
         for name in note["json"]:
             if row.get(name) is not None:
-                row[name] = json.loads(row[name])
+                row[name] = parse(row[name])
         for name in note["maps"]:
             if row.get(name) is not None:
                 row[name] = dict(row[name])
@@ -73,7 +76,7 @@ def covered(path: Path, lines: bytes) -> bool:
     """Whether a file can be read here, and holds all of these lines."""
     try:
         _, parquet = _arrow()
-        note = json.loads((parquet.read_schema(path).metadata or {})[_NOTE])
+        note = parse((parquet.read_schema(path).metadata or {})[_NOTE]) if path.is_file() else {}
     except (StudyError, OSError, ValueError, KeyError):
         return False
     return note.get("schema") == SCHEMA and note["lines"] == hashlib.sha256(lines).hexdigest()

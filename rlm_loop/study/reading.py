@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.received import file_bytes
+from rlm_loop.received import parse as parse_json
 from rlm_loop.study.contract_value import SCHEMA as CONTRACT_SCHEMA
 from rlm_loop.study.contract_value import Contract
 from rlm_loop.study.errors import StudyError
@@ -22,13 +22,21 @@ LOCK = "study.json"
 CONTRACT = "contract.json"
 
 _OF_LOCK = {"name": str, "arms": dict, "models": list, "seeds": list, "tasks": dict}
-_OF_ROW = ("arm", "model", "suite", "task", "seed", "resolved", "trace")
+_NUMBER = (int, float, type(None))
+#: What a row must have, and the types that are relied on; of the last three, where it has them.
+_OF_ROW: dict[str, Any] = {
+    **dict.fromkeys(("arm", "model", "suite", "task"), str),
+    "seed": int,
+    "resolved": (*_NUMBER, bool),
+    "trace": (str, type(None)),
+}
+_IN_ROW = {**_OF_ROW, "error": (str, type(None)), "cost": _NUMBER, "broken_off": int}
 
 
 def parse(line: str) -> dict[str, Any] | None:
     """A line that is a JSON object; `None` for anything else."""
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -41,7 +49,7 @@ def read_lock(folder: str | Path) -> dict[str, Any] | None:
     """
     path = Path(folder) / LOCK
     try:
-        lock = parse(path.read_text(encoding="utf-8"))
+        lock = parse(file_bytes(path).decode())
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -59,12 +67,12 @@ def read_contract(folder: str | Path) -> Contract | None:
     """The `contract.json` of a folder; `None` if there is none, as in studies of before there were contracts."""
     path = Path(folder) / CONTRACT
     try:
-        data = parse(path.read_text(encoding="utf-8", errors="surrogatepass"))
+        data = parse(file_bytes(path).decode(errors="surrogatepass"))
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read {path}: {error}") from error
-    if data is None or data.get("schema", 0) > CONTRACT_SCHEMA:
+    if data is None or not isinstance(schema := data.get("schema", 0), int) or schema > CONTRACT_SCHEMA:
         raise StudyError(f"{path} is damaged or of a later version; remove it, the next run makes it anew")
     return Contract.from_dict(data)
 
@@ -108,7 +116,7 @@ def _both(before: Row, row: Row) -> Row:
 def every_row(folder: str | Path) -> Iterator[Row]:
     """All rows on record, those of failed attempts that were repeated included, oldest first."""
     lines = Path(folder) / RESULTS
-    return rows_from(Path(folder), _bytes(lines) if lines.exists() else None)
+    return rows_from(Path(folder), bytes_of(lines) if lines.exists() else None)
 
 
 def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
@@ -126,7 +134,7 @@ def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
     head = parse((raw or b"").partition(b"\n")[0].decode("utf-8", "replace")) or {}
     before = head.get("continues") if raw is not None else packed.name if packed.exists() else PARQUET
     if before == packed.name and packed.exists():
-        yield from rows_of(_bytes(packed), packed)
+        yield from rows_of(bytes_of(packed), packed)
     elif before == PARQUET and (parquet.exists() or raw is not None):
         yield from read_parquet(parquet)
     if raw is not None:
@@ -153,14 +161,20 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
                 f"{path}:{number} is no row that this version knows (no {missing[0]}); read it with the version of "
                 "rlm-loop that wrote it"
             )
+        wrong = [name for name, kinds in _IN_ROW.items() if name in value and not isinstance(value[name], kinds)]
+        if wrong or "error" not in value:
+            raise StudyError(
+                f"{path}:{number} is damaged (its {wrong[0] if wrong else 'error'} cannot be); delete that line and "
+                "resume: its cell runs again"
+            )
         yield value
 
 
-def _bytes(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
+    """A file, unpacked.  Raises `StudyError` where it cannot be read, or is a pipe or a device."""
     try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError) as error:
+        return file_bytes(path)
+    except OSError as error:
         raise StudyError(f"cannot read {path}: {error}") from error
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.received import file_bytes
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.grid import Cell
 from rlm_loop.study.progress import Progress, duration
@@ -183,7 +184,7 @@ def _arm(arm: str, model: str, planned: int, rows: list[Row]) -> ArmStatus:
 def _running(folder: Path) -> dict[str, Any]:
     """What the runner says; nothing where it has not said anything yet."""
     try:
-        found = parse((folder / RUNNING).read_text("utf-8", errors="replace"))
+        found = parse(file_bytes(folder / RUNNING).decode(errors="replace"))
     except OSError:
         return {}
     return found if found is not None and found.get("schema") == 1 else {}

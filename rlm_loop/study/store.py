@@ -8,6 +8,7 @@ cells are kept.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import time
@@ -26,6 +27,7 @@ from rlm_loop.study.reading import (
     PARQUET,
     RESULTS,
     SCHEMA,
+    bytes_of,
     parse,
     read_contract,
     read_lock,
@@ -44,6 +46,8 @@ class Store:
         self._redact = redactor(os.environ)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if (self.folder / RESULTS).exists() and not (self.folder / RESULTS).is_file():
+                raise OSError(errno.EINVAL, f"its {RESULTS} is no ordinary file")
             self._file = (self.folder / RESULTS).open("a+b", buffering=0)
         except OSError as error:
             raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
@@ -150,6 +154,8 @@ def claim(file: BinaryIO, folder: Path) -> None:
 def claimed(path: Path) -> bool:
     """Whether a process is writing to this file of results."""
     try:
+        if not path.is_file():  # opening a pipe would wait for whoever writes to it
+            return False
         with path.open("rb") as file:
             return not _lock(file)
     except OSError:
@@ -170,7 +176,7 @@ def _lock(file: BinaryIO) -> bool:
 
 def _mend(file: BinaryIO, path: Path) -> None:
     """Drop a torn last line (its cell runs again), or end a whole one that lost its newline."""
-    body, newline, tail = path.read_bytes().rpartition(b"\n")
+    body, newline, tail = bytes_of(path).rpartition(b"\n")
     if not tail:
         return
     if parse(tail.decode("utf-8", "replace")) is not None:

@@ -1,0 +1,110 @@
+"""What a server sends in the place of a completion is a `ModelError`, or a reply; never another exception."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from chat_server import ChatServer, completion
+
+from rlm_loop import DirectAgent, LeanAgent
+from rlm_loop.models import OpenAICompatibleModel
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.connections import LONGEST
+from rlm_loop.models.http import Http, Lost
+from rlm_loop.models.ollama import OllamaModel
+from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.wire import to_reply, to_usage
+
+
+def deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+def message(**parts: Any) -> str:
+    return json.dumps({"choices": [{"message": parts}], "message": parts})
+
+
+BROKEN = {
+    "a message that is a list": '{"choices": [{"message": [1]}], "message": [1]}',
+    "a message that is an empty list": '{"choices": [{"message": []}], "message": []}',
+    "no choices": '{"choices": null}',
+    "choices that are an object": '{"choices": {"0": {}}}',
+    "choices that are a text": '{"choices": "abc"}',
+    "a choice that is nothing": '{"choices": [null]}',
+    "a call that is nothing": message(tool_calls=[None]),
+    "a call that is a number": message(tool_calls=[3]),
+    "calls that are an object": message(tool_calls={"a": 1}),
+    "a function that is a list": message(tool_calls=[{"function": [1]}]),
+    "content that is a number": message(content=3),
+    "content of parts that are none": message(content=[1, [2]]),
+    "a number of 5,000 digits": '{"choices": [{"message": {"content": "x"}, "index": ' + "9" * 5000 + "}]}",
+    "deep content": message(content="@").replace('"@"', deep(700)),
+    "deep arguments": message(tool_calls=[{"function": {"name": "f", "arguments": "@"}}]).replace('"@"', deep(300)),
+    "very deep JSON": deep(100_000),
+    "no object": "[]",
+}
+
+
+@pytest.mark.parametrize("kind", ["chat", "ollama"])
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_completion_is_a_model_error_with_the_outcome(chat_server: ChatServer, body: str, kind: str) -> None:
+    chat_server.say(body)
+    retry = Retry(attempts=1)
+    client = (
+        OpenAICompatibleModel("m", chat_server.address, retry=retry)
+        if kind == "chat"
+        else OllamaModel("m", chat_server.address, retry=retry, context_size=4096)
+    )
+    with pytest.raises(ModelError) as caught:
+        DirectAgent(client).run("Say hi.")
+    client.close()
+    assert len(str(caught.value)) < 500
+    assert caught.value.outcome.stop == "failed"
+
+
+@pytest.mark.parametrize("arguments", [3, 2.5, True, [1], "3", "[" * 90 + "]" * 90, {"a": {"b": None}}])
+def test_arguments_of_any_form_are_the_models_mistake(chat_server: ChatServer, arguments: Any) -> None:
+    call = {"id": 7, "function": {"name": "add", "arguments": arguments}}
+    chat_server.say(completion(None, message={"tool_calls": [call]}), completion("That did not work."))
+
+    def add(a: int) -> int:
+        "Add."
+        return a
+
+    client = OpenAICompatibleModel("m", chat_server.address, retry=Retry(attempts=1))
+    outcome = LeanAgent(client, tools=(add,), max_steps=2).run("Add.")
+    client.close()
+    assert outcome.turns[0].reply.tool_calls[0].id == "7"
+    assert len(outcome.turns) == 2
+
+
+@pytest.mark.parametrize(
+    "figure", [True, "7", [7], {"a": 7}, 10**400, -(10**400), 1e300, float("inf"), float("nan"), None]
+)
+def test_a_figure_that_can_be_none_is_not_known(figure: Any) -> None:
+    usage = to_usage({"prompt_tokens": figure, "completion_tokens": 2, "cost": figure}, cost=0.5)
+    assert (usage.input_tokens, usage.output_tokens, usage.cost) == (None, 2, 0.5)
+
+
+def test_an_error_in_the_body_is_told_in_its_words() -> None:
+    with pytest.raises(ModelError, match="no more today"):
+        to_reply({"error": {"message": "no more today"}}, model="m")
+
+
+@pytest.mark.parametrize("header", ["nan", "Fri, 99 Foo 2026", "Fri, 31 Dec 99999 23:59:59 GMT", "\x00", "-3", "inf"])
+def test_a_time_to_wait_of_any_form(header: str) -> None:
+    seconds = retry_after(header)
+    assert seconds is None or seconds >= 0
+
+
+def test_an_answer_is_bounded_before_it_is_unpacked(chat_server: ChatServer) -> None:
+    bomb = gzip.compress(b" " * (LONGEST + 1))
+    assert len(bomb) < LONGEST // 500
+    chat_server.say(bomb.decode("latin-1"), Content_Encoding="gzip")
+    client = Http(chat_server.address, headers={}, timeout=20)
+    with pytest.raises(Lost):
+        client.post("/x", {})
+    client.close()

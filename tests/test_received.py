@@ -1,0 +1,148 @@
+"""Files that somebody else left: traces and study folders are read whole or refused, and never waited for."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import received
+from rlm_loop.received import DEEPEST, file_bytes, parse, unpacked
+from rlm_loop.study import StudyError, load_study
+from rlm_loop.study.reading import read_contract
+from rlm_loop.study.store import Store, claimed
+from rlm_loop.trace import Trace, TraceError
+from rlm_loop.trace_reader import read
+
+LOCK = {"schema": 1, "name": "s", "arms": {}, "models": [], "seeds": [], "tasks": {}}
+ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
+START = {"event": "run_start", "schema": 5, "run": "r1"}
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("made", [pipe, device, folder])
+@pytest.mark.parametrize(
+    "name", ["study.json", "results.jsonl", "results.jsonl.gz", "results.parquet", "contract.json", "t.jsonl"]
+)
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
+    if name != "study.json":
+        (tmp_path / "study.json").write_text(json.dumps(LOCK))
+    made(tmp_path / name)
+    reader: dict[str, Callable[[], Any]] = {
+        "t.jsonl": lambda: read(tmp_path / name),
+        "contract.json": lambda: read_contract(tmp_path),
+    }
+    with pytest.raises((StudyError, TraceError), match=name) as caught:
+        reader.get(name, lambda: load_study(tmp_path))()
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("made", [pipe, device, folder])
+def test_nothing_is_written_to_what_is_no_file(tmp_path: Path, made: Callable[[Path], None]) -> None:
+    made(tmp_path / "results.jsonl")
+    assert not claimed(tmp_path / "results.jsonl")
+    with pytest.raises(StudyError, match="cannot write"):
+        Store(tmp_path, "s")
+
+
+def test_a_trace_is_not_written_to_a_pipe(tmp_path: Path) -> None:
+    pipe(tmp_path / "t.jsonl")
+    with pytest.raises(TraceError, match="pipe"):
+        Trace(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        '{"a":' * 5_000 + "1" + "}" * 5_000,
+        '{"arm": ' + "9" * 5_000 + "}",
+        json.dumps({**ROW, "arm": ["a"]}),
+        json.dumps({**ROW, "task": {}}),
+        json.dumps({**ROW, "seed": [1]}),
+        json.dumps({**ROW, "error": 3}),
+        json.dumps({**ROW, "cost": "free"}),
+        json.dumps({k: v for k, v in ROW.items() if k != "error"}),
+        "x" * 5_000_000,
+    ],
+)
+def test_a_row_that_cannot_be_is_named_by_its_line(tmp_path: Path, line: str) -> None:
+    (tmp_path / "study.json").write_text(json.dumps(LOCK))
+    (tmp_path / "results.jsonl").write_text(f"{json.dumps(ROW)}\n{line}\n{json.dumps(ROW)}\n")
+    with pytest.raises(StudyError, match=r"results\.jsonl:2"):
+        load_study(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": ["run_end"]},
+        {"event": "run_end", "node": ["0"]},
+        {"event": "run_end", "depth": "x"},
+        {"event": "aborted", "run": {}},
+    ],
+)
+def test_an_event_of_other_types_is_a_damaged_line(tmp_path: Path, event: Any) -> None:
+    lines = [START, event, {"event": "turn", "run": "r1", "turn": 1}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(e) + "\n" for e in lines))
+    with pytest.raises(TraceError, match="damaged"):
+        read(tmp_path / "t.jsonl")
+
+
+def test_a_schema_that_is_no_number_is_told(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text(json.dumps({**START, "schema": "five"}) + "\n")
+    with pytest.raises(TraceError, match="schema five"):
+        read(tmp_path / "t.jsonl")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"event": "message", "hash": "h", "message": 3},
+        {"event": "message", "hash": [], "message": {}},
+        {"event": "message", "hash": "h", "message": {"role": "user", "spans": [3]}},
+        {"event": "request", "base": None, "added": 3, "digest": "d", "settings": "s"},
+        {"event": "request", "base": None, "added": [[]], "digest": "d", "settings": "s"},
+    ],
+)
+def test_calls_of_a_damaged_trace_are_told_of(tmp_path: Path, event: dict[str, Any]) -> None:
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"run": "r1", **e}) + "\n" for e in (START, event)))
+    with pytest.raises(TraceError, match="event 2"):
+        list(read(tmp_path / "t.jsonl").requests())
+
+
+def test_levels_are_counted() -> None:
+    assert parse("[" * DEEPEST + "]" * DEEPEST) != []
+    for levels in (DEEPEST + 1, 900, 100_000):
+        with pytest.raises(ValueError, match="levels"):
+            parse('{"a":' * levels + "1" + "}" * levels)
+
+
+def test_what_is_packed_is_bounded_before_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gzip.compress(b"a" * 600) + gzip.compress(b"b" * 400)
+    assert unpacked(data, 1000) == b"a" * 600 + b"b" * 400
+    for wrong, most in ((data, 999), (data[:-9], 1000), (b"\x1f\x8bxx", 1000)):
+        with pytest.raises(OSError):
+            unpacked(wrong, most)
+    monkeypatch.setattr(received, "LARGEST", 999)
+    (tmp_path / "f").write_bytes(data)
+    (tmp_path / "plain").write_bytes(b"a" * 1000)
+    for name in ("f", "plain"):
+        with pytest.raises(OSError, match="too large"):
+            file_bytes(tmp_path / name)
