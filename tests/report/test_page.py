@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from made_run import HOSTILE, PATCH, everything, long_run
 from made_traces import Told
@@ -227,6 +227,7 @@ EDIT = st.tuples(st.integers(0, 999), st.integers(0, 9), st.integers(0, 9), st.t
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@example(edits=[(0, 0, 0, ()), (453, 0, 2, ())])  # the first step of a sub-agent, without its depth
 @given(edits=st.lists(EDIT, min_size=1, max_size=4))
 def test_an_edited_trace_never_breaks_the_page(
     tmp_path: Path, trace: Path, edits: list[tuple[int, int, int, tuple[Any, ...]]]

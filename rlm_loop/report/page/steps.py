@@ -31,11 +31,15 @@ _FILES = 40
 
 @dataclass
 class Steps:
-    """Writes the steps of one run; `shades` are the CSS classes of causes, `told` the steps written so far."""
+    """Writes the steps of one run.
+
+    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.
+    """
 
     view: RunView
     shades: Mapping[str, str]
     told: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    named: set[str] = field(default_factory=set[str])
 
     def of(self, node: str = ROOT) -> str:
         """All steps of a node as list items, with what happened in between."""
@@ -90,9 +94,10 @@ class Steps:
             marks += '<span class="mark ok">answer</span>'
         if not finished:
             marks += '<span class="mark warn">unfinished</span>'
-        known = (node, turn.index) in self.told  # only in a trace that was edited by hand
-        ident = "" if known else f' id="{self.view.prefix.step(node, turn.index, main)}"'
+        step = self.view.prefix.step(node, turn.index, main)
+        ident = "" if step in self.named else f' id="{step}"'  # twice only in a trace that was edited by hand
         self.told.add((node, turn.index))
+        self.named.add(step)
         return (
             f'<li class="step{" failed" if failures else ""}"{ident}><details{" open" if opened else ""}>'
             f'<summary><span class="no" title="turn {turn.index}">{turn.index}</span>'

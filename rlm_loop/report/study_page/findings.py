@@ -147,13 +147,11 @@ def _figure(value: Any, row: Mapping[str, Any]) -> str:
 
 
 def _effect(row: Mapping[str, Any], compared: Comparison) -> str:
-    numbers = [row["estimate"], row["low"], row["high"]]
-    if not all(map(_known, numbers)):
-        return "-"
-    if row["effect"] == "difference":
-        middle, low, high = (f"{100 * v:+.1f}" for v in numbers)
-    else:
-        middle, low, high = (f"{v:.2f}" for v in numbers)
+    as_rate = row["effect"] == "difference"
+    numbers = [row[name] for name in ("estimate", "low", "high")]
+    middle, low, high = ("-" if not _known(v) else f"{100 * v:+.1f}" if as_rate else f"{v:.2f}" for v in numbers)
+    if "-" in (middle, low, high):  # of few pairs the interval may have no upper end
+        return middle if middle == "-" else f"{middle} [not known]".replace("-", "\N{MINUS SIGN}")
     level = "" if math.isclose(row["confidence"], 1 - compared.alpha) else f"; {percent(row['confidence'])}"
     return f"{middle} [{low} to {high}{level}]".replace("-", "\N{MINUS SIGN}")
 
