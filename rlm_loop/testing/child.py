@@ -285,6 +285,7 @@ def _controls_that_pass(session: Any) -> list[str]:
     import pytest
     from _pytest.runner import runtestprotocol
 
+    session.obj = None  # of a test's parent, pytest before 8 asks it for a `setup` in nose's manner
     passed: list[str] = []
     for name, function in _CONTROLS.items():
         try:
@@ -293,6 +294,7 @@ def _controls_that_pass(session: Any) -> list[str]:
             if item is None:
                 item = pytest.Function("control", parent=session, callobj=function)
             item.fixturenames[:] = []  # those of the repository have nothing to do here
+            item.repr_failure = _wordless  # to put a traceback into words takes 20 ms
         except Exception:
             continue  # a pytest that makes tests in another way
         try:
@@ -302,6 +304,11 @@ def _controls_that_pass(session: Any) -> list[str]:
         if any(report.when == "call" and (report.passed or hasattr(report, "wasxfail")) for report in reports):
             passed.append(name)
     return passed
+
+
+def _wordless(*given: Any, **named: Any) -> str:
+    del given, named
+    return ""
 
 
 def _ends(text: str) -> str:
