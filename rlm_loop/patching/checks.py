@@ -104,7 +104,7 @@ class Judge:
         """Judge the patch of an attempt.  Raises `TypeError` for a check that returns anything but a `CheckResult`."""
         patch = outcome.artifact if isinstance(outcome.artifact, str) else ""
         if self.oracle:
-            score = task.judge(Attempt(outcome.answer, patch, outcome.answered))
+            score = task.judge(Attempt(outcome.answer, patch, outcome.answered, isolation=outcome.isolation))
             if score.resolved not in (True, False):  # nothing judged it
                 raise ValueError(f"nothing can judge task {task.id} here ({score.reason}): give check= instead")
             return CheckResult(score.resolved, "" if score.resolved else NOT_YET)

@@ -81,6 +81,14 @@ PROTECTION: Mapping[str, Mapping[str, str]] = {
 """What each kind protects this machine from; `docs/isolation.md` says how, and what is left open."""
 
 
+_STRENGTH = {"hardened": 1, "sandbox": 2, "container": 2}
+
+
+def weaker(kind: str, than: str) -> bool:
+    """Whether one isolation keeps less from this machine than another; what is not known is taken to keep nothing."""
+    return _STRENGTH.get(kind, 0) < _STRENGTH.get(than, 0)
+
+
 def launcher_named(launcher: Launcher | str) -> Launcher:
     """The launcher of a name in `LAUNCHERS`, or the one given.  Raises `ValueError` for another name."""
     if not isinstance(launcher, str):

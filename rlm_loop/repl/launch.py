@@ -119,7 +119,7 @@ def script(source: Path, python: str, options: str) -> str:
     return str(path)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
 def _byte_code(source: Path) -> bytes:
     """The content of a `.pyc` file (importlib's format, PEP 552: the flags and the unused time and size are zero)."""
     name = f"{__package__}.{source.stem}"

@@ -58,9 +58,8 @@ def run_cell(
         raise KeyboardInterrupt
     crash = fault
     if fault is None and outcome is not None:
-        judged, fault = scored(
-            cell.task, Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply)
-        )
+        made = Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply, outcome.isolation)
+        judged, fault = scored(cell.task, made)
     row = make_row(
         study,
         cell,

@@ -17,7 +17,7 @@ from rlm_loop.tasks.base import Attempt, Task
 #: The field of a row with what is still to be scored.
 TO_SCORE = "to_score"
 
-_HELD = ("answer", "artifact", "answered", "last_reply")  # rows of before it was kept have no last reply
+_HELD = ("answer", "artifact", "answered", "last_reply", "isolation")  # older rows lack the last two
 
 
 def scored(task: Task, attempt: Attempt) -> tuple[Row, BaseException | None]:

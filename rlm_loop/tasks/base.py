@@ -63,12 +63,16 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply."""
+    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
+
+    `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
+    """
 
     answer: Any = None
     artifact: Any = None
     answered: bool = False
     last_reply: str = ""
+    isolation: str = ""
 
     @property
     def source(self) -> Any:

@@ -11,11 +11,14 @@ import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from textwrap import indent
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.isolation import weaker
+from rlm_loop.repl.limits import Limits
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
 
@@ -133,7 +136,8 @@ class HiddenCases:
             return in_repl or Score(
                 False, 0.0, "no function in the REPL or in the answer", {"answer": _shown(attempt.answer)}
             )
-        value = (self.run or run_in_fresh_process)(source, collect_expression(self.case))
+        run = self.run or partial(run_in_fresh_process, cells=attempt.isolation)
+        value = run(source, collect_expression(self.case))
         in_answer = self._judge(_outputs(value), "answer")
         if in_answer is not None and (in_repl is None or in_answer.value >= in_repl.value):
             return in_answer
@@ -195,16 +199,18 @@ def source_in(answer: Any, name: str) -> str | None:
     return None
 
 
-def run_in_fresh_process(source: str, expression: str) -> Any:
+def run_in_fresh_process(source: str, expression: str, *, cells: str = "") -> Any:
     """The value of `expression` after `source`, in a REPL of its own; `None` if either raises or takes too long.
 
-    Raises `ReplError` or `OSError` where no REPL can be had.
+    Raises `ReplError` or `OSError` where no REPL can be had that is isolated as well as the attempt's `cells` were.
     """
     from rlm_loop.repl import PythonREPL  # starts a process: only where an answer holds source
 
-    session = PythonREPL(timeout=SECONDS)
+    session = PythonREPL(timeout=SECONDS, limits=Limits(memory=1 << 30, file_size=1 << 20))
     try:
         session.run("pass")  # what fails here is the machine's fault
+        if weaker(session.isolation, cells):
+            raise ReplError(f"the answer is not run: its cells were {cells!r}, here it would be {session.isolation!r}")
         with contextlib.suppress(Exception):  # what a model wrote may raise anything
             return None if session.run(source).error else session.get(expression)
         return None

@@ -100,9 +100,33 @@ def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
     if not isinstance(answer, str) or not answer.strip():
         kind = "empty" if answer is None or isinstance(answer, str) else type(answer).__name__
         return Score(False, 0.0, f"the answer is {kind}, not source code")
-    verdict = judge(list(candidates(problem, answer)), problem.test, problem.entry_point, timeout=timeout)
-    evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out}
-    return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
+    return by_its_tests(problem, list(candidates(problem, answer)), timeout, attempt.isolation)
+
+
+def by_its_tests(
+    problem: HumanEvalProblem,
+    readings: list[tuple[str, str]],
+    timeout: float,
+    cells: str,
+    folder: Path | None = None,
+    **evidence: str,
+) -> Score:
+    """The problem's tests on readings of an answer (see `judge`), with what came of them as evidence."""
+    verdict = judge(
+        readings,
+        problem.test,
+        problem.entry_point,
+        given=problem.preamble,
+        timeout=timeout,
+        folder=folder,
+        cells=cells,
+    )
+    found = {
+        "tests": "passed" if verdict.passed else "failed",
+        "timed_out": verdict.timed_out,
+        "isolation": verdict.isolation,
+    }
+    return Score(verdict.passed, float(verdict.passed), verdict.reason, {**found, **evidence})
 
 
 def _task(problem: HumanEvalProblem, timeout: float) -> Task:

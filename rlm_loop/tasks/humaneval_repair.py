@@ -17,7 +17,7 @@ from importlib.resources import files
 
 from rlm_loop.processes import refuse_full_disk
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, candidates, read_problems
+from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, by_its_tests, candidates, read_problems
 from rlm_loop.tasks.judge import judge
 from rlm_loop.tasks.mutate import Mutation, apply, mutations
 from rlm_loop.workspace import Workspace, WorkspaceError
@@ -55,7 +55,7 @@ def find_bug(problem: HumanEvalProblem, seed: int, timeout: float = _SEARCH_TIME
     """The first mutation, in the seed's order, whose failure the tests report; `None` where they report none."""
     for mutation in mutations(problem.solution, problem.entry_point, f"{seed}:{problem.task_id}"):
         mutant = apply(problem.solution, mutation)
-        verdict = judge([("", mutant)], problem.test, problem.entry_point, timeout=timeout)
+        verdict = judge([("", mutant)], problem.test, problem.entry_point, given=problem.preamble, timeout=timeout)
         if not verdict.passed and not verdict.timed_out:
             return mutation
     return None
@@ -74,7 +74,8 @@ def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attemp
     the whole module: so a strategy without tools can take part.
     """
     if attempt.artifact is None and isinstance(attempt.source, str):
-        return _judged_answer(problem, attempt.source, timeout)
+        readings = list(candidates(problem, attempt.source))
+        return by_its_tests(problem, readings, timeout, attempt.isolation, by="answer")
     if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
         return Score(False, 0.0, "nothing was changed")
     with Workspace({FILE: buggy}) as space:
@@ -90,9 +91,7 @@ def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attemp
             source = solution.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             return Score(False, 0.0, f"{FILE} is not UTF-8: {error}"[:300])
-        verdict = judge([("", source)], problem.test, problem.entry_point, timeout=timeout, folder=space.root)
-    evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out, "by": "patch"}
-    return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
+        return by_its_tests(problem, [("", source)], timeout, attempt.isolation, space.root, by="patch")
 
 
 def write_recorded(path: str | os.PathLike[str], found: Iterable[tuple[str, Mutation]], seed: int) -> None:
@@ -117,13 +116,6 @@ def _task(problem: HumanEvalProblem, bug: Mutation, timeout: float) -> Task:
         tags=("code", "repair", "humaneval", bug.kind),
         facts={"file": FILE},
     )
-
-
-def _judged_answer(problem: HumanEvalProblem, answer: str, timeout: float) -> Score:
-    readings = list(candidates(problem, answer))
-    verdict = judge(readings, problem.test, problem.entry_point, timeout=timeout)
-    evidence = {"tests": "passed" if verdict.passed else "failed", "timed_out": verdict.timed_out, "by": "answer"}
-    return Score(verdict.passed, float(verdict.passed), verdict.reason, evidence)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Run a solution against its tests in a process of its own, with limits of time and memory."""
+"""Run a solution against its tests, isolated as cells are, with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -7,27 +7,42 @@ import math
 import secrets
 import sys
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.processes import refuse_full_disk, run_group
+from rlm_loop.processes import refuse_full_disk
+from rlm_loop.repl.isolation import weaker
+from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
+from rlm_loop.testing.copies import copy_tree
+from rlm_loop.testing.places import Place, Placed, Script, placed
+from rlm_loop.testing.watch import watch
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
+PROCESSES = 256  # and threads, at one time
+FILE = 1 << 20  # bytes of a file that is written
+
+#: Apart from the machine as with -I, but for the hash seed: the order of a set must not decide a verdict.
+_CHILD = Script(Path(judge_child.__file__), ("-P", "-s", "-S"))
 
 
 class JudgeFailed(RuntimeError):
-    """The machine did not get as far as the solution: nothing can be said of it."""
+    """The machine did not get as far as the solution, or may not run it: nothing can be said of it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the tests passed; if not, `reason` is one line of why, and `timed_out` whether time ran out."""
+    """Whether the tests passed; if not, `reason` is one line of why, and `timed_out` whether time ran out.
+
+    `isolation` is what kept the solution apart from this machine, by the names that cells' isolation has.
+    """
 
     passed: bool
     reason: str = ""
     timed_out: bool = False
+    isolation: str = ""
 
 
 def judge(
@@ -35,47 +50,93 @@ def judge(
     tests: str,
     entry: str,
     *,
+    given: str = "",
     timeout: float = 10.0,
     folder: str | Path | None = None,
+    place: Place = "auto",
+    cells: str = "",
 ) -> Verdict:
     """Run `check(entry)` of `tests` on the first candidate that compiles and defines `entry` at its top level.
 
-    A candidate is source to run before (imports, helpers) and the solution's source.  `folder` is where it runs
-    and may import from; by default an empty temporary one.  The solution gets the standard library only, whatever
-    is installed, so a verdict is the same everywhere; an early exit or a killed process does not pass.  `timeout`
-    is wall time in seconds, the start of the interpreter included.
+    A candidate is source to run before (imports, helpers) and the solution's source; `given` is what the tests need
+    of that (they never see the solution's own).  The solution runs in a process of its own, at `place` (see
+    `testing.Place`), and only plain values pass between it and the tests (see `judge_child`), so that it cannot say
+    of itself that it passed.  It works in a copy of `folder`, by default an empty one, and may import from it.  It
+    gets the standard library only, whatever is installed, so a verdict is the same everywhere; an early exit or a
+    killed process does not pass.  `timeout` is wall time in seconds, the start of the interpreter included.
 
-    Raises `JudgeFailed` where the solution was never begun, and `OSError` where the disk is full.
+    `cells` is the isolation that the attempt's cells had: the judge's is as strong, or it refuses.
+    Raises `JudgeFailed` where it refuses, where the solution was never begun and where the tests hand it what has no
+    plain form, `ReplError` where `place` does not work here, and `OSError` where the disk is full.
     """
-    nonce = secrets.token_hex(8)
+    word = secrets.token_hex(8)
+    limits = {
+        "RLIMIT_AS": MEMORY,
+        "RLIMIT_CPU": math.ceil(timeout) + 1,
+        "RLIMIT_FSIZE": FILE,
+        "RLIMIT_NPROC": PROCESSES + tasks_of_user(),  # the kernel counts all of the user's
+        "RLIMIT_CORE": 0,
+    }
     job = {
         "candidates": list(candidates),
+        "given": given,
         "tests": tests,
         "entry": entry,
-        "nonce": nonce,
+        "word": word,
         "importable": folder is not None,
-        "memory": MEMORY,
-        "seconds": math.ceil(timeout) + 1,
+        "limits": limits,
     }
-    with tempfile.TemporaryDirectory(prefix="rlm-judge-") as empty:
-        # Apart from the machine as with -I, but for the hash seed: the order of a set must not decide a verdict.
-        argv = [sys.executable, "-P", "-s", "-S", judge_child.__file__]
-        given = json.dumps(job).encode()
-        done = run_group(argv, cwd=folder or empty, timeout=timeout, env={"PYTHONHASHSEED": "0"}, stdin=given)
-    begun, _, output = done.output.partition("\n")
-    if begun != nonce:
+    lines: list[bytes] = []
+    with tempfile.TemporaryDirectory(prefix="rlm-judge-", ignore_cleanup_errors=True) as made:
+        home = Path(made).resolve()
+        if folder is None:
+            (home / "work").mkdir()
+        else:
+            copy_tree(Path(folder), home / "work")
+        mark = secrets.token_hex(8)  # not the word: the solution's process has it in its environment
+        command = placed(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
+        _allow(command, cells)
+        try:
+            done = watch(
+                command.argv,
+                cwd=home / "work",
+                env=command.env,
+                stdin=json.dumps(job).encode(),
+                timeout=timeout,
+                on_line=lines.append,
+                cap=4096,
+                mark="" if command.kind in ("sandbox", "container") else f"RLM_LOOP_JUDGE={mark}",
+                pause=0.0,
+            )
+        finally:
+            command.cleanup()
+    if lines[:1] != [word.encode()]:
         refuse_full_disk()
         how = f"nothing within {timeout:g} s" if done.timed_out else f"exit status {done.code}: {done.output[-200:]}"
         raise JudgeFailed(f"the judge's process did not begin ({how})")
     if done.timed_out:
-        return Verdict(False, f"no result within {timeout:g} s", True)
+        return Verdict(False, f"no result within {timeout:g} s", True, command.kind)
     try:
-        report = json.loads(output)
-        reason = str(report["reason"])
-        told = report["nonce"] == nonce
-    except (ValueError, KeyError, TypeError):
-        told, reason = False, ""
+        report = json.loads(lines[1])
+        reason, fault, told = str(report["reason"]), str(report["fault"]), report["word"] == word
+    except (ValueError, KeyError, TypeError, IndexError):
+        told, reason, fault = False, "", ""
     if not told:
         refuse_full_disk()
-        return Verdict(False, f"the process ended without a result (exit status {done.code})")
-    return Verdict(not reason, reason)
+        return Verdict(False, f"the process ended without a result (exit status {done.code})", False, command.kind)
+    if fault:
+        raise JudgeFailed(fault)
+    return Verdict(not reason, reason, False, command.kind)
+
+
+def _allow(command: Placed, cells: str) -> None:
+    if weaker(command.kind, cells):
+        command.cleanup()
+        raise JudgeFailed(
+            f"the answer is not run: its cells were isolated as {cells!r}, here it would run as {command.kind!r}; "
+            "`rlm-loop doctor` says what is missing and how to get it"
+        )
+    if command.kind == "plain" and command.note:
+        warnings.warn(
+            f"answers that are code are run with your rights to judge them ({command.note})", RuntimeWarning, 3
+        )

@@ -40,11 +40,13 @@ def watch(
     on_line: Callable[[bytes], None],
     cap: int,
     mark: str = "",
+    pause: float = _PAUSE,
 ) -> Watched:
     """Run a command for at most `timeout` seconds; each line of standard output goes to `on_line`.
 
     At its end, or the time's, its group is killed, and on Linux every process that has `mark` in its first
-    environment: one that made a session of its own is no longer in the group.  Raises `OSError` where the command
+    environment: one that made a session of its own is no longer in the group.  `pause` is the time in seconds for which
+    small reports gather, so that listening takes no turns with what is watched.  Raises `OSError` where the command
     cannot be started.
     """
     start = time.monotonic()
@@ -68,14 +70,14 @@ def watch(
             os.set_blocking(stream.fileno(), False)
             streams.register(stream, selectors.EVENT_READ, sink)
         try:
-            timed_out = _follow(process, streams, start + timeout)
+            timed_out = _follow(process, streams, start + timeout, pause)
         finally:
             _end(process, mark)
         _drain(streams, time.monotonic() + _DRAIN)
     return Watched(process.returncode, ends.text(), timed_out, time.monotonic() - start)
 
 
-def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float) -> bool:
+def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float, pause: float) -> bool:
     """Read until the process ends, whoever else holds its pipes; whether the time was up first."""
     while streams.get_map():
         left = deadline - time.monotonic()
@@ -86,7 +88,7 @@ def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, d
         if not heard and process.poll() is not None:
             return False
         if 0 < heard < _LITTLE:  # many small reports are read together, or each would take turns with a test
-            time.sleep(min(left, _PAUSE))
+            time.sleep(min(left, pause))
     try:
         process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:

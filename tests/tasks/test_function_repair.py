@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from rlm_loop.repl import PythonREPL
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.hardened import Hardened
+from rlm_loop.repl.isolation import LAUNCHERS
 from rlm_loop.tasks.base import Attempt, Task
-from rlm_loop.tasks.function_repair import HiddenCases, function_repair, source_in
+from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process, source_in
 from rlm_loop.tasks.function_repair_cases import CASES, Case
 
 SUITE = function_repair()
@@ -214,3 +217,10 @@ def test_no_artifact_breaks_the_scorer(artifact: Any) -> None:
 def test_a_case_whose_bug_is_not_in_its_source_is_refused() -> None:
     with pytest.raises(ValueError, match="2 times"):
         Case("f", 1, "x", "def f(a):\n    return a", "a", "b", (), ())
+
+
+def test_an_answer_is_not_run_where_it_would_be_less_isolated_than_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LAUNCHERS, "auto", Hardened())  # pyright: ignore[reportArgumentType]
+    assert run_in_fresh_process("x = 1", "x + 1", cells="hardened") == 2
+    with pytest.raises(ReplError, match="its cells were 'sandbox', here it would be 'hardened'"):
+        run_in_fresh_process("x = 1", "x + 1", cells="sandbox")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rlm_loop.tasks.judge import Verdict, judge
+from rlm_loop.repl.isolation import Strongest
+from rlm_loop.tasks.judge import JudgeFailed, Verdict, judge
+from rlm_loop.tasks.judge_child import pack, unpack
 
 TESTS = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(3) == 9\n"
 
@@ -107,8 +113,103 @@ def test_the_child_needs_the_standard_library_only() -> None:
     from rlm_loop.tasks import judge_child
 
     imported = {
-        line.split()[1]
+        line.split()[1].partition(".")[0]
         for line in Path(judge_child.__file__).read_text().splitlines()
         if line.startswith(("import ", "from "))
     }
     assert imported - {"__future__"} <= set(sys.stdlib_module_names)
+
+
+FORGERIES = {
+    "a number that equals everything": (
+        "class E(int):\n    def __eq__(self, other): return True\ndef f(x): return E(0)\n"
+    ),
+    "an object that equals everything": "class E:\n    def __eq__(self, other): return True\ndef f(x): return E()\n",
+    "the report, found in the callers' frames": (
+        "import json, os, sys\nframe = sys._getframe()\nwhile frame:\n"
+        "    job = frame.f_locals.get('job') or {}\n"
+        "    said = {n: job.get('word') or job.get('nonce') for n in ('word', 'nonce')} | {'reason': '', 'fault': ''}\n"
+        "    for d in range(3, 20) if job else ():\n"
+        "        try: os.write(d, json.dumps(said).encode())\n"
+        "        except OSError: pass\n"
+        "    job and os._exit(0)\n    frame = frame.f_back\ndef f(x): return 0\n"
+    ),
+    "the judge's own functions": (
+        "import sys\nmain = sys.modules['__main__']\nmain._explain = lambda error: ''\n"
+        "main._told = lambda error: ['returned', 4]\ndef f(x): raise ValueError\n"
+    ),
+    "another exception for assert": "import builtins\nbuiltins.AssertionError = SystemExit\ndef f(x): return 0\n",
+    "an exit at the end": "import atexit, os\natexit.register(os._exit, 0)\ndef f(x): raise SystemExit\n",
+    "the other processes": (
+        "import json, os, re\ndef f(x):\n    for p in filter(str.isdigit, os.listdir('/proc')):\n        try:\n"
+        "            word = re.search(r'\"word\": \"(\\w+)\"', open(f'/proc/{p}/fd/0').read(1 << 20))[1]\n"
+        "            said = json.dumps({'word': word, 'reason': '', 'fault': ''})\n"
+        "            open(f'/proc/{p}/fd/1', 'w').write(said + '\\n')\n            os._exit(0)\n"
+        "        except (OSError, TypeError): pass\n    return 0\n"
+    ),
+    "the tests' memory": (
+        "import os\ndef f(x):\n    open(f'/proc/{os.getppid()}/mem', 'rb')\n    os._exit(0)\n"  # would go on from here
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ["auto", "hardened"])
+@pytest.mark.parametrize("source", FORGERIES.values(), ids=FORGERIES)
+def test_a_solution_cannot_say_that_it_passed(source: str, place: Literal["auto", "hardened"]) -> None:
+    assert not judge([("", source)], TESTS, "f", timeout=30, place=place).passed
+
+
+def test_a_solution_is_isolated_as_cells_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither reads nor writes the user's files, and sees nothing of the user's environment."""
+    monkeypatch.setenv("SOME_API_KEY", "not-for-you")
+    (tmp_path / "mine").write_text("mine")
+    tmp_path.chmod(0o777)
+    for does in (f"open({str(tmp_path / 'mine')!r}).read()", f"open({str(tmp_path / 'new')!r}, 'w').close()"):
+        verdict = _judge(f"def f(x):\n    {does}\n    return x * x\n")
+        assert (verdict.passed, verdict.isolation) == (False, Strongest().here())
+    assert not (tmp_path / "new").exists()
+    assert "SOME_API_KEY" not in _judge("import os\ndef f(x): raise ValueError(sorted(os.environ))\n").reason
+
+
+@pytest.mark.parametrize("cells", ["sandbox", "container"])
+def test_where_the_judge_would_be_weaker_than_the_cells_it_refuses(cells: str) -> None:
+    right = [("", "def f(x): return x * x")]
+    for place in ("plain", "hardened"):
+        with pytest.raises(JudgeFailed, match=f"its cells were isolated as '{cells}'.*run as '{place}'"):
+            judge(right, TESTS, "f", place=place, cells=cells)
+    assert judge(right, TESTS, "f", place="hardened", cells="plain").isolation == "hardened"
+
+
+def test_what_tests_hand_over_is_plain_or_nothing_is_said_of_the_solution() -> None:
+    with pytest.raises(JudgeFailed, match="no plain form"):
+        judge([("", "def f(x): return x")], "def check(f):\n    try: f(object())\n    except Exception: pass\n", "f")
+
+
+_NUMBERS = (
+    st.integers() | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False) | st.decimals(allow_nan=False)
+)
+_KEYS = st.none() | st.booleans() | st.text() | st.binary() | _NUMBERS | st.fractions()
+VALUES = st.recursive(
+    _KEYS,
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(_KEYS, inner) | st.frozensets(_KEYS),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_a_plain_value_comes_back_as_it_was(value: Any) -> None:
+    back = unpack(json.loads(json.dumps(pack(value, lambda other: pytest.fail(f"{other!r} is plain")))))
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_what_is_not_plain_equals_nothing() -> None:
+    def opaque(value: Any) -> Any:
+        return ["?", "an object"]
+
+    views = unpack(pack([{1: 2}.keys(), iter([1, 2]), range(3), 10**5000], opaque))
+    assert (views[0], list(views[1]), *views[2:]) == ({1}, [1, 2], range(3), 10**5000)
+    assert unpack(pack([object()], opaque)) != [object()]
+    for forged in (["exec", "1"], ["int"], 1.5, {"a": 1}, ["int", "1", "2"]):
+        with pytest.raises((ValueError, TypeError)):
+            unpack(forged)
