@@ -84,7 +84,7 @@ def evaluate(
                 kept=kept,
             )
 
-        kept = [name for name in files if guard.protects(name)]
+        kept = guard.kept(files)
         first = run(wanted)
         results: dict[str, Verdict] = {test: _verdict(test, first) for test in wanted}
         bad = [test for test in wanted if results[test] != "passed"]

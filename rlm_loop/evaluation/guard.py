@@ -62,6 +62,13 @@ class Guard:
         """Whether a file, changed, added or removed by a patch, is to be as in the reference."""
         return bool(self.why(name))
 
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """Of a repository's files those that a run of its tests may not change, and those that it may not make."""
+        there = [name for name in names if self.protects(name)]
+        folders = {"", *(str(above) for name in self.files for above in PurePosixPath(name).parents)} - {"."}
+        new = (f"{folder}/{name}".lstrip("/") for folder in sorted(folders) for name in ("conftest.py", "__init__.py"))
+        return list(dict.fromkeys([*there, *new]))
+
     def why(self, name: str) -> str:
         """Why such a file is to be as in the reference; nothing where a patch may change it."""
         parts = name.split("/")

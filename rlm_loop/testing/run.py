@@ -43,7 +43,7 @@ def run_tests(
     `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
     failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
     runs (see `Place`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
-    files that the run should leave as they are: those that it wrote to all the same are in `TestRun.touched`.
+    files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
     measures coverage, no end at the first failure.  What a repository or its tests do is never raised.
@@ -94,7 +94,7 @@ def run_tests(
         finally:
             command.cleanup()
         after = stamps(home / "work", kept)
-    touched = tuple(name for name in before if after.get(name) != before[name])
+    touched = tuple(name for name in kept if after.get(name) != before.get(name))
     return run.result(ended, command, ids, str(home / "work"), touched)
 
 

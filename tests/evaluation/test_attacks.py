@@ -121,6 +121,11 @@ ATTACKS: dict[str, Attack] = {
     "rewrites a test before it is collected": Attack(code(REWRITES), WROTE),
     "rewrites a test and puts it back": Attack(code(REWRITES + PUTS_BACK), WROTE),
     "puts another file in a test's place": Attack(code(REPLACES), WROTE),
+    "makes a conftest.py before the tests are collected": Attack(
+        code(f"open('checks/conftest.py', 'w').write({PLUGIN!r})\n"),
+        "the run wrote to files that judge it: checks/conftest.py",
+        tests=(ADD, DATA),
+    ),
     "forges reports in the end": Attack(code(FORGES + "atexit.register(told)\n")),
     "forges reports and ends": Attack(code(FORGES + "told(); os._exit(0)\n"), "ended early"),
     "skips the body of every test": Attack(code(PASSES_ALL), NO_TRUST + "a failed assertion", tests=(ADD, DATA)),
