@@ -15,10 +15,10 @@ from pathlib import Path
 from rlm_loop.workspace.git import Git
 
 REGULAR, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_LINKED = {errno.ELOOP, errno.EMLINK}  # what O_NOFOLLOW says of a link, here and elsewhere
+LINKED = {errno.ELOOP, errno.EMLINK}  # what O_NOFOLLOW says of a link, here and elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ def read(root: Path, name: str) -> tuple[str, bytes, os.stat_result] | None:
     file that may not be read.
     """
     *folders, last = name.split("/")
-    here = os.open(root, _DIRECTORY)
+    here = os.open(root, DIRECTORY)
     try:
         for folder in folders:
-            inner = os.open(folder, _DIRECTORY, dir_fd=here)
+            inner = os.open(folder, DIRECTORY, dir_fd=here)
             os.close(here)
             here = inner
         status = os.stat(last, dir_fd=here, follow_symlinks=False)
@@ -54,16 +54,16 @@ def read(root: Path, name: str) -> tuple[str, bytes, os.stat_result] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        if error.errno in _LINKED:
+        if error.errno in LINKED:
             return None
         raise
     finally:
         os.close(here)
 
 
-def write(place: str | Path, content: bytes, *, executable: bool = False) -> None:
-    """Make a file, where there is none, that its owner may change."""
-    opened = os.open(place, _NEW, 0o777 if executable else 0o666)
+def write(place: str | Path, content: bytes, *, executable: bool = False, folder: int | None = None) -> None:
+    """Make a file, where there is none, that its owner may change; `folder` is an open one that `place` is in."""
+    opened = os.open(place, _NEW, 0o777 if executable else 0o666, dir_fd=folder)
     try:
         rest = memoryview(content)
         while rest:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rlm_loop.workspace import objects
@@ -57,56 +60,108 @@ def changed(git: Git, before: str, after: str) -> dict[str, tuple[str, Blob | No
 
 
 def lay_out(git: Git, root: Path, wanted: Mapping[str, Blob | None]) -> None:
-    """Write these files, and remove those that are None; nothing is written through a link."""
+    """Write these files, and remove those that are None.
+
+    No link is followed, not even one that a process still running puts in a folder's place meanwhile: every step is
+    made from a folder that is open.
+    """
     for name, blob in wanted.items():
         if blob is None:
-            _remove(root, name)
+            _remove(root, name.split("/"))
     contents = objects.contents(git, {blob.id for blob in wanted.values() if blob and blob.mode != objects.SUBMODULE})
     for name, blob in wanted.items():
         if blob is not None and blob.mode != objects.SUBMODULE:
-            _write(root, name, blob.mode, contents[blob.id])
+            _write(root, name.split("/"), blob.mode, contents[blob.id])
 
 
-def _remove(root: Path, name: str) -> None:
-    place = root
-    for part in name.split("/"):
-        if place.is_symlink() or not place.is_dir():
-            return  # something else took the place of its folder, so the file is gone
-        _open(place)
-        place /= part
-    if place.is_dir() and not place.is_symlink():
-        return
-    place.unlink(missing_ok=True)
-    for folder in place.parents:
-        if folder == root or any(folder.iterdir()):
+def _remove(root: Path, parts: Sequence[str]) -> None:
+    """Remove a file or link, and the folders that are empty without it."""
+    *folders, last = parts
+    place = _Place(root)
+    try:
+        seen = [place.identity]
+        for part in folders:
+            place.enter(part)
+            seen.append(place.identity)
+        if _is_folder(last, place.folder):
             return
-        folder.rmdir()
+        os.unlink(last, dir_fd=place.folder)
+        for part, parent in zip(reversed(folders), reversed(seen[:-1]), strict=True):
+            place.enter("..")
+            if place.identity != parent:  # it was moved elsewhere meanwhile
+                return
+            os.rmdir(part, dir_fd=place.folder)
+    except OSError as error:
+        # something else took its place, or that of its folder: the file is gone; or a folder holds more
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, *objects.LINKED):
+            raise
+    finally:
+        place.leave()
 
 
-def _write(root: Path, name: str, mode: str, content: bytes) -> None:
-    *folders, last = name.split("/")
-    place = root
-    _open(place)
-    for folder in folders:
-        place /= folder
-        if place.is_symlink() or (place.exists() and not place.is_dir()):
-            place.unlink()
-        place.mkdir(exist_ok=True)
-        _open(place)
-    place /= last
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    place.unlink(missing_ok=True)
-    if mode == objects.LINK:
-        place.symlink_to(os.fsdecode(content))
-    else:
-        objects.write(place, content, executable=mode == objects.EXECUTABLE)
+def _write(root: Path, parts: Sequence[str], mode: str, content: bytes) -> None:
+    """Write a file or link, with its folders; what else is there under one of these names makes room."""
+    *folders, last = parts
+    place = _Place(root)
+    try:
+        for part in folders:
+            if not _is_folder(part, place.folder):
+                with suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=place.folder)
+                os.mkdir(part, dir_fd=place.folder)
+            place.enter(part)
+        if _is_folder(last, place.folder):
+            shutil.rmtree(last, dir_fd=place.folder)
+        with suppress(FileNotFoundError):
+            os.unlink(last, dir_fd=place.folder)
+        if mode == objects.LINK:
+            os.symlink(os.fsdecode(content), last, dir_fd=place.folder)
+        else:
+            objects.write(last, content, executable=mode == objects.EXECUTABLE, folder=place.folder)
+    finally:
+        place.leave()
 
 
-def _open(folder: Path) -> None:
-    """Let us write in a folder of ours whose permissions a command took away."""
-    if not os.access(folder, os.W_OK | os.X_OK):
-        folder.chmod(0o755)
+class _Place:
+    """An open folder that is gone on from, one level at a time and through no link."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = _opened(root, None)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        status = os.fstat(self.folder)
+        return status.st_dev, status.st_ino
+
+    def enter(self, name: str) -> None:
+        before, self.folder = self.folder, _opened(name, self.folder)
+        os.close(before)
+
+    def leave(self) -> None:
+        os.close(self.folder)
+
+
+def _is_folder(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _opened(name: str | Path, parent: int | None) -> int:
+    """A folder; one whose permissions a command took away is given them back."""
+    try:
+        folder = os.open(name, objects.DIRECTORY, dir_fd=parent)
+    except PermissionError:
+        handle = os.open(name, getattr(os, "O_PATH", 0) | objects.DIRECTORY, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{handle}", 0o755)  # of that very folder, whatever has its name by now
+        finally:
+            os.close(handle)
+        folder = os.open(name, objects.DIRECTORY, dir_fd=parent)
+    if os.fstat(folder).st_mode & 0o300 != 0o300:
+        os.fchmod(folder, 0o755)
+    return folder
 
 
 def _line(mode: str, identity: str, name: str) -> bytes:

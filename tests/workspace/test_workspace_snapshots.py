@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +145,38 @@ def test_nothing_that_a_command_leaves_behind_stops_a_snapshot(harm: Callable[[P
         space.restore(space.base)
         assert space.snapshot() == space.base
         assert (space.root / "pkg" / "b.py").read_text() == "y = 1\n"
+
+
+@pytest.mark.parametrize("what", ["open", "os.remove"])
+def test_a_folder_swapped_for_a_link_while_it_is_restored_leads_nowhere(tmp_path: Path, what: str) -> None:
+    """As a process does that a command left: just before a file is written, or removed, in that folder."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "new.py").write_text("the user's\n")
+    with Workspace(FILES) as space:
+        pkg, swapped = space.root / "pkg", list[str]()
+        (pkg / "b.py").write_text("y = 2\n")
+        (pkg / "new.py").write_text("n = 1\n")
+        listening = True
+
+        def swap(event: str, arguments: tuple[object, ...]) -> None:
+            if not listening or swapped or event != what:
+                return
+            name = {"open": "b.py", "os.remove": "new.py"}[what]
+            if str(arguments[0]).endswith(name) and (what != "open" or int(str(arguments[2])) & os.O_CREAT):
+                swapped.append(event)
+                pkg.rename(space.root / "moved")
+                pkg.symlink_to(outside)
+
+        sys.addaudithook(swap)
+        try:
+            space.restore(space.base)
+        finally:
+            listening = False
+        assert swapped
+        assert {f.name: f.read_text() for f in outside.iterdir()} == {"new.py": "the user's\n"}
+        assert (pkg / "b.py").read_text() == "y = 1\n"
+        assert not (pkg / "new.py").exists()
 
 
 def test_restore_writes_through_no_link(tmp_path: Path) -> None:
