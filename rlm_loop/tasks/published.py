@@ -134,9 +134,9 @@ class _Scorer:
             if attempt.answer is None:
                 return Score(False, 0.0, "no answer")
             value = self.rule(attempt.answer)
+            shown = " ".join(str(attempt.answer).split())[:80]  # of 5,000 digits there is no text
         except (ImportError, OSError):  # the machine's fault, not the answer's
             raise
         except Exception as error:  # an answer can be any object
             return Score(False, 0.0, f"the answer cannot be compared: {type(error).__name__}")
-        shown = " ".join(str(attempt.answer).split())[:80]
         return Score(value >= 1.0, value, "right" if value >= 1.0 else f"scored {value:.2f}: {shown}")

@@ -128,7 +128,11 @@ class Workspace:
         if patch.strip():
             self.root.mkdir(exist_ok=True)
             whole = patch if patch.endswith("\n") else patch + "\n"
-            self._own("apply", "--whitespace=nowarn", "-", stdin=whole.encode("utf-8", "surrogateescape"))
+            try:
+                data = whole.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                raise WorkspaceError("the patch holds half of a surrogate pair, which no file can hold") from None
+            self._own("apply", "--whitespace=nowarn", "-", stdin=data)
 
     def snapshot(self) -> str:
         """The git tree id of the files now: equal for equal contents, and kept until the workspace is closed.

@@ -242,3 +242,8 @@ def test_the_published_problems() -> None:
         with Workspace({"solution.py": problem.solution}) as space:
             (space.root / "solution.py").write_text(apply(problem.solution, bug))
             assert not task.score(Attempt((space.root / "solution.py").read_text())).resolved
+
+
+def test_a_patch_that_no_file_can_hold_is_not_resolved(repairs: Suite) -> None:
+    score = repairs.tasks[0].score(Attempt(artifact="--- a/solution.py\n+\ud800\n"))
+    assert (score.resolved, score.reason.partition(":")[0]) == (False, "the patch does not apply")

@@ -245,3 +245,15 @@ def test_ruler_scores_and_questions() -> None:
     assert ruler([], part=False)("x") == 0
     assert ruler_question("Text.\n\nQuestion: Who? Answer:") == "Question: Who?"
     assert ruler_question("Text.\nQuestion: Who?\nAnswer: According to") == "Question: Who?"
+
+
+@pytest.mark.parametrize(
+    "answer", [10**5000, [10**5000], float("nan"), b"\xff"], ids=["digits", "list", "nan", "bytes"]
+)
+@pytest.mark.parametrize("kind", ["LABEL", "NUMERIC", "DATE"])
+def test_no_answer_is_more_than_a_rule_can_take(tmp_path: Path, answer: Any, kind: str) -> None:
+    truth = {"LABEL": "['spam']", "NUMERIC": "[7]", "DATE": "[datetime.date(2023, 2, 1)]"}[kind]
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({**SYNTH, "answer": truth, "answer_type": f"ANSWER_TYPE.{kind}"}) + "\n")
+    (task,) = get_suite(f"oolong:{file}").tasks
+    assert task.judge(Attempt(answer, None, True)).resolved is False
