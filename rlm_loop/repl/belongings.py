@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rlm_loop.clearing import remove
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.driver import Driver
 from rlm_loop.repl.lending import Lent
@@ -35,7 +35,7 @@ class Belongings:
 
     def remove(self) -> None:
         if self._home is not None:
-            shutil.rmtree(self._home, ignore_errors=True)
+            remove(self._home)
 
     @staticmethod
     def release(owned: Belongings, pid: int) -> None:

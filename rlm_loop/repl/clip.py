@@ -49,7 +49,7 @@ def clip_again(text: str, limit: int, total: int | None = None) -> tuple[str, bo
     return clip(text, limit)
 
 
-_MARKS = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
+_MARKS = re.compile(r"\n\.\.\. \[([0-9]{1,15}) characters left out\] \.\.\.\n")
 
 
 def _mark(count: int) -> str:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from rlm_loop import code_tools
+from rlm_loop.clearing import remove
 from rlm_loop.processes import Finished, run_group
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
@@ -215,6 +216,7 @@ class Workspace:
 
     def close(self) -> None:
         """Remove the folder; closing twice is fine."""
+        remove(self._folder.name)
         self._folder.cleanup()
 
     def __enter__(self) -> Self:
