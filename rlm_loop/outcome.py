@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.actions import Action, AnswerForm, Given, Observation
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.received import shown
 from rlm_loop.redact import redact
 
 if TYPE_CHECKING:
@@ -141,10 +142,10 @@ class Outcome:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""
         tokens = f"{self.usage.input_tokens} in, {self.usage.output_tokens} out"
         return (
-            f"<Outcome {redact(repr(self.answer)):.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
+            f"<Outcome {redact(shown(self.answer)):.200} stop={self.stop.value!r} steps={self.steps} tokens=({tokens})>"
         )
 
     def __str__(self) -> str:
         used = self.usage
         tokens = f"{used.input_tokens} tokens in, {used.output_tokens} out"
-        return f"{redact(repr(self.answer))}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"
+        return f"{redact(shown(self.answer))}\n[{self.stop}, {self.steps} turns, {tokens}, {self.seconds:.1f} s]"

@@ -41,6 +41,15 @@ def _parts(value: Any) -> list[Any]:
     return []
 
 
+def shown(value: object) -> str:
+    """The `repr` of a value that somebody else made; one that Python will not write out is named instead."""
+    try:
+        return repr(value)
+    except Exception as error:  # more than 4,300 digits, levels without end
+        start = f" {hex(value)[:32]}..." if type(value) is int else ""
+        return f"<{type(value).__name__}{start} that cannot be written out ({type(error).__name__})>"
+
+
 def file_bytes(path: str | Path) -> bytes:
     """The bytes of an ordinary file, gzip unpacked; it is opened without waiting for whoever writes to a pipe.
 

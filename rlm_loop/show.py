@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Display, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.received import shown
 from rlm_loop.redact import redact
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def asked(action: Action) -> tuple[str, str]:
         case CallTool():
             return f"call {action.name}", _pretty(action.arguments)
         case Answer():
-            return "answer", action.value if isinstance(action.value, str) else repr(action.value)
+            return "answer", action.value if isinstance(action.value, str) else shown(action.value)
         case Malformed():
             return "not readable", action.reason
 
@@ -83,7 +84,7 @@ def observed(observation: Observation) -> tuple[str, str]:
         text = observation.text or observation.failure.message
         return f"failed: {observation.failure.kind}", text
     if observation.answer is not None and not observation.text:
-        return "answer", repr(observation.answer.value)
+        return "answer", shown(observation.answer.value)
     return ("output" if observation.cause == "repl_output" else "result"), observation.text
 
 
@@ -128,7 +129,7 @@ def shown_answer(outcome: Outcome) -> str:
     """The answer for a reader; of a run that has none, that."""
     if outcome.answer is None and not outcome.answered:
         return "no answer"
-    return outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer)
+    return outcome.answer if isinstance(outcome.answer, str) else shown(outcome.answer)
 
 
 def outcome_html(outcome: Outcome) -> str:
@@ -229,7 +230,7 @@ def _shown(action: Action, observation: Observation) -> Iterator[tuple[str, str]
     if seen and not (isinstance(action, (Answer, Malformed)) and seen in (text, repr(text))):
         yield after, seen
     if observation.answer is not None and not isinstance(action, Answer) and after != "answer":
-        yield "answer", repr(observation.answer.value)
+        yield "answer", shown(observation.answer.value)
 
 
 def badge(text: str, colour: str) -> str:

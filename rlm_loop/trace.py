@@ -24,6 +24,7 @@ from typing import Any
 from rlm_loop.actions import Display
 from rlm_loop.logs import tell
 from rlm_loop.messages import Message, Prompt, digest
+from rlm_loop.received import DEEPEST, shown
 from rlm_loop.redact import redactor
 from rlm_loop.trace_file import LineFile
 
@@ -141,7 +142,10 @@ class Trace:
     def _line(self, event: str, data: Mapping[str, Any]) -> str:
         # the id comes first: it can be read in a line that was torn
         line = {"run": self.run, "event": event, "at": round(self._clock(), 3), **data}
-        return _as_json(self._redact.value(line, default=one_level))
+        try:
+            return _as_json(self._redact.value(line, default=one_level))
+        except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
+            return _as_json(self._redact.value(_writable(line), default=one_level))
 
     def _append(self, *lines: str) -> None:
         with self._lock:
@@ -292,7 +296,25 @@ def one_level(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
-        return sorted((plain(v) for v in value), key=repr)
+        return sorted((plain(v) for v in value), key=shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
-    return {"repr": repr(value)[:10_000]}
+    return {"repr": shown(value)[:10_000]}
+
+
+def _writable(value: Any, level: int = 0) -> Any:
+    """A value with what JSON cannot take, such as a number of 5,000 digits, replaced by how it is shown."""
+    if value is None or isinstance(value, str):
+        return value
+    if level > DEEPEST or (isinstance(value, int) and value.bit_length() > _WRITTEN):
+        return {"repr": f"<{type(value).__name__}>" if level > DEEPEST else shown(value)}
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {k if isinstance(k, str) else shown(k): _writable(v, level + 1) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_writable(v, level + 1) for v in value]
+    return _writable(one_level(value), level + 1)
+
+
+_WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out

@@ -10,6 +10,7 @@ from typing import Any
 from rlm_loop.actions import CallTool, Malformed, RunCode
 from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
+from rlm_loop.received import shown
 from rlm_loop.study.grid import Cell
 from rlm_loop.tasks.base import Deferred, Score, Task
 
@@ -108,7 +109,7 @@ def _account(outcome: Outcome) -> Row:
         "stop": str(outcome.stop),
         "answered": outcome.answered,
         "reason": clipped(outcome.reason, 300),
-        "answer": clipped(repr(outcome.answer)),
+        "answer": clipped(shown(outcome.answer)),
         "steps": outcome.steps,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
