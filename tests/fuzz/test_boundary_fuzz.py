@@ -1,6 +1,6 @@
 """Whatever comes from a worker, a trace, a study or a provider: no exception but ours, and memory in proportion.
 
-`RLM_LOOP_FUZZ` is how many cases each test tries (a few hundred unless told); see CONTRIBUTING.md.
+`RLM_LOOP_FUZZ` is how many cases each test tries (450 unless told); see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rlm_loop.trace import TraceError
 from rlm_loop.trace_reader import read_all
 
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
-CASES = int(os.environ.get("RLM_LOOP_FUZZ", "200"))
+CASES = int(os.environ.get("RLM_LOOP_FUZZ", "450"))
 fuzzed = settings(max_examples=CASES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 TEXTS = st.one_of(
