@@ -161,3 +161,8 @@ def test_hooks_and_turns_say_how_many_steps_remain() -> None:
     agent.run("?", trace=trace)
     assert told == [(1, 3), 2, (2, 2), 1]
     assert [e["steps_remaining"] for e in trace.events if e["event"] == "turn"] == [2, 1]
+
+
+def test_may_block_is_refused_where_a_reply_can_be_a_call_only():
+    with pytest.raises(ValueError, match="leave may_block off"):
+        LeanAgent(model=ScriptedModel([]), presentation="constrained", may_block=True)

@@ -61,6 +61,10 @@ class LeanAgent(Agent):
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and not self.answer_tool:
             raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
+        if self.presentation == "constrained" and self.may_block:
+            raise ValueError(
+                'presentation="constrained" lets a reply be a call only, never a BLOCKED line: leave may_block off'
+            )
 
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy; `answer_tool` only where it is off."""
