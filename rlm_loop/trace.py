@@ -58,6 +58,9 @@ class _Memory:
             self._unread.clear()
             return self._events
 
+    def rest(self) -> None:
+        """Nothing is held open."""
+
     def close(self) -> None:
         """Nothing is held open."""
 
@@ -227,6 +230,10 @@ class Trace:
         with self._lock:
             self._last.pop(node, None)
             self._tokens.pop(node, None)
+
+    def rest(self) -> None:
+        """Hold no file open until the next event."""
+        self._out.rest()
 
     def close(self) -> None:
         if self._owns:

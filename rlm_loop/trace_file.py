@@ -7,6 +7,7 @@ import errno
 import os
 import threading
 import time
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ class LineFile:
     """Lines at the end of a file, each whole.  Raises `OSError` as opening and writing do."""
 
     def __init__(self, path: str | Path) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        if Path(path).is_fifo():  # with nobody at its other end, a writer would wait for ever
-            raise OSError(errno.EINVAL, "it is a pipe, not a file")
-        self._file = Path(path).open("a+b", buffering=0)  # noqa: SIM115
+        self._path = Path(path)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._opened()
         self._lock = threading.Lock()
+        self._resting = False
         self._end = 0  # where this one's latest line ended: the file needs no look where nobody else has written
 
     def append(self, lines: str) -> None:
@@ -34,8 +35,21 @@ class LineFile:
         """
         data = lines.encode()
         with self._lock:
+            if self._resting:
+                self._file, self._resting = self._opened(), False
             if not self._file.closed:
                 self._write(data)
+
+    def rest(self) -> None:
+        """Hold no descriptor until there is something to write again."""
+        with self._lock:
+            self._resting = self._resting or not self._file.closed
+            self._file.close()
+
+    def _opened(self) -> FileIO:
+        if self._path.is_fifo():  # with nobody at its other end, a writer would wait for ever
+            raise OSError(errno.EINVAL, "it is a pipe, not a file")
+        return self._path.open("a+b", buffering=0)
 
     def _write(self, data: bytes) -> None:
         descriptor = self._file.fileno()
@@ -60,6 +74,7 @@ class LineFile:
 
     def close(self) -> None:
         with self._lock:
+            self._resting = False
             self._file.close()
 
     def _last(self, size: int) -> bytes:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_loop.budget import Account, Budget
+from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
 from rlm_loop.meter.served import Served, at_once
@@ -20,6 +21,8 @@ from rlm_loop.versions import versions
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Sessions whose traces are held open, and sessions in all: a client that makes up a key for each request gets no more.
+AWAKE, MOST = 64, 20_000
 UNLIMITED = Budget(steps=None, malformed=None, tool_failures=None)
 
 
@@ -57,16 +60,28 @@ class Meter:
         self._slots = Slots(concurrency or at_once(model))
         self._told = told
         self._lock = threading.Lock()
+        self._used: dict[str, None] = {}  # sessions whose traces are open, the one used last at the end
         versions()  # looked up once, before anything is timed
 
     def session(self, name: str) -> Session:
-        """The session of that name, made at its first request.  Raises `TraceError` where its trace cannot be."""
+        """The session of that name, made at its first request.
+
+        Raises `TraceError` where its trace cannot be, and `Refused` where there are too many.
+        """
         with self._lock:
             if name not in self.sessions:
+                if len(self.sessions) >= MOST:
+                    raise Refused(f"the meter has {MOST:,} sessions; name one with /s/NAME in the address", status=429)
                 trace = Trace(None if self.out is None else self.out / f"{name}.jsonl")
                 self.sessions[name] = Session(
                     name, self.model, self._slots, self._account, trace, self._known, self._told
                 )
+            self._used.pop(name, None)
+            self._used[name] = None
+            if len(self._used) > AWAKE:
+                longest = next(iter(self._used))
+                del self._used[longest]
+                self.sessions[longest].trace.rest()
             return self.sessions[name]
 
     def close(self) -> None:

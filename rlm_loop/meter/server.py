@@ -16,7 +16,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from rlm_loop.budget import BudgetSpent
 from rlm_loop.logs import exception
 from rlm_loop.meter import chat, messages, responses
 from rlm_loop.meter.asked import Refused
+from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import Failure, failure
 from rlm_loop.meter.meter import Meter
@@ -34,8 +36,6 @@ from rlm_loop.trace import TraceError
 
 _log = logging.getLogger(__name__)
 
-#: Bytes of a request body at most: a 100 MB prompt is a mistake of the client's.
-MOST = 256 * 1024 * 1024
 _PATH = re.compile(r"(?:/s/(?P<session>[^/]*))?(?:/v1)*(?P<rest>/.*)")
 #: Hosts of pages that may call: not those of strangers, opened in a browser on this machine.
 _HERE = ("localhost", "127.0.0.1", "::1")
@@ -69,6 +69,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    timeout = PATIENCE  # also of a connection that is kept open and not used
     disable_nagle_algorithm = True
     server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
 
@@ -82,11 +83,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def parse_request(self) -> bool:
         self.arrived = time.perf_counter()  # the request line is here
-        return super().parse_request()
+        if not super().parse_request():
+            return False
+        if self.request_version == "HTTP/0.9":  # which has no headers to answer with
+            self.send_error(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+            return False
+        return True
 
     def do_POST(self) -> None:
         try:
-            raw = self._body()
+            raw = body_of(self.headers, self.rfile)
         except Refused as error:
             self.close_connection = True  # what is left of the body cannot be told from a next request
             self._fail(failure(error))
@@ -128,29 +134,6 @@ class _Handler(BaseHTTPRequestHandler):
         name = rest.removeprefix("/models/") if rest != "/models" else self.server.meter.model.name
         entry = {"id": name, "object": "model", "created": self.server.started, "owned_by": "rlm-loop"}
         self._send(200, json.dumps(entry if rest != "/models" else {"object": "list", "data": [entry]}).encode())
-
-    def _body(self) -> bytes:
-        if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-            return b"".join(self._chunks())
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            raise Refused("the request has no Content-Length; send a JSON body", status=411)
-        if int(length) > MOST:
-            raise Refused(f"the request has {int(length):,} bytes, {MOST:,} is the most; send less", status=413)
-        return self.rfile.read(int(length))
-
-    def _chunks(self) -> Iterator[bytes]:
-        total = 0
-        while True:
-            size = int(self.rfile.readline(64).partition(b";")[0].strip() or b"0", 16)
-            total += size
-            if total > MOST:
-                raise Refused(f"the request has more than {MOST:,} bytes; send less", status=413)
-            data = self.rfile.read(size)
-            self.rfile.readline(8)
-            if not size:
-                return
-            yield data
 
     def _rest(self) -> str:
         match = _PATH.fullmatch(self.path.partition("?")[0])
