@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import warnings
 
+from rlm_loop.code_tools.texts import character_set
+
 _SHOWN = 200
 _one_at_a_time = threading.Lock()  # the list of warning filters belongs to the whole process
 
@@ -12,6 +14,8 @@ _one_at_a_time = threading.Lock()  # the list of warning filters belongs to the 
 def syntax_error(source: bytes, path: str) -> str:
     """One line of what is wrong with Python source, or nothing."""
     try:
+        if character_set(source) is None:
+            return "the coding line names no character set"
         with _one_at_a_time, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape is no error
             compile(source, path, "exec", dont_inherit=True)

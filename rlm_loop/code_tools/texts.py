@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import tokenize
@@ -10,19 +11,32 @@ from collections.abc import Sequence
 MAX_LINE = 500
 """The most characters of one line that are shown; what is longer is no code to read."""
 
+CODECS = re.compile(r"utf-8|ascii|iso8859-\d+|cp\d+|koi8-[rut]|mac-\w+|gbk|gb2312|gb18030|big5\w*|euc_\w+|shift_jis\w*")
+"""Character sets that a coding line may name.  Others are no character sets: punycode takes time that grows with the
+square of the file's size, and what a package of the user's registered runs its code."""
+
+
+def character_set(source: bytes) -> str | None:
+    """The encoding of Python source; `None` where its coding line names no character set.
+
+    Raises `SyntaxError` for a coding line that Python does not take.
+    """
+    named = tokenize.detect_encoding(io.BytesIO(source).readline)[0]
+    named = "utf-8" if named == "utf-8-sig" else named  # the mark stays in the text as a character
+    return named if CODECS.fullmatch(codecs.lookup(named).name) else None
+
 
 def decode(data: bytes, path: str) -> tuple[str, str]:
     """The text and an encoding that gives the same bytes back."""
     try:
-        declared = tokenize.detect_encoding(io.BytesIO(data).readline)[0] if path.endswith(".py") else "utf-8"
+        encoding = (character_set(data) if path.endswith(".py") else "utf-8") or "latin-1"
     except SyntaxError:
-        declared = "utf-8"
-    declared = "utf-8" if declared == "utf-8-sig" else declared  # the mark stays in the text as a character
+        encoding = "utf-8"
     try:
-        text = data.decode(declared)
-        if text.encode(declared) == data:
-            return text, declared
-    except (UnicodeError, LookupError):
+        text = data.decode(encoding)
+        if text.encode(encoding) == data:
+            return text, encoding
+    except UnicodeError:
         pass
     return data.decode("latin-1"), "latin-1"
 

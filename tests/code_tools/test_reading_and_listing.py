@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.code_tools import MAX_NAMES, CodeTools, list_matching, read
+from rlm_loop.code_tools.syntax import syntax_error
+from rlm_loop.code_tools.texts import decode
+from rlm_loop.tool_function import ToolError
 from rlm_loop.tools import ToolGateway
 
 
@@ -91,3 +94,33 @@ def test_further_tools_are_offered_on_request(tmp_path: Path) -> None:
     for wanted, says in (("list_files", "offered already"), (run_tests, "offered already"), ("grep", "no tool 'grep'")):
         with pytest.raises(ValueError, match=says):
             tools.offer(wanted)
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"),
+    [
+        ("utf-8", "utf-8"),
+        ("latin-1", "iso-8859-1"),
+        ("cp1252", "cp1252"),
+        ("koi8-r", "koi8-r"),
+        ("shift_jis", "shift_jis"),
+        ("euc-jp", "euc-jp"),
+        ("punycode", "latin-1"),
+        ("idna", "latin-1"),
+        ("utf-7", "latin-1"),
+        ("unicode_escape", "latin-1"),
+        ("rot13", "latin-1"),
+        ("no-such", "utf-8"),
+    ],
+)
+def test_a_coding_line_names_a_character_set_or_is_passed_over(named: str, taken: str) -> None:
+    data = f"# coding: {named}\nx = 'a-b'\n".encode()
+    text, encoding = decode(data, "a.py")
+    assert (encoding, text.encode(encoding)) == (taken, data)
+
+
+def test_source_in_what_is_no_character_set_is_not_compiled(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_bytes(b"x = 1\ny = 2\n")
+    assert syntax_error(b"# coding: punycode\nx = 1\n", "a.py") == "the coding line names no character set"
+    with pytest.raises(ToolError, match="no character set"):
+        CodeTools(tmp_path).apply_edit("a.py", 1, 1, "# coding: punycode")
