@@ -21,6 +21,7 @@ from rlm_loop.commands.meter import meter
 from rlm_loop.commands.presets import presets
 from rlm_loop.commands.run import run
 from rlm_loop.commands.setup import INTERRUPTED, MISUSE, Setup, explain
+from rlm_loop.commands.terminal import echo
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
@@ -44,7 +45,7 @@ app.add_typer(rlm_loop.commands.trace.app, name="trace")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rlm-loop {__version__}")
+        echo(f"rlm-loop {__version__}")
         raise typer.Exit
 
 
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
         code = app(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
-        typer.echo("interrupted", err=True)
+        echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:  # the reader (`head`, a pager) has gone: nothing is left to say, nor to flush at exit
         with contextlib.suppress(OSError, ValueError):
@@ -83,7 +84,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
     except Exception as error:
         if debug:
             raise
-        typer.echo(_complaint(error), err=True)
+        echo(_complaint(error), err=True)
         return MISUSE
     return code if isinstance(code, int) else 0
 

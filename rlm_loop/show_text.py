@@ -12,12 +12,18 @@ from rlm_loop.show import by_cause_title, counted
 if TYPE_CHECKING:
     from rlm_loop.outcome import Outcome
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: Control characters but tab and newline, and those that change the order in which others are shown.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str) -> str:
-    """Text without secrets that cannot steer the terminal: control characters but tab and newline are made visible."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", redact(text).replace("\r\n", "\n"))
+    """Text without secrets that cannot steer the terminal, see `harmless`."""
+    return harmless(redact(text))
+
+
+def harmless(text: str) -> str:
+    """Text that steers no terminal: control characters but tab and newline, and bidirectional ones, are visible."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def closing_line(outcome: Outcome) -> str:

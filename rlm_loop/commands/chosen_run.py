@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlm_loop.commands.terminal import echo
+
 if TYPE_CHECKING:
     from rlm_loop.trace_reader import RunRecord
 
@@ -34,4 +36,4 @@ def tell_others(file: str, record: RunRecord, run: str | None) -> None:
     from rlm_loop.trace_runs import runs_in
 
     if run is None and len(there := runs_in(file)) > 1:
-        typer.echo(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them", err=True)
+        echo(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them", err=True)

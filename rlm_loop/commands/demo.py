@@ -9,7 +9,8 @@ import typer
 
 from rlm_loop.commands.experiments import load, run_study, show_table
 from rlm_loop.commands.models import fetch
-from rlm_loop.commands.setup import Misuse, explain, notes, results
+from rlm_loop.commands.setup import Misuse, explain
+from rlm_loop.commands.terminal import echo, notes, results
 
 if TYPE_CHECKING:
     from rlm_loop.study import Results, Study
@@ -37,8 +38,8 @@ def demo(
     if to_go := left(study, out):
         unavailable = _fetched()
         if unavailable is not None:
-            typer.echo(f"NOTICE: no model, so nothing was run now. {unavailable}", err=True)
-            typer.echo("NOTICE: what follows is the recorded run, read back from its results and traces.", err=True)
+            echo(f"NOTICE: no model, so nothing was run now. {unavailable}", err=True)
+            echo("NOTICE: what follows is the recorded run, read back from its results and traces.", err=True)
             return show_recorded(folder)
         notes().print(f"{to_go} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
     return run_study(study, out)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlm_loop.commands.setup import as_json, results
+from rlm_loop.commands.setup import as_json
+from rlm_loop.commands.terminal import echo, results
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +28,7 @@ def doctor(
     if as_text:
         found = {"isolation": kinds, "surroundings": others}
         data = {name: [asdict(f) for f in findings] for name, findings in found.items()}
-        typer.echo(as_json({"auto": chosen, **data, "protection": {k: dict(v) for k, v in PROTECTION.items()}}))
+        echo(as_json({"auto": chosen, **data, "protection": {k: dict(v) for k, v in PROTECTION.items()}}))
         return
     console = results()
     console.print(f'Isolation of cells; launcher="auto" means {chosen} here', markup=False, soft_wrap=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.commands.setup import INTERRUPTED, Misuse, notes, results
+from rlm_loop.commands.setup import INTERRUPTED, Misuse
+from rlm_loop.commands.terminal import echo, notes, results
 
 if TYPE_CHECKING:
     from rlm_loop.report.table import Table
@@ -66,10 +67,10 @@ def run_study(study: Study, folder: str, **options: Any) -> int:
             warnings.showwarning = _showing(StudyWarning)
             found = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
-        typer.echo(stopped.message, err=True)
+        echo(stopped.message, err=True)
         return INTERRUPTED
     except Unfair as unfair:
-        typer.echo(unfair.diff, err=True)
+        echo(unfair.diff, err=True)
         raise
     show_results(found)
     return 0
@@ -81,7 +82,7 @@ def _showing(kind: type[Warning]) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
         if issubclass(category, kind):
-            typer.echo(f"note: {message}", err=True)
+            echo(f"note: {message}", err=True)
         else:
             usual(message, category, filename, lineno, *rest)
 
@@ -114,8 +115,8 @@ def show_results(found: Results) -> None:
 def show_table(table: Table, *, markdown: bool = False) -> None:
     """A table: drawn where it fits the terminal, in plain characters elsewhere."""
     if markdown:
-        typer.echo(table.to_markdown())
+        echo(table.to_markdown())
     elif sys.stdout.isatty():
         results().print(table)
     else:
-        typer.echo(table.to_text())
+        echo(table.to_text())

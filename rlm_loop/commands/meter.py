@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.commands.setup import Misuse, as_json, notes, read_text, results, setup_of
+from rlm_loop.commands.setup import Misuse, as_json, read_text, setup_of
+from rlm_loop.commands.terminal import echo, notes, results
 
 if TYPE_CHECKING:
     from rlm_loop.meter import Figures, MeteredCall
@@ -166,7 +167,7 @@ def _show(figures: Figures, *, json_: bool) -> None:
     if json_:
         for total in totals:
             causes = {cause: {"tokens": n, "resent": again} for cause, (n, again) in total.by_cause.items()}
-            typer.echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes}))
+            echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes}))
         return
     if not totals:
         notes().print("nothing was asked")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.commands.setup import notes, results
+from rlm_loop.commands.terminal import echo, notes, results
 
 app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
 
@@ -45,7 +45,7 @@ def path(name: Annotated[str, typer.Argument(help="A name from `rlm-loop models 
     """Print where the checked file of a model is."""
     from rlm_loop.models import weights
 
-    typer.echo(str(weights.path(name)))
+    echo(str(weights.path(name)))
 
 
 def fetch(name: str, *, verify: bool = False) -> None:
@@ -89,7 +89,7 @@ def _lines(name: str) -> Callable[[int, int, str], None]:
         tenth = 10 * done // total if total else 0
         if tenth not in seen:
             seen.add(tenth)
-            typer.echo(f"{name}: {megabytes(done)} of {megabytes(total)}, {what}", err=True)
+            echo(f"{name}: {megabytes(done)} of {megabytes(total)}, {what}", err=True)
 
     return tell
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from rlm_loop.commands.chosen_run import Run, record_of, tell_others
-from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, notes, results, setup_of
+from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, setup_of
+from rlm_loop.commands.terminal import echo, notes, results
 
 _CONTEXT = Annotated[
     str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
@@ -48,12 +49,12 @@ def replay(
                 found = error
             bad += not (isinstance(found, Replayed) and found.same)
             if json_:
-                typer.echo(as_json(_facts(name, found)))
+                echo(as_json(_facts(name, found)))
             elif not packed or not (isinstance(found, Replayed) and found.same):
                 head = f"{name}: " if packed or len(files) > 1 else ""
-                typer.echo(visible(f"{head}{found}"))
+                echo(visible(f"{head}{found}"))
     if not json_ and (total > 1 or any(f.endswith((".tar.gz", ".tgz")) for f in files)):
-        typer.echo(f"{total - bad} of {total} runs are the same")
+        echo(f"{total - bad} of {total} runs are the same")
     return NOT_ANSWERED if bad else ANSWERED
 
 
@@ -126,14 +127,14 @@ def fork(
         if opened is not None:
             opened.close()
     if json_:
-        typer.echo(as_json(summary(outcome)))
+        echo(as_json(summary(outcome)))
     else:
         console = results()
         console.print(f"turns 1 to {at} are recorded", style="dim")
         for turn in outcome.turns[at:]:
             console.print(step_panel(turn))
-        typer.echo(closing_line(outcome))
-        typer.echo(visible(f"answer: {outcome.answer!r}"))
+        echo(closing_line(outcome))
+        echo(visible(f"answer: {outcome.answer!r}"))
     for note in outcome.notes:
         notes().print(visible(f"note: {note}"), markup=False)
     return ANSWERED if outcome.answered else NOT_ANSWERED

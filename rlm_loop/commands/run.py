@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_loop.commands.run_place import allowed, hand_over, opened
-from rlm_loop.commands.setup import (
-    ANSWERED,
-    INTERRUPTED,
-    NOT_ANSWERED,
-    Misuse,
-    as_json,
-    explain,
-    notes,
-    read_text,
-    setup_of,
-)
+from rlm_loop.commands.setup import ANSWERED, INTERRUPTED, NOT_ANSWERED, Misuse, as_json, explain, read_text, setup_of
+from rlm_loop.commands.terminal import echo, notes
 
 if TYPE_CHECKING:
     from rlm_loop.commands.asking import AskInTerminal
@@ -154,7 +145,7 @@ def run(
     except Exception as error:
         _stop(live)
         if json_:
-            typer.echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
+            echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
         elif trace is not None and getattr(error, "outcome", None) is not None:
             notes().print(_where(trace), markup=False, soft_wrap=True)
         raise
@@ -212,14 +203,14 @@ def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
     from rlm_loop.show_text import closing_line
 
     if json_:
-        typer.echo(as_json(summary(outcome)))
+        echo(as_json(summary(outcome)))
         return
     if not quiet or not outcome.answered:
         notes().print(closing_line(outcome), markup=False, soft_wrap=True)
     if outcome.answer is not None or outcome.answered:
         if not outcome.answered:
             notes().print("the best answer so far:")
-        typer.echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
+        echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_loop.commands.setup import Misuse, notes
+from rlm_loop.commands.setup import Misuse
+from rlm_loop.commands.terminal import notes
 
 if TYPE_CHECKING:
     from collections.abc import Generator

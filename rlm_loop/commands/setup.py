@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import typer
-    from rich.console import Console
 
     from rlm_loop.models.base import Model
 
@@ -31,20 +30,6 @@ class Setup:
 def setup_of(context: typer.Context) -> Setup:
     """The set-up that `cli.main` was called with."""
     return context.obj
-
-
-def notes() -> Console:
-    """For everything that is not the result: standard error, so that the result can be piped."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False, soft_wrap=False)
-
-
-def results() -> Console:
-    """For tables that are the result of a command."""
-    from rich.console import Console
-
-    return Console(highlight=False)
 
 
 def explain(error: BaseException) -> str:

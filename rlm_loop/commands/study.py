@@ -19,6 +19,7 @@ from rlm_loop.commands.experiments import (
 )
 from rlm_loop.commands.setup import as_json, setup_of
 from rlm_loop.commands.study_reading import anytime, failures, report
+from rlm_loop.commands.terminal import echo
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
 
@@ -89,7 +90,7 @@ def status(
 
     found = status_of(folder)
     if json_:
-        typer.echo(as_json(asdict(found)))
+        echo(as_json(asdict(found)))
         return
     rows: list[list[str]] = []
     for arm in found.arms:
@@ -97,7 +98,7 @@ def status(
         rows.append([arm.arm, arm.model, str(arm.planned), str(arm.done), str(arm.failed), shown])
     show_table(Table(found.name, ["arm", "model", "planned", "finished", "failed", "resolved"], rows, labels=2))
     for line in found.lines():
-        typer.echo(line)
+        echo(line)
 
 
 @app.command("compact")
@@ -110,7 +111,7 @@ def compact_(
     """Write the rows of a study to results.parquet (needs the extra `parquet`)."""
     from rlm_loop.study import compact
 
-    typer.echo(str(compact(folder, keep=not drop)))
+    echo(str(compact(folder, keep=not drop)))
 
 
 @app.command()
@@ -134,7 +135,7 @@ def contract(
     if found is None:
         options = chosen_options(chosen or [], half) | ({} if model is None else {"model": model})
         found = contract_of(load(experiment, **options))
-    typer.echo(as_json(found.to_dict()) if json_ else str(found))
+    echo(as_json(found.to_dict()) if json_ else str(found))
     return 0 if found.fair else 1
 
 

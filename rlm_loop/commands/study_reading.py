@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from rlm_loop.commands.experiments import ChosenRun, Experiment, Folder, HalfRun, chosen_options, load, show_table
-from rlm_loop.commands.setup import Misuse, as_json, notes
+from rlm_loop.commands.setup import Misuse, as_json
+from rlm_loop.commands.terminal import echo, notes
 
 
 def report(
@@ -35,7 +36,7 @@ def report(
     found = load_study(folder)
     for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
         show_table(table, markdown=markdown)
-        typer.echo()
+        echo()
     for path in save_figure(found, out or folder):
         notes().print(f"figure: {path}", markup=False, soft_wrap=True)
 
@@ -45,7 +46,7 @@ def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -
 
     from rlm_loop.report.study_page import trace_folder, write_study_page
 
-    typer.echo(
+    echo(
         write_study_page(
             folder,
             html,
@@ -81,7 +82,7 @@ def failures(
     episodes = (diagnose_patches if patches else diagnose_episodes)(load_study(folder), suites)
     if json_:
         for row in episodes:
-            typer.echo(as_json(row))
+            echo(as_json(row))
         return
     table = (patch_failure_table if patches else failure_table)(episodes, by or known[0])
     show_table(table, markdown=markdown)

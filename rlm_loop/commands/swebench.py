@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_loop.commands.experiments import show_table
-from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse, notes
+from rlm_loop.commands.setup import ANSWERED, NOT_ANSWERED, Misuse
+from rlm_loop.commands.terminal import echo, notes
 
 if TYPE_CHECKING:
     from rlm_loop.tasks.swebench import Report
@@ -73,7 +74,7 @@ def predictions(
     found = study_predictions(folder, arm, model=model, seed=seed, suite=suite, name=name, crashed=crashed)
     path = found.write(out)
     empty = sum(not p.model_patch.strip() for p in found.rows)
-    typer.echo(f"{len(found)} predictions, {empty} of them empty: {path}")
+    echo(f"{len(found)} predictions, {empty} of them empty: {path}")
     for task, why in found.left_out.items():
         notes().print(f"left out {task}: {why}", markup=False, soft_wrap=True)
     return ANSWERED if found.rows else NOT_ANSWERED
@@ -187,7 +188,7 @@ def _show_study(folder: str, found: Report, arm: str, model: str, seed: int | No
     from rlm_loop.study.patches import with_report
 
     judged = with_report(load_study(folder), found, arm, model=model, seed=seed, suite=suite)
-    typer.echo()
+    echo()
     show_table(arm_table(judged))
 
 
@@ -210,4 +211,4 @@ def export(
     else:
         chosen = get_suite(suite)
     found = instances_from(chosen, repos)
-    typer.echo(f"{len(found)} instances: {write_instances(found, out)}")
+    echo(f"{len(found)} instances: {write_instances(found, out)}")

@@ -8,7 +8,8 @@ import typer
 
 from rlm_loop.commands import replaying, trace_price
 from rlm_loop.commands.chosen_run import Run, record_of
-from rlm_loop.commands.setup import Misuse, as_json, results
+from rlm_loop.commands.setup import Misuse, as_json
+from rlm_loop.commands.terminal import echo, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 trace_price.add_to(app)
@@ -42,7 +43,7 @@ def show(
     record = record_of(file, run)
     outcome = outcome_of(record, trace=file)
     if json_:
-        typer.echo(as_json(summary(outcome)))
+        echo(as_json(summary(outcome)))
         return
     console = results()
     start = record.start
@@ -75,7 +76,7 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
         raise Misuse(f"--html {html} is the trace itself; name another file")
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page, encoding="utf-8", newline="")
-    typer.echo(html)
+    echo(html)
     if opened:
         webbrowser.open(out.resolve().as_uri())
 
@@ -102,11 +103,11 @@ def runs(
         stop = None if record.end is None else record.end.get("stop")
         about = {"run": record.id, "number": found.number, "began": at, "task": record.start.get("task"), "stop": stop}
         if json_:
-            typer.echo(as_json({**about, "aborted": record.aborted, "fault": found.fault}))
+            echo(as_json({**about, "aborted": record.aborted, "fault": found.fault}))
             continue
         notes = [f"does not count: {record.aborted}"] * (record.aborted is not None) + [found.fault] * bool(found.fault)
         mark = f"  [{'; '.join(map(str, notes))}]" if notes else ""
-        typer.echo(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}"))
+        echo(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}"))
 
 
 @app.command()
@@ -127,7 +128,7 @@ def tree(
     found = tree_of(record)
     if json_:
         for row in found.rows():
-            typer.echo(as_json(row))
+            echo(as_json(row))
         return
     console = results()
     for line in tree_lines(found, fold=fold):
@@ -167,14 +168,14 @@ def coverage(
         raise Misuse(str(error)) from error
     if json_:
         for span in found.spans:
-            typer.echo(as_json(vars(span)))
+            echo(as_json(vars(span)))
         return
-    typer.echo(found.text(width))
+    echo(found.text(width))
     for start, end in ranges:
-        typer.echo(f"characters {start:,} to {end:,}: {found.seen(start, end):.0%} seen")
-    typer.echo(lineage_of(record, found).text())
+        echo(f"characters {start:,} to {end:,}: {found.seen(start, end):.0%} seen")
+    echo(lineage_of(record, found).text())
     if ranges:
-        typer.echo(f"if the answer is wrong: {diagnose(record, found, ranges, resolved=False)}")
+        echo(f"if the answer is wrong: {diagnose(record, found, ranges, resolved=False)}")
 
 
 def _range(text: str, size: int) -> tuple[int, int]:

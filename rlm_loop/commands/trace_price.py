@@ -8,6 +8,7 @@ import typer
 
 from rlm_loop.commands.chosen_run import Run, record_of
 from rlm_loop.commands.setup import Misuse, as_json
+from rlm_loop.commands.terminal import echo
 
 _File = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
 _Dollars = "US dollars per million"
@@ -53,9 +54,9 @@ def price_run(
         raise Misuse(str(error)) from error
     if json_:
         for line in bill.lines:
-            typer.echo(as_json(vars(line)))
+            echo(as_json(vars(line)))
         return
-    typer.echo(str(bill))
+    echo(str(bill))
 
 
 def cache_run(
@@ -73,6 +74,6 @@ def cache_run(
         raise Misuse(str(error)) from error
     if json_:
         for read in report.reads:
-            typer.echo(as_json(vars(read)))
+            echo(as_json(vars(read)))
         return
-    typer.echo(str(report))
+    echo(str(report))

@@ -1,0 +1,148 @@
+"""Nothing that a model, a server or a file of others says steers the terminal; into a pipe it goes as it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, ToolLoopAgent
+from rlm_loop.cli import main
+from rlm_loop.models import ScriptedModel
+from rlm_loop.models.base import ModelError
+
+#: Sets the clipboard; clears the screen, with and without ESC; goes a line up; shows what follows from right to left.
+HOSTILE = "\x1b]52;c;ZXZpbA==\x07|\x1b[2J|\x9b2J|\x1b[7A\r|\u202eneddih\u2066"
+NEVER = ("\x1b]", "\x07", "\x1b[2J", "\x9b", "\x1b[7A", "\u202e", "\u2066")
+CELL = f"Look: {HOSTILE}\n```python\nprint({HOSTILE!r})  # {HOSTILE}\nfinal_answer = {HOSTILE!r}\n```"
+
+Shown = Callable[..., str]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """Runs a command line in a terminal; gives all that came to it."""
+
+    def run(*argv: str, model: Any = None) -> str:
+        reader, terminal = pty.openpty()
+        came: list[bytes] = []
+
+        def read() -> None:
+            while True:
+                try:
+                    part = os.read(reader, 65536)
+                except OSError:  # the other side is closed
+                    return
+                if not part:
+                    return
+                came.append(part)
+
+        def models(name: str, **_: Any) -> Any:
+            return model
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        with open(terminal, "w", encoding="utf-8") as stream:
+            assert stream.isatty()
+            with monkeypatch.context() as patched:
+                patched.setattr(sys, "stdout", stream)
+                patched.setattr(sys, "stderr", stream)
+                main(argv, models=models)
+        thread.join()
+        os.close(reader)
+        return b"".join(came).decode()
+
+    return run
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """A run of which every text is hostile, and that ends at a limit."""
+    file = tmp_path / "run.jsonl"
+    model = ScriptedModel([CELL.replace("final_answer =", "x ="), HOSTILE + "\n```python\n1/0\n```"], name=HOSTILE)
+    ToolLoopAgent(model=model, budget=Budget(steps=2), repl="plain").run(HOSTILE, trace=file)
+    return str(file)
+
+
+def steers(text: str) -> list[str]:
+    return [sequence for sequence in NEVER if sequence in text]
+
+
+@pytest.mark.parametrize("more", [(), ("--quiet",), ("--json",)])
+def test_a_run(shown: Shown, more: tuple[str, ...]) -> None:
+    text = shown("run", f"Q {HOSTILE}", *more, model=ScriptedModel([CELL], name=HOSTILE))
+    assert "neddih" in text
+    assert steers(text) == []
+
+
+def test_an_error_of_a_provider(shown: Shown) -> None:
+    text = shown("run", "Q", model=ScriptedModel([ModelError(f"refused: {HOSTILE}", HOSTILE)]))
+    assert "refused" in text
+    assert steers(text) == []
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("trace", "show"),
+        ("trace", "tree"),
+        ("trace", "price", "--input", "1", "--output", "2"),
+        ("trace", "runs"),
+        ("trace", "replay"),
+        ("trace", "cache"),
+        ("trace", "show", "--json"),
+    ],
+)
+def test_a_trace_of_a_stranger(shown: Shown, trace: str, argv: tuple[str, ...]) -> None:
+    text = shown(*argv, trace)
+    assert text.strip()
+    assert steers(text) == []
+
+
+def test_a_file_name_and_a_misuse(shown: Shown) -> None:
+    for argv in (("trace", "show", HOSTILE), ("study", "report", HOSTILE), (HOSTILE,), ("run", "Q", f"--{HOSTILE}")):
+        assert steers(shown(*argv)) == []
+
+
+def test_a_study_folder_of_a_stranger(shown: Shown, tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "experiments" / "lean_vs_react" / "results"
+    rows = gzip.decompress((source / "results.jsonl.gz").read_bytes()).decode()
+    lock = (source / "study.json").read_text()
+    hostile = json.dumps(HOSTILE)[1:-1]
+    (tmp_path / "results.jsonl").write_text(rows.replace('"lean"', f'"lean{hostile}"').replace("answered", hostile))
+    (tmp_path / "study.json").write_text(lock.replace('"lean"', f'"lean{hostile}"'))
+    for argv in (
+        ("study", "report", str(tmp_path), "--out", str(tmp_path / "out")),
+        ("study", "status", str(tmp_path)),
+    ):
+        assert steers(shown(*argv)) == []
+
+
+def test_a_pipe_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    def models(name: str, **_: Any) -> Any:
+        return ScriptedModel([f"```python\nfinal_answer = {HOSTILE!r}\n```"])
+
+    assert main(["run", "Q", "--quiet"], models=models) == 0
+    assert capsys.readouterr().out == HOSTILE + "\n"
+
+
+def test_the_same_in_a_process_of_its_own() -> None:
+    """`script` gives a program a terminal: what a user sees, with the real entry point."""
+    reader, terminal = pty.openpty()
+    line = [sys.executable, "-m", "rlm_loop.cli", "trace", "show", HOSTILE]
+    with subprocess.Popen(line, stdout=terminal, stderr=terminal) as process:
+        process.wait(60)
+    os.close(terminal)
+    text = os.read(reader, 65536).decode()
+    os.close(reader)
+    assert "cannot read the trace" in text
+    assert steers(text) == []
