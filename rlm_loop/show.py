@@ -27,6 +27,11 @@ PRE = (
 )
 _CELL = "text-align:left;padding:.1em .8em .1em 0;border:0"
 _IMAGE = '<img src="data:{mime};base64,{data}" style="max-width:100%;background:white">'
+#: Else a picture in a cell's table would tell its server who reads the page, and when.
+_POLICY = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'\">"
+)
 _FRAME = "width:100%;height:16em;resize:vertical;border:0;background:white"
 GREEN, AMBER, RED = "rgba(46,160,67,.25)", "rgba(210,153,34,.3)", "rgba(218,54,51,.25)"
 
@@ -187,7 +192,7 @@ def turn_html(turn: Turn, *, opened: bool = False) -> str:
 
 
 def _display_html(display: Display) -> str:
-    """A picture or table of a cell.  HTML gets a frame of its own, in which no script runs."""
+    """A picture or table of a cell.  HTML gets a frame of its own, in which no script runs and nothing is fetched."""
     if display.mime in ("image/png", "image/jpeg"):
         return _IMAGE.format(mime=display.mime, data=escape(display.data))
     display = Display(display.mime, redact(display.data))
@@ -195,7 +200,7 @@ def _display_html(display: Display) -> str:
         case "image/svg+xml":  # as an image, so that its scripts do not run
             return _IMAGE.format(mime=display.mime, data=base64.b64encode(display.data.encode()).decode())
         case "text/html":
-            return f'<iframe sandbox srcdoc="{escape(display.data)}" style="{_FRAME}"></iframe>'
+            return f'<iframe sandbox srcdoc="{escape(_POLICY + display.data)}" style="{_FRAME}"></iframe>'
         case _:
             return f'<pre style="{PRE}">{escape(clipped(display.data))}</pre>'
 

@@ -203,7 +203,8 @@ def test_displays_are_shown_and_cannot_run_anything() -> None:
     page = outcome_html(outcome(plotted))
     assert '<img src="data:image/png;base64,iVBORw0KGgo="' in page
     assert '<img src="data:image/svg+xml;base64,' in page
-    assert '<iframe sandbox srcdoc="&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"' in page
+    assert '<iframe sandbox srcdoc="&lt;meta http-equiv=&quot;Content-Security-Policy&quot; ' in page
+    assert '&lt;b&gt;t&lt;/b&gt;&lt;script&gt;x()&lt;/script&gt;&quot;"' in page
     assert "&lt;$x$&gt;" in page
     assert "<script" not in page
     assert "<svg" not in page

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import MISSING, Browser, chromium
 from contrast import CONTRAST
 from made_run import HOSTILE, everything, long_run
 
+from rlm_loop.actions import Display, Observation, RunCode
+from rlm_loop.messages import Reply
+from rlm_loop.outcome import Turn
 from rlm_loop.report.page import run_page
+from rlm_loop.show import turn_html
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -56,6 +63,38 @@ def test_what_a_model_wrote_does_nothing(browser: Browser, page: Path) -> None:
     assert browser.value("document.scripts.length") == 1
     assert browser.value("document.images.length") == 0
     assert HOSTILE in browser.value("document.getElementById('t6').textContent")
+
+
+def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
+    """A picture or a frame in it would tell its server who reads the notebook, and when."""
+    asked: list[str] = []
+
+    class Away(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Away)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    away = f"http://127.0.0.1:{server.server_address[1]}"
+    made = (
+        "<b>made by a cell</b><img src=AWAY/a><iframe src=AWAY/b></iframe><link rel=stylesheet href=AWAY/c>"
+        "<style>@import url(AWAY/d);b{background:url(AWAY/e)}</style><object data=AWAY/f></object>"
+        "<video src=AWAY/g autoplay></video><link rel=prefetch href=AWAY/h><script>fetch('AWAY/i')</script>"
+        '<meta http-equiv=refresh content="0;url=AWAY/j"><form action=AWAY/k><input autofocus></form>'
+    ).replace("AWAY", away)
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{away}/l"/></svg>'
+    seen = Observation(displays=(Display("text/html", made), Display("image/svg+xml", svg)))
+    shown = tmp_path / "shown.html"
+    shown.write_text(turn_html(Turn(1, Reply("x"), (RunCode("x"),), (seen,)), opened=True), encoding="utf-8")
+    browser.open(shown)
+    browser.value(SETTLED)
+    server.shutdown()
+    server.server_close()
+    assert asked == []
 
 
 def test_a_script_that_got_in_would_not_run(browser: Browser, page: Path, tmp_path: Path) -> None:
