@@ -15,7 +15,7 @@ from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.harden import landlock_abi
 from rlm_loop.repl.launch import WORKER, Confinement, Launch, folders, isolated_environment, lent, script
-from rlm_loop.repl.ordinary_user import RootFolder, cell_user, may_read
+from rlm_loop.repl.ordinary_user import RootFolder, cell_user, made_up, may_read
 from rlm_loop.repl.readable import HARDEN, SETTINGS, SYSTEM, readable
 from rlm_loop.repl.worker import tasks_of_user
 
@@ -74,8 +74,8 @@ class Hardened:
         temporary.mkdir(exist_ok=True)
         environment = isolated_environment(str(temporary))
         paths = readable(python, environment, [*self.read, *lent(options)])
-        code = seccomp.for_this_machine(sockets=False)
-        user, keep_read, note = _user(cwd, home, paths, bool(code))
+        user, keep_read, note = _user(cwd, home, paths, seccomp.available())
+        code = seccomp.for_this_machine(shares="machine" if user is not None and made_up(user) else "files")
         rights = {
             "user": user,
             "keep_read": keep_read,

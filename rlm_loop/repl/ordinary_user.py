@@ -43,6 +43,11 @@ def cell_user(cwd: Path, home: Path) -> tuple[int, int] | None:
     return user
 
 
+def made_up(user: tuple[int, int]) -> bool:
+    """Whether this user owns nothing but what a session gave it."""
+    return _FIRST <= user[0] <= _LAST
+
+
 def may_read(paths: list[str]) -> bool:
     """Whether any user may read these folders and files."""
     return all(_open_to_all(Path(p)) for p in paths)

@@ -78,7 +78,7 @@ class Sandbox:
         argv += ["--dev", "/dev", *_memory("/dev/shm", self.temporary, size), *_memory("/tmp", self.temporary, size)]
         argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
         argv += _files(paths, cwd, home, [*_accounts(home, user or (os.getuid(), os.getgid())), *made])
-        code = seccomp.for_this_machine(sockets=True)
+        code = seccomp.for_this_machine(shares="nothing")
         rights = json.dumps({"user": user, "folder": str(cwd), "filter": code.hex()})
         return [*argv, "--chdir", "/", "--", *harden, rights]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -175,3 +176,68 @@ for name, call in {
     failed[name] = call() == -1 and ctypes.get_errno() == errno.EPERM
 """
 """What only root may do, or what seccomp refuses: `failed` says which were."""
+
+REACHING = """
+import ctypes, os, resource, socket
+libc, reached = ctypes.CDLL(None, use_errno=True), []
+machine = 0 if os.uname().machine == "x86_64" else 1
+def call(*numbers):
+    def made(*arguments):
+        if libc.syscall(numbers[machine], *arguments) < 0:
+            raise OSError(ctypes.get_errno(), "refused")
+    return made
+for name, attempt in {
+    "limits of another process": lambda: resource.prlimit(PID, resource.RLIMIT_NOFILE),
+    "its processors": lambda: os.sched_setaffinity(PID, [0]),
+    "its scheduler": lambda: os.sched_setscheduler(PID, os.SCHED_BATCH, os.sched_param(0)),
+    "its priority": lambda: os.setpriority(os.PRIO_PROCESS, PID, 5),
+    "its group's priority": lambda: os.setpriority(os.PRIO_PGRP, PID, 5),
+    "its disk priority": lambda: call(251, 30)(1, PID, 7 | 3 << 13),
+    "its memory's place": lambda: call(256, 238)(PID, 1, b"0" * 8, b"0" * 8),
+    "its memory": lambda: call(310, 270)(PID, b"0" * 16, 1, b"0" * 16, 1, 0),
+    "a signal by handle": lambda: call(424, 424)(os.pidfd_open(PID), 0, 0, 0),
+    "a signal with a value": lambda: call(129, 138)(PID, 0, b"\\0\\0\\0\\0\\0\\0\\0\\0" + b"\\xff" * 4 + b"\\0" * 116),
+    "shared memory": lambda: call(29, 194)(0x726C, 4096, 0o1666),
+    "semaphores": lambda: call(64, 190)(0x726C, 1, 0o1666),
+    "a queue": lambda: call(68, 186)(0x726C, 0o1666),
+    "a message queue": lambda: call(240, 180)(b"rlm", 0o102, 0o666, 0),
+    "the machine's host": lambda: socket.socket(40, socket.SOCK_STREAM),
+    "the kernel's ciphers": lambda: socket.socket(38, 5),
+    "what happens to a file": lambda: call(254, 27)(libc.inotify_init1(0), PATH.encode(), 2),
+    "a file's owner": lambda: os.chown(PATH, os.getuid(), -1),
+    "a file's attributes": lambda: os.setxattr(PATH, "user.rlm", b"1"),
+}.items():
+    try:
+        attempt()
+        reached.append(name)
+    except OSError:
+        pass
+for attempt in (lambda: os.chmod(PATH, 0o777), lambda: os.utime(PATH, (1, 1))):
+    try:
+        attempt()
+    except OSError:
+        pass
+"""
+"""What a cell tries at a process (PID) and a file (PATH) of the user's: `reached` says what it got, in part."""
+
+#: Of these a sandbox has its own: nobody else's are in it.
+OWN_IN_A_SANDBOX = {"shared memory", "semaphores", "a queue", "a message queue"}
+
+
+def reached(repl: PythonREPL, folder: Path) -> list[str]:
+    """What a cell reaches of a bystander and of a file of the user's; the file is checked from outside, too."""
+    file = folder / "file.txt"
+    file.write_text("the user's")
+    file.chmod(0o600)
+    before = file.stat()
+    with bystander() as process:
+        repl.set("PID", process.pid)
+        repl.set("PATH", str(file))
+        result = repl.run(REACHING)
+        assert result.error is None, result
+        found: list[str] = repl.get("reached")
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == resource.getrlimit(resource.RLIMIT_NOFILE)
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    after = file.stat()
+    assert (after.st_mode, after.st_mtime, after.st_uid) == (before.st_mode, before.st_mtime, before.st_uid)
+    return found

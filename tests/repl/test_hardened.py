@@ -67,6 +67,10 @@ def test_no_signal_reaches_a_host_process(box: PythonREPL) -> None:
         assert not escapes.was_ended(box, process)
 
 
+def test_nothing_is_reached_past_landlock(box: PythonREPL, tmp_path: Path) -> None:
+    assert escapes.reached(box, tmp_path) == []
+
+
 def test_no_privilege_is_left(box: PythonREPL) -> None:
     box.run(escapes.PRIVILEGED)
     failed = box.get("failed")
@@ -88,6 +92,9 @@ def test_root_without_its_capabilities_where_the_folder_is_roots(tmp_path: Path)
         assert repl.run("open('x', 'w').write('y')").output == "1"
         assert "run as root" in repl._launcher.note  # pyright: ignore[reportPrivateUsage]
         assert escapes.written_outside(repl, tmp_path.parent) == []
+        outside = tmp_path.parent / "outside"
+        outside.mkdir()
+        assert escapes.reached(repl, outside) == [], "a file's owner may do what landlock does not know of"
         repl.run("try:\n    open('/proc/sys/vm/swappiness', 'w')\nexcept OSError as e:\n    print(type(e).__name__)")
         assert repl.last is not None
         assert repl.last.output == "PermissionError\n"
