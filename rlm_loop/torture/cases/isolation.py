@@ -55,6 +55,13 @@ def _finds(name: str, does: str, code: str, must: str) -> CellCase:
     )
 
 
+def _tries(name: str, does: str, attempt: str) -> CellCase:
+    """A cell that asks the kernel for something of another process's, or of the machine's."""
+    code = f"import ctypes, os, resource, socket\nlibc = ctypes.CDLL(None, use_errno=True)\ntry:\n    got = {attempt}\n"
+    code += "    print('fou' 'nd' if got is None or got != -1 else 'no')\nexcept OSError as e: print(e)"
+    return _finds(name, does, code, "the kernel refuses it")
+
+
 _MEMORY = """
 for pid in (outside['host'], 'self'):
     try:
@@ -176,6 +183,36 @@ CASES = (
         "ends another process of the user",
         "import os\nos.kill(outside['victim'], 9)",
         "victim_alive",
+    ),
+    _tries(
+        "limits-of-another-process",
+        "asks for the limits of another process",
+        "resource.prlimit(outside['victim'], resource.RLIMIT_NOFILE)",
+    ),
+    _tries(
+        "priority-of-another-process",
+        "lowers the priority of another process",
+        "os.setpriority(os.PRIO_PROCESS, outside['victim'], 19)",
+    ),
+    _tries(
+        "processors-of-another-process",
+        "takes processors from another process",
+        "os.sched_setaffinity(outside['victim'], [0])",
+    ),
+    _tries(
+        "attributes-of-a-file",
+        "sets an attribute of a file in the home folder",
+        "os.setxattr(outside['home_file'], 'user.rlm', b'1')",
+    ),
+    _tries(
+        "owner-of-a-file",
+        "gives a file in the home folder to its own owner",
+        "os.chown(outside['home_file'], os.getuid(), -1)",
+    ),
+    _tries(
+        "virtual-machines-host",
+        "opens a socket to the host of the virtual machine (AF_VSOCK)",
+        "socket.socket(40, socket.SOCK_STREAM) and 1",
     ),
     _finds(
         "sees-processes",
