@@ -520,6 +520,13 @@ class Link:
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._poll.register(interrupts.wake_r, select.POLLIN)
+        os.register_at_fork(after_in_child=self._cut_off)
+
+    def _cut_off(self) -> None:
+        """A child that a cell forks neither reads the next cell's job nor answers it (one that C forks could read)."""
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(nothing, self._fd, inheritable=False)
+        os.close(nothing)
 
     def send(self, frame: dict[str, Any], fd: int | None = None) -> None:
         # The line break in front ends what a cell may have written to this descriptor.

@@ -272,6 +272,20 @@ def test_a_process_that_a_cell_left_cannot_answer_for_a_later_cell(repl: PythonR
     assert results[-1].output.splitlines()[-1] == "1"
 
 
+@through_proc
+def test_a_child_that_a_cell_forked_takes_no_later_cells_job(repl: PythonREPL) -> None:
+    """It waited for the job in the place of the REPL, which never saw it: the cell came to its time limit."""
+    repl.run(
+        FIND + "\nif os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    import time\n"
+        "    begun = time.monotonic()\n"
+        "    while time.monotonic() - begun < 30:\n"
+        "        try:\n            os.read(link[0], 1 << 16)\n        except OSError:\n            pass\n"
+    )
+    assert [repl.run(f"{n}").output.splitlines()[-1] for n in range(20)] == [str(n) for n in range(20)]
+
+
 def test_only_sessions_that_display_things_show_what_was_displayed(repl: PythonREPL) -> None:
     repl.start()
     result = repl.run(
