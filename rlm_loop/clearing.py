@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import suppress
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-def remove(folder: str | Path) -> None:
+@contextmanager
+def temporary(prefix: str) -> Generator[Path]:
+    """A new folder, removed at the end (`tempfile.TemporaryDirectory` calls itself for each level)."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix)).resolve()
+    try:
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove(folder: str | Path, *, within: int | None = None) -> None:
     """Remove a folder and what is in it, as far as that can be had; never raises `OSError`.
+
+    `within` is an open folder that the name is looked up in.
 
     However deep folders are nested in each other (`shutil.rmtree` calls itself for each level): each is first moved to
     the top.  No link is followed, and rights that were taken away from a folder are given back.
     """
     if os.rename not in os.supports_dir_fd or not hasattr(os, "O_PATH"):  # neither Linux
         with suppress(RecursionError):
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True, dir_fd=within)
         return
     with suppress(OSError):
-        top = os.open(folder, _FOLDER)
+        top = _opened(folder, within)
         try:
             _empty(top)
         finally:
             os.close(top)
-        os.rmdir(folder)
+        os.rmdir(folder, dir_fd=within)
 
 
 def _empty(top: int) -> None:
@@ -65,7 +78,7 @@ def _clear(folder: int, top: int, fresh: Iterator[str] | None) -> list[str]:
     return found
 
 
-def _opened(name: str, within: int) -> int:
+def _opened(name: str | Path, within: int | None) -> int:
     """A folder, with the rights to list and change it; whoever owns it may take them back."""
     place = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=within)
     try:

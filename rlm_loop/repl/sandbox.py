@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.clearing import remove
 from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.launch import WORKER, Launch, folders, isolated_environment, lent, script, tidied
@@ -165,7 +166,7 @@ def _probe(sandbox: Sandbox, python: str) -> str:
     except (ReplError, OSError, subprocess.TimeoutExpired) as e:
         return str(e)
     finally:
-        shutil.rmtree(home, ignore_errors=True)
+        remove(home)
     if done.returncode == 0:
         return ""
     reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

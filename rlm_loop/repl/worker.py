@@ -1466,6 +1466,20 @@ class Outbox:
     base = 0
 
 
+def remove_and_exit(folders: list[str]) -> None:
+    """The last act, where the host is gone: `rm`, since `shutil.rmtree` calls itself for each level of folders."""
+    if folders:
+        try:
+            os.execv("/bin/rm", ["rm", "-rf", "--", *folders])
+        except OSError:
+            import shutil
+
+            with contextlib.suppress(RecursionError):
+                for folder in folders:
+                    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
 class Supervisor:
     """Owns the pipes to the host; forks, interrupts, kills and replaces the REPL; ends when the host ends."""
 
@@ -1643,11 +1657,7 @@ class Supervisor:
     def outlive(self, *_: Any) -> None:
         """The host ended without a word, so nobody else removes its private folder."""
         self.kill_tree()
-        if self.home:
-            import shutil
-
-            shutil.rmtree(self.home, ignore_errors=True)
-        os._exit(0)
+        remove_and_exit([self.home] if self.home else [])
 
     # -- traffic
 
@@ -1991,12 +2001,8 @@ class Zygote:
             time.sleep(0.002)
         for pid in [*_children(), *self.status]:
             self._kill(pid, signal.SIGKILL)
-        if number == signal.SIGUSR1:  # those that gave up their rights could not
-            import shutil
-
-            for home in filter(None, self.homes):
-                shutil.rmtree(home, ignore_errors=True)
-        os._exit(0)
+        # those that gave up their rights could not
+        remove_and_exit([home for home in self.homes if home and number == signal.SIGUSR1])
 
     def _serve(self) -> bool:
         data, fds = _receive_with_fds(self.host)

@@ -6,12 +6,12 @@ import json
 import math
 import secrets
 import sys
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.clearing import temporary
 from rlm_loop.processes import refuse_full_disk
 from rlm_loop.repl.isolation import weaker
 from rlm_loop.repl.worker import tasks_of_user
@@ -87,8 +87,7 @@ def judge(
         "limits": limits,
     }
     lines: list[bytes] = []
-    with tempfile.TemporaryDirectory(prefix="rlm-judge-", ignore_cleanup_errors=True) as made:
-        home = Path(made).resolve()
+    with temporary("rlm-judge-") as home:
         if folder is None:
             (home / "work").mkdir()
         else:

@@ -19,18 +19,21 @@ def copy_tree(source: Path, target: Path) -> None:
 
     Raises `OSError` where something cannot be read or written.
     """
-    target.mkdir()
-    for entry in os.scandir(source):
-        if entry.name in LEFT_OUT:
-            continue
-        to = target / entry.name
-        if entry.is_symlink():
-            os.symlink(os.readlink(entry.path), to)
-        elif entry.is_dir():
-            copy_tree(Path(entry.path), to)
-        elif stat.S_ISREG(entry.stat().st_mode) and not entry.name.endswith(".pyc"):
-            shutil.copy2(entry.path, to)
-    os.chmod(target, stat.S_IMODE(os.stat(source).st_mode) | stat.S_IRWXU)
+    folders = [(os.fspath(source), os.fspath(target))]
+    while folders:
+        source_folder, copy = folders.pop()
+        os.mkdir(copy)
+        for entry in os.scandir(source_folder):
+            if entry.name in LEFT_OUT:
+                continue
+            to = os.path.join(copy, entry.name)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), to)
+            elif entry.is_dir():
+                folders.append((entry.path, to))
+            elif stat.S_ISREG(entry.stat().st_mode) and not entry.name.endswith(".pyc"):
+                shutil.copy2(entry.path, to)
+        os.chmod(copy, stat.S_IMODE(os.stat(source_folder).st_mode) | stat.S_IRWXU)
 
 
 def stamps(root: Path, names: Iterable[str]) -> Mapping[str, tuple[int, int, int]]:

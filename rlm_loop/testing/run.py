@@ -6,10 +6,10 @@ import json
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rlm_loop.clearing import temporary
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.limits import Limits
 from rlm_loop.testing.copies import copy_tree, stamps
@@ -57,8 +57,7 @@ def run_tests(
     root = Path(root).resolve()
     if not root.is_dir():
         return TestRun(complaint=f"{root.name!r} is no folder: give the top of a repository")
-    with tempfile.TemporaryDirectory(prefix="rlm-tests-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder).resolve()
+    with temporary("rlm-tests-") as home:
         copy_tree(root, home / "work")
         (home / "pytest.ini").touch()  # the search for a configuration goes upward, and ends here
         # What the tests start is known by its environment, and reports by a word that is in no environment.

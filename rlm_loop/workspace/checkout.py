@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -47,8 +48,8 @@ class Workspace:
         self._open(recognise(source, commit), tuple(droppings))
 
     def _open(self, origin: Origin, droppings: tuple[str, ...]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="rlm-workspace-", ignore_cleanup_errors=True)
-        top = Path(self._folder.name).resolve()
+        top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
+        self._removed = weakref.finalize(self, remove, top)
         self.root = top / "work"
         self.code = code_tools.CodeTools(self.root)
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
@@ -170,7 +171,10 @@ class Workspace:
             back = {name: blob for name, blob in wanted.items() if now.get(name) != blob}
             if not gone and not back:
                 break
-            tree.lay_out(self._own, self.root, gone | back)
+            try:
+                tree.lay_out(self._own, self.root, gone | back)
+            except OSError as error:
+                raise WorkspaceError(f"the files of snapshot {snapshot} could not be restored: {error}") from None
         if self.snapshot() != snapshot:
             raise WorkspaceError(f"the files of snapshot {snapshot} could not all be restored: open a new workspace")
 
@@ -216,8 +220,7 @@ class Workspace:
 
     def close(self) -> None:
         """Remove the folder; closing twice is fine."""
-        remove(self._folder.name)
-        self._folder.cleanup()
+        self._removed()
 
     def __enter__(self) -> Self:
         return self

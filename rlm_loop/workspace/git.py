@@ -58,23 +58,28 @@ class Git:
 
     `git_dir` is its folder, `work_tree` that of its files, if there are any, `objects` folders whose objects it
     may read besides its own.  Give `objects` of a user to commands that only read: to write an object that is
-    there already, git would set the time of the user's file.
+    there already, git would set the time of the user's file.  `seconds` is the most that one command may take.
     """
 
     git_dir: Path
     work_tree: Path | None = None
     objects: tuple[Path, ...] = ()
+    seconds: float = 300.0
 
     def __call__(self, *arguments: str, stdin: bytes = b"", also: Sequence[int] = (), **env: str) -> bytes:
         """What it prints.  Raises `WorkspaceError` on an exit status other than 0 and those in `also`."""
-        done = subprocess.run(
-            self._argv(arguments),
-            cwd=self._folder(),
-            env=self._env(env),
-            input=stdin,
-            capture_output=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                self._argv(arguments),
+                cwd=self._folder(),
+                env=self._env(env),
+                input=stdin,
+                capture_output=True,
+                check=False,
+                timeout=self.seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise WorkspaceError(f"git {arguments[0]} took more than {self.seconds:g} s and was ended") from None
         if done.returncode and done.returncode not in also:
             raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
         return done.stdout

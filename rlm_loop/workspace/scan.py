@@ -11,7 +11,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rlm_loop.workspace import objects
@@ -20,6 +20,9 @@ from rlm_loop.workspace.objects import Blob, Store
 from rlm_loop.workspace.patterns import Patterns
 
 MAX_NEW = 100_000_000  # bytes; a larger new file is data, and no part of a patch
+MAX_FOLDERS = 64  # that a new file may lie in, one in the other: git is asked once for each level
+MAX_NAME = 3_000  # bytes of a name with its folders; the system opens no path of 4,096
+PATIENCE = 20.0  # seconds for git to say what is ignored; it can take for ever over a pattern with many `**`
 _REFUSED = re.compile(r"(\.git|git~1)[ .]*([:\\].*)?", re.IGNORECASE | re.DOTALL)  # git takes them for its own
 _TICK = 50_000_000  # ns that the clock of a file system may lag behind ours
 _COARSE_TICK = 2_100_000_000  # where it counts whole seconds
@@ -70,7 +73,8 @@ class Scanner:
 
     def __init__(self, git: Git, store: Store, droppings: Patterns, submodules: Iterable[str] = ()) -> None:
         assert git.work_tree is not None
-        self._git, self._root, self._store, self._droppings = git, git.work_tree, store, droppings
+        self._root, self._store, self._droppings = git.work_tree, store, droppings
+        self._git = replace(git, seconds=PATIENCE)
         self._submodules = frozenset(submodules)
         self._start: frozenset[str] | None = None  # None: all that is there belongs to the start
         self._start_folders: frozenset[str] = frozenset()
@@ -170,6 +174,8 @@ class Scanner:
             return "a link that git refuses"
         if self._start is None or name in (self._start_folders if folder else self._start):
             return ""
+        if name.count("/") > MAX_FOLDERS or (len(name) > MAX_NAME // 4 and len(os.fsencode(name)) > MAX_NAME):
+            return "too deep in folders"
         if self._droppings.match(name, folder=folder):
             return "build dropping"
         if not folder and status.st_size > MAX_NEW:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from rlm_loop.clearing import remove
 from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.objects import Blob
@@ -111,7 +111,7 @@ def _write(root: Path, parts: Sequence[str], mode: str, content: bytes) -> None:
                 os.mkdir(part, dir_fd=place.folder)
             place.enter(part)
         if _is_folder(last, place.folder):
-            shutil.rmtree(last, dir_fd=place.folder)
+            remove(last, within=place.folder)
         with suppress(FileNotFoundError):
             os.unlink(last, dir_fd=place.folder)
         if mode == objects.LINK:

@@ -253,3 +253,32 @@ def test_a_large_new_file_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_a_test_file(name: str, is_test: bool) -> None:
     assert Patterns(TEST_FILES).cover(name) is is_test
+
+
+DEEP = "import os\nfor _ in range(1500):\n    os.mkdir('d'); os.chdir('d')\nopen('bottom', 'w').write('x')"
+
+
+def test_folders_of_any_depth_are_bounded_in_time_and_make_room() -> None:
+    with Workspace(FILES) as space:
+        (space.root / "a.py").unlink()
+        (space.root / "a.py").mkdir()  # in the way of a file of the start
+        assert not space.run([sys.executable, "-c", "import os; os.chdir('a.py')\n" + DEEP]).code
+        assert not space.run([sys.executable, "-c", DEEP]).code
+        (space.root / ("long" * 50) / ("long" * 50)).mkdir(parents=True)
+        now = space.snapshot()
+        assert set(space.files_at(now)) == FILES.keys() - {"a.py"}
+        patch = space.patch()
+        assert patch.files == ("a.py",)
+        assert set(patch.left_out.values()) == {"too deep in folders"}
+        space.restore(space.base)
+        assert (space.root / "a.py").read_text() == "x = 1\n"
+    assert not space.root.parent.exists()
+
+
+def test_git_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlm_loop.workspace.scan.PATIENCE", 0.5)
+    with Workspace({"a.py": "x = 1\n"}) as space:
+        (space.root / ".gitignore").write_text("/".join(["**/a"] * 20) + "/b\n")  # git tries exponentially many ways
+        (space.root / ("a/" * 60)).mkdir(parents=True)
+        with pytest.raises(WorkspaceError, match="git check-ignore took more than"):
+            space.snapshot()
