@@ -319,6 +319,12 @@ class Environment:
             return self._repl().run(code, timeout=left, grace=_HURRY)
         except BudgetSpent as spent:
             return CellResult(error="budget", message=spent.reason)
+        except OSError as error:  # of ours: what a cell's own code raises is in its result
+            where = f" ({error.filename})" if error.filename else ""
+            raise ReplError(
+                f"the REPL's files cannot be written: {error.strerror or error}{where}; free some space, or set TMPDIR "
+                "to another disk"
+            ) from error
         finally:
             calls = self._noted.taken()
             if self._keep_calls is not None and calls:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, Given, Malformed, Observation, RunCode
@@ -18,6 +19,7 @@ from rlm_loop.messages import Prompt
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools import Tool
+from rlm_loop.trace import TraceError
 from rlm_loop.verdict import verdict
 
 
@@ -175,16 +177,27 @@ def _finish(
         agent=agent,
         isolation=place.isolation,
     )
+    try:
+        _record_end(outcome, source, model)
+    except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
+        if stop not in (Stop.FAILED, Stop.INTERRUPTED):
+            attach(error, outcome)
+            raise
+        return replace(outcome, notes=(*outcome.notes, f"the trace has no end: {error}"))
+    return outcome
+
+
+def _record_end(outcome: Outcome, source: str | None, model: Metered) -> None:
     model.trace.record(
         "run_end",
         node=model.node.path,
         depth=model.depth,
-        stop=stop,
-        reason=reason,
+        stop=outcome.stop,
+        reason=outcome.reason,
         answer=outcome.answer,
         answer_form=outcome.answer_form,
         answer_from=source,
-        artifact=artifact,
+        artifact=outcome.artifact,
         usage=outcome.usage,
         over_budget=outcome.over_budget,
         seconds=outcome.seconds,
@@ -192,7 +205,6 @@ def _finish(
         steps=outcome.steps,
         isolation=outcome.isolation,
     )
-    return outcome
 
 
 def _steps_left(model: Metered, turns: Sequence[Turn]) -> int | None:

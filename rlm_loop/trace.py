@@ -151,8 +151,13 @@ class Trace:
             return _as_json(self._redact.value(_writable(line), default=one_level))
 
     def _append(self, *lines: str) -> None:
-        with self._lock:
-            self._out.append("\n".join([*lines, ""]))
+        try:
+            with self._lock:
+                self._out.append("\n".join([*lines, ""]))
+        except OSError as error:
+            raise TraceError(
+                f"cannot write the trace {self.path}: {error.strerror or error}; free some space, or choose another path"
+            ) from error
 
     def start(self, **data: Any) -> None:
         """The first event of a run."""
