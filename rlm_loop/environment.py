@@ -5,8 +5,9 @@ Every strategy acts through the same `perform`, so results, errors and clipping 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,13 @@ from rlm_loop.effects import Effects
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.rerun import Fallback, PastCell, run_again
+from rlm_loop.shielded import shielded
 from rlm_loop.tool_calls import KEY, Kept
+from rlm_loop.tool_results import describe
 from rlm_loop.tools import Tool, ToolGateway, as_tool
 from rlm_loop.workspace import Workspace
+
+_log = logging.getLogger(__name__)
 
 ToolLike = Tool | Callable[..., Any]
 
@@ -94,6 +99,7 @@ class Environment:
         clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
         if clashes:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
+        self.faults: list[str] = []  # what went wrong when it was closed, a line each
         self._hands = hands
         self._sampled, self._may_repeat = sampled, False
         self._lent: Session | None = None
@@ -152,18 +158,31 @@ class Environment:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        with shielded():
+            self.close()
 
     def close(self) -> None:
+        """Never raises `Exception`: what a run came to is not lost over its cleaning up (see `faults`)."""
         if self._session is not None and self._session is self._lent:
             forget = getattr(self._session, "remove_tools", None)
             if forget is not None:  # they belong to a run that is over
-                with suppress(ReplError):
+                with suppress(ReplError), self._noting("the run's tools could not be taken from the session"):
                     forget(tuple(self._in_cell))
         elif self._session is not None:
-            self._session.close()
+            with self._noting("the session could not be closed"):
+                self._session.close()
         if self.workspace is not None and self._owned:
-            self.workspace.close()
+            with self._noting("the workspace could not be closed"):
+                self.workspace.close()
+
+    @contextmanager
+    def _noting(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:
+            note = f"{what}: {describe(error):.200}"
+            _log.warning(note)
+            self.faults.append(note)
 
     @property
     def isolation(self) -> str:

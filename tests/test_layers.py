@@ -19,7 +19,7 @@ PACKAGE = Path(rlm_loop.__file__).parent
 
 #: Layer of every module or sub-package; a sub-package's modules share its layer.
 LAYERS = {
-    0: "messages actions later install spelling received clearing",
+    0: "messages actions later install spelling received clearing shielded",
     1: "outcome ledger budget verdict trace show charges past_run redact trace_reader trace_tree limits scope slots"
     " call_tree tool_threads waiting hooks versions attribution ledger_view pricing prompt_cache overhead"
     " show_text show_record show_markdown trace_file trace_runs trace_attempts secret_shapes secret_names logs",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import told_first
 from rlm_loop.environment import Environment
 from rlm_loop.history import History, rewriting, unchanged
-from rlm_loop.loop import Place, run
+from rlm_loop.loop import Interrupted, Place, attach, run
 from rlm_loop.models import get_model
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
@@ -36,6 +36,11 @@ from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
     from rlm_loop.agents.agent import Agent
+
+
+def noted(outcome: Outcome, notes: Sequence[str]) -> Outcome:
+    """The outcome with further notes."""
+    return replace(outcome, notes=(*outcome.notes, *notes)) if notes else outcome
 
 
 def unscored(attempt: Attempt) -> Score:
@@ -58,23 +63,31 @@ def drive(
     plan = plan_of(agent.history, agent.max_history)
     history = unchanged if plan is None else History(plan, model)
     compact = rewriting(getattr(agent.dialect(), "rewrites", ()), model, history)
-    with prepared(agent, task, model, recursion, workspace, before=before, handover=handover, world=world) as (
-        speaks,
-        problem,
-        place,
-    ):
-        return run(
-            speaks,
-            problem,
-            place,
-            model,
-            hooks=agent.hooks,
-            collect=task.collect,
-            agent=agent.name,
-            fit=Fit(speaks, model, shortens=plan is not None),
-            compact=lambda prompt, turns: compact(prompt, (*handover.turns, *turns)),
-            before=before,
-        )
+    faults: list[str] = []
+    ways: dict[str, Any] = {"before": before, "handover": handover, "world": world, "faults": faults}
+    outcome: Outcome | None = None
+    try:
+        with prepared(agent, task, model, recursion, workspace, **ways) as (speaks, problem, place):
+            outcome = run(
+                speaks,
+                problem,
+                place,
+                model,
+                hooks=agent.hooks,
+                collect=task.collect,
+                agent=agent.name,
+                fit=Fit(speaks, model, shortens=plan is not None),
+                compact=lambda prompt, turns: compact(prompt, (*handover.turns, *turns)),
+                before=before,
+            )
+    except BaseException as error:
+        left = getattr(error, "outcome", None)
+        if isinstance(left, Outcome):
+            attach(error, noted(left, faults))
+        elif outcome is not None and isinstance(error, KeyboardInterrupt):  # it was closed when Ctrl-C came
+            raise Interrupted(noted(outcome, faults)) from None
+        raise
+    return noted(outcome, faults)
 
 
 @contextmanager
@@ -88,8 +101,12 @@ def prepared(
     before: int = 0,
     handover: Handover = NOTHING,
     world: World = REAL,
+    faults: list[str] | None = None,
 ) -> Generator[tuple[Dialect, Problem, Place]]:
-    """What a run begins with: how it speaks, what it is told, and the place where it acts, closed at the end."""
+    """What a run begins with: how it speaks, what it is told, and the place where it acts, closed at the end.
+
+    What goes wrong when it is closed is added to `faults`, a line each.
+    """
     dialect = agent.dialect()
     problem = world.problem(agent, task, dialect.hands)
     asking = _asking(agent, task, model, recursion, world)
@@ -97,6 +114,7 @@ def prepared(
         _place(agent, task, dialect.hands, model, asking, workspace) as opened,
         model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()),
     ):
+        opened.faults = opened.faults if faults is None else faults
         place = world.place(opened, asking)
         told = world.told(agent, task, opened.workspace)
         record_problem(model, agent, task, problem, opened, told, before)

@@ -11,6 +11,7 @@ from rlm_loop.clearing import remove
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.driver import Driver
 from rlm_loop.repl.lending import Lent
+from rlm_loop.shielded import shielded
 
 
 class Belongings:
@@ -26,7 +27,8 @@ class Belongings:
     def home(self) -> Path:
         """The private folder: values on their way, the worker's log, and the working folder where none was given."""
         if self._home is None:
-            self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
+            with shielded():
+                self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
         return self._home
 
     def new_path(self) -> Path:

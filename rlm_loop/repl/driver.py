@@ -17,6 +17,7 @@ from rlm_loop.repl.direct import DirectWorker
 from rlm_loop.repl.limits import REPEAT
 from rlm_loop.repl.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.text import Piece, printed
+from rlm_loop.shielded import shielded
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
@@ -60,8 +61,9 @@ class Driver:
     def begin(self) -> Worker:
         """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
         if self.worker is None:
-            worker = self._start()
-            self.worker, self.generation, self.fresh, self._ready = worker, 1, True, False
+            with shielded():
+                worker = self._start()
+                self.worker, self.generation, self.fresh, self._ready = worker, 1, True, False
         return self.worker
 
     def ensure(self) -> Worker:
@@ -204,10 +206,11 @@ class Driver:
 
     def drop(self) -> None:
         """Give the worker up, and all that runs in it; the next job starts a new one."""
-        worker, self.worker, self.fresh = self.worker, None, True
-        self._backlog.clear()
-        if worker is not None:
-            worker.close(patience=_QUIT)
+        with shielded():
+            worker, self.worker, self.fresh = self.worker, None, True
+            self._backlog.clear()
+            if worker is not None:
+                worker.close(patience=_QUIT)
 
     def close(self) -> None:
         worker, self.worker = self.worker, None

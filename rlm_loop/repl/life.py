@@ -20,6 +20,7 @@ from rlm_loop.repl.process import Starter
 from rlm_loop.repl.rebuild import Rebuild, names_in_report
 from rlm_loop.repl.results import Fate, cell_result, restarted
 from rlm_loop.repl.settings import Settings
+from rlm_loop.shielded import shielded
 
 T = TypeVar("T")
 
@@ -85,7 +86,8 @@ class Life:
         elif worker is None:
             self.turns.acquire()
         try:
-            self._finalizer()
+            with shielded():
+                self._finalizer()
         finally:
             self.turns.release()
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 from rlm_loop import code_tools
 from rlm_loop.clearing import remove
 from rlm_loop.processes import Finished, run_group
+from rlm_loop.shielded import shielded
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
 from rlm_loop.workspace.objects import Store
@@ -220,7 +221,8 @@ class Workspace:
 
     def close(self) -> None:
         """Remove the folder; closing twice is fine."""
-        self._removed()
+        with shielded():
+            self._removed()
 
     def __enter__(self) -> Self:
         return self
