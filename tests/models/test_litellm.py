@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from odd_bodies import BROKEN
 
+from rlm_loop import DirectAgent
 from rlm_loop.messages import Prompt, ToolCall
 from rlm_loop.models import LiteLLMModel
 from rlm_loop.models.base import (
@@ -90,6 +92,15 @@ def test_errors_are_ours(chat_server: ChatServer, status: int, kind: type[ModelE
     assert "\n" not in str(caught.value)
     assert "reason" in str(caught.value)
     assert len(chat_server.requests) == 1  # nobody but us tries again
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_completion_is_a_model_error_with_the_outcome(chat_server: ChatServer, body: str) -> None:
+    chat_server.say(body)
+    with pytest.raises(ModelError) as caught:
+        DirectAgent(model(chat_server)).run("Say hi.")
+    assert len(str(caught.value)) < 500
+    assert vars(caught.value)["outcome"].stop == "failed"
 
 
 def test_retries_are_ours_and_counted(chat_server: ChatServer, waits: Any) -> None:
