@@ -18,6 +18,7 @@ from rlm_loop.hooks import notify
 from rlm_loop.messages import Prompt
 from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.tool_results import describe
 from rlm_loop.tools import Tool
 from rlm_loop.trace import TraceError
 from rlm_loop.verdict import verdict
@@ -139,7 +140,7 @@ def run(
 def _failed(
     error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Place
 ) -> Outcome:
-    reason = f"{type(error).__name__}: {error}"
+    reason = describe(error)
     return _finish(Stop.FAILED, reason, turns, problem, place.salvage(), model, agent, place)
 
 

@@ -13,6 +13,7 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.received import shown
 from rlm_loop.study.grid import Cell
 from rlm_loop.tasks.base import Deferred, Score, Task
+from rlm_loop.tool_results import describe
 
 Row = dict[str, Any]
 
@@ -188,7 +189,7 @@ def _cumulative(outcome: Outcome) -> list[int]:
 
 def crash_line(error: BaseException) -> str:
     """The type of an error and the first line of its message."""
-    lines = str(error).strip().splitlines()
+    lines = describe(error).partition(": ")[2].strip().splitlines()
     return clipped(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__, 300)
 
 

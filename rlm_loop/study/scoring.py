@@ -26,12 +26,12 @@ def scored(task: Task, attempt: Attempt) -> tuple[Row, BaseException | None]:
     Ctrl-C is told so as well: the attempt is made, and must not be lost with its score.
     """
     try:
-        score = task.judge(attempt)
+        found = verdict_of(task.judge(attempt))  # a scorer may put an answer of any kind into its score
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         error.add_note("while scoring")
         kept = _kept(attempt)
         return {**verdict_of(None), "scorer_error": crash_line(error), **({TO_SCORE: kept} if kept else {})}, error
-    return {**verdict_of(score), "scorer_error": None}, None
+    return {**found, "scorer_error": None}, None
 
 
 def scored_again(cell: Cell) -> tuple[Row, BaseException | None]:

@@ -1,0 +1,78 @@
+"""Whatever a cell answers and whatever its scorer makes of it, a study has a row for it, and reads it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, ToolLoopAgent
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.study import Study, load_study
+from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+
+ANSWERS = {
+    "5,000 digits": "final_answer = 10**5000",
+    "half a surrogate pair": "final_answer = 'a\\ud800b'",
+    "no number": "final_answer = float('nan')",
+    "without end": "final_answer = {'a': float('inf')}",
+    "deep": "final_answer = []\nfor _ in range(2000): final_answer = [final_answer]",
+    "30 MB": "final_answer = 'x' * 30_000_000",
+    "a forged table": "final_answer = {'~': 'table', 'columns': ['a'], 'index': {'~': 'range'}, 'data': {'~': 'x'}}",
+    "keys of all kinds": "final_answer = {(1, 2): [3], None: b'\\xff', 1: {2}}",
+    "it will not be written": (
+        "class A:\n    def __str__(s): raise ValueError\n    __repr__ = __eq__ = __str__\nfinal_answer = A()"
+    ),
+    "not even its fault will": "class E(BaseException):\n    def __str__(s): raise E\nraise E()",
+}
+
+
+@dataclass(frozen=True)
+class Says:
+    code: str
+    name: str = "says"
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return Reply(f"```python\n{self.code}\n```")
+
+
+class Unwritable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("not even its text")
+
+
+def equal(attempt: Attempt) -> Score:
+    return Score(attempt.answer == [3], 0.0, "")
+
+
+def written(attempt: Attempt) -> Score:
+    return Score(False, 0.0, str(attempt.answer))
+
+
+def passed_on(attempt: Attempt) -> Any:
+    return Score(attempt.answer, attempt.answer, attempt.answer)
+
+
+def none(_: Attempt) -> Any:
+    return None
+
+
+def fails(_: Attempt) -> Score:
+    raise Unwritable
+
+
+@pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS.keys())
+def test_every_answer_has_its_row(tmp_path: Path, code: str) -> None:
+    scorers = (equal, written, passed_on, none, fails)
+    suite = Suite("s", tuple(Task(scorer.__name__, f"Be {scorer.__name__}.", scorer) for scorer in scorers))
+    agent = ToolLoopAgent(model=Says(code), repl="plain", budget=Budget(steps=1))
+    found = Study("mine", {"a": agent}, suite).run(tmp_path, False)
+    rows = {row["task"]: row for row in found.rows}
+    assert rows.keys() == {scorer.__name__ for scorer in scorers}
+    assert all(row["error"] is None for row in rows.values())
+    assert rows["equal"]["resolved"] is False
+    assert rows["passed_on"]["resolved"] is None
+    assert rows["fails"]["scorer_error"].startswith("Unwritable")
+    assert len(load_study(tmp_path).rows) == len(scorers)
