@@ -156,7 +156,8 @@ class Trace:
                 self._out.append("\n".join([*lines, ""]))
         except OSError as error:
             raise TraceError(
-                f"cannot write the trace {self.path}: {error.strerror or error}; free some space, or choose another path"
+                f"cannot write the trace {self.path}: {error.strerror or error}; "
+                "free some space, or choose another path"
             ) from error
 
     def start(self, **data: Any) -> None:

@@ -111,7 +111,7 @@ def test_a_missing_body_is_an_error_that_says_so() -> None:
     events = [json.loads(line) for line in lines("lean_native")]
     body = next(e for e in events if e["event"] == "message")
     events.remove(body)
-    with pytest.raises(TraceError, match=r"part of the request in event \d+ of the run is missing.*cut or edited"):
+    with pytest.raises(TraceError, match=r"a part of event \d+ of the run \(request\) is missing.*cut or edited"):
         replay(RunRecord(tuple(events)))
 
 
