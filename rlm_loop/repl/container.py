@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlm_loop.repl import seccomp
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.launch import WORKER, Launch, folders, lent, tidied
 from rlm_loop.repl.ordinary_user import cell_user
+from rlm_loop.repl.readable import HARDEN
 
-_INSIDE = "/rlm-loop-worker.py"
+_INSIDE, _HARDEN = "/rlm-loop-worker.py", "/rlm-loop-harden.py"
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")  # engines pass them on; they hold keys
 
 
@@ -55,11 +57,11 @@ class Container:
     def __call__(self, python: str, options: str) -> Launch:
         """Raises `ReplError` where no engine is found; an image that is missing ends the start with its message."""
         del python
-        argv, environment, cleanup = self.command(options, [(WORKER, _INSIDE)])
-        home = folders(options)[1]
-        return Launch(
-            tidied([*argv, self.python, "-u", _INSIDE, options], home), environment, self.kind, cleanup=cleanup
-        )
+        argv, environment, cleanup = self.command(options, [(WORKER, _INSIDE), (HARDEN, _HARDEN)])
+        # The engine's own filter has a hole or two, by its version: AF_VSOCK leads to the host of a virtual machine.
+        rights = json.dumps({"filter": seccomp.for_this_machine(shares="nothing").hex()})
+        command = [*argv, self.python, "-u", _HARDEN, rights, _INSIDE, options]
+        return Launch(tidied(command, folders(options)[1]), environment, self.kind, cleanup=cleanup)
 
     def command(
         self, options: str, scripts: list[tuple[Path, str]]

@@ -111,6 +111,10 @@ def test_no_host_process_is_visible_or_hit(box: PythonREPL) -> None:
         assert not escapes.was_ended(box, process)
 
 
+def test_nothing_of_the_users_is_reached(box: PythonREPL, tmp_path: Path) -> None:
+    assert set(escapes.reached(box, tmp_path)) <= escapes.OWN_IN_A_SANDBOX
+
+
 def test_cells_do_not_run_as_root(box: PythonREPL) -> None:
     assert 0 not in box.get("__import__('os').getresuid()")
     status = box.get("open('/proc/self/status').read()")
