@@ -22,6 +22,7 @@ REFUSED = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "move_mount": (429, 429),
     "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265),
@@ -101,6 +102,7 @@ OWNED = {
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
 }
 WITHOUT_EFFECT = {
     "chmod": (90, 0),

@@ -523,7 +523,11 @@ class Link:
         os.register_at_fork(after_in_child=self._cut_off)
 
     def _cut_off(self) -> None:
-        """A child that a cell forks neither reads the next cell's job nor answers it (one that C forks could read)."""
+        """A child that a cell forks has no socket of ours here, so it does not take the next cell's job by accident.
+
+        One that C forks, or for whom the cell made a duplicate of the socket first, can still read the job, but not
+        answer it: that cell comes to its time limit, and the REPL that replaces this one has another socket.
+        """
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         os.dup2(nothing, self._fd, inheritable=False)
         os.close(nothing)

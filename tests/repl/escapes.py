@@ -207,6 +207,7 @@ for name, attempt in {
     "what happens to a file": lambda: call(254, 27)(libc.inotify_init1(0), PATH.encode(), 2),
     "a file's owner": lambda: os.chown(PATH, os.getuid(), -1),
     "a file's attributes": lambda: os.setxattr(PATH, "user.rlm", b"1"),
+    "a file's flags": lambda: call(469, 469)(-100, PATH.encode(), b"\\x80" + b"\\0" * 23, 24, 0),
 }.items():
     try:
         attempt()
