@@ -33,6 +33,7 @@ ToolLike = Tool | Callable[..., Any]
 #: Names that belong to the REPL protocol; no tool may take them.
 RESERVED = ("context", "final_answer", "python")
 
+_LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
 
 PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
@@ -260,8 +261,11 @@ class Environment:
             return self.workspace.diff()
         if not expression or self._open_repl is None:
             return None
+        left = self._seconds_left()
+        bounds = [self._cell_timeout, None if left is None else max(left, _LAST)]
+        limit = min((b for b in bounds if b is not None), default=None)
         with suppress(Exception):  # what the model left in the REPL may raise anything; then there is no artifact
-            return self._repl().get(expression)
+            return self._repl().get(expression, timeout=limit)
         return None
 
     def salvage(self) -> str | None:

@@ -27,6 +27,7 @@ from rlm_loop.models import OpenAICompatibleModel, Reply, ScriptedModel, ToolCal
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.retry import Retry
 from rlm_loop.scope import Cancelled, Scope, call_scope
+from rlm_loop.tasks import Task
 from rlm_loop.trace import Trace
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
@@ -219,6 +220,15 @@ def test_tools_and_those_behind_them_in_a_reply_end_at_the_limit(tools: list[Any
     outcome = LeanAgent(model=model, tools=tools, budget=SHORT, tool_timeout=tool_timeout).run("q")
     assert outcome.stop == "seconds"
     assert [o.failure.kind for o in outcome.turns[0].observations if o.failure] == ["budget"] * 20
+
+
+def test_taking_the_artifact_ends_when_the_time_is_up() -> None:
+    """It had a cell's whole time for itself, after the run's."""
+    cell = "```python\nclass Endless:\n    def __repr__(self):\n        while True: pass\nx = Endless()\n```"
+    model = ScriptedModel([cell, "```python\nwhile True: pass\n```"])
+    agent = ToolLoopAgent(model=model, budget=SHORT, cell_timeout=3600)
+    outcome = agent.attempt(Task("t", "q", lambda attempt: False, collect="x"))
+    assert (outcome.stop, outcome.artifact) == ("seconds", None)
 
 
 @pytest.mark.skipif(

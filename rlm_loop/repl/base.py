@@ -69,8 +69,9 @@ class Session(Protocol):
         that rebound it."""
         ...
 
-    def get(self, expression: str) -> Any:
-        """Evaluate an expression and return its value (JSON types; anything else as its `repr`)."""
+    def get(self, expression: str, *, timeout: float | None = None) -> Any:
+        """Evaluate an expression and return its value (JSON types; anything else as its `repr`); `timeout` as in
+        `run`."""
         ...
 
     def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:

@@ -133,17 +133,18 @@ class InProcessSession:
             if reserved:
                 self._reserved[name] = value
 
-    def get(self, expression: str) -> Any:
+    def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """The value of an expression: equal to the one in the namespace where it has a plain form, else its `repr`.
 
-        Raises `EvaluationFailed` where evaluating it fails.
+        `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
         """
+        limit = self.timeout if timeout is None else timeout
         with self._turn():
-            ended, raised = self._perform(expression, "<expression>", self.timeout)
+            ended, raised = self._perform(expression, "<expression>", limit)
             if raised is not None:
                 raise raised
             if ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, Fate(), self.timeout, self.output_cap)
+                failed = cell_result(ended, Fate(), limit, self.output_cap)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
             return given(ended.report).value
 

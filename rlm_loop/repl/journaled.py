@@ -83,18 +83,19 @@ class JournaledSession:
                 self._life.tell(driver, frame, f"cannot set {name!r}")
             self._held.bind(frame)
 
-    def get(self, expression: str) -> Any:
+    def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """The value of an expression: equal to the one in the REPL where it can cross, else its `repr`.
 
-        Raises `EvaluationFailed` where evaluating it fails.
+        `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
         """
+        limit = self.timeout if timeout is None else timeout
         with self._life.turn() as driver:
-            ended, spent, _ = self._life.serve(driver, {"t": "eval", "code": expression}, self.timeout)
+            ended, spent, _ = self._life.serve(driver, {"t": "eval", "code": expression}, limit)
             fate = self._life.account(driver, ended)
             if spent is not None:
                 raise spent
             if ended.how != "done" or ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, fate, self.timeout, self.output_cap)
+                failed = cell_result(ended, fate, limit, self.output_cap)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
             return given(ended.report).value
 
