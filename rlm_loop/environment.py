@@ -262,10 +262,12 @@ class Environment:
         if not expression or self._open_repl is None:
             return None
         left = self._seconds_left()
-        bounds = [self._cell_timeout, None if left is None else max(left, _LAST)]
-        limit = min((b for b in bounds if b is not None), default=None)
         with suppress(Exception):  # what the model left in the REPL may raise anything; then there is no artifact
-            return self._repl().get(expression, timeout=limit)
+            session = self._repl()
+            if left is None:
+                return session.get(expression)
+            own = self._cell_timeout
+            return session.get(expression, timeout=max(left, _LAST) if own is None else min(own, max(left, _LAST)))
         return None
 
     def salvage(self) -> str | None:
