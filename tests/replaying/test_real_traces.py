@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_loop import trace_reader
 from rlm_loop.replaying import replay
 from rlm_loop.replaying.packed import recorded_runs
 from rlm_loop.trace import TraceError
@@ -48,3 +49,10 @@ def test_committed_traces_replay(archive: str) -> None:
 
 def test_the_known_differences_are_of_committed_traces() -> None:
     assert {archive for archive, _ in KNOWN} <= set(ARCHIVES)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((EXPERIMENTS.parent / "notebooks" / "recorded").iterdir()), ids=lambda p: p.name
+)
+def test_the_traces_that_the_notebooks_replay_can_be_read(path: Path) -> None:
+    assert replay(trace_reader.read(path)).same
