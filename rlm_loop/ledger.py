@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlm_loop.attribution import RESIDUAL, Again, Part, Row, apportion, attribute, reconcile, rows_of
+from rlm_loop.display import drawing
 from rlm_loop.later import Later
 from rlm_loop.messages import Usage
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rlm_loop.ledger_view import Values
+    from rlm_loop.pivot import Values
 
 __all__ = ["RESIDUAL", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
 
@@ -174,11 +175,9 @@ class Ledger:
         all `tokens`, those sent for the first time (`first_sent`), `resent`, or `cached` ones; a cell in which a call
         does not say what was cached is missing.  All cells of `tokens` sum to `usage.input_tokens`.
         """
-        from rlm_loop.ledger_view import pivot
+        from rlm_loop.pivot import pivot
 
         return pivot(self, values, depth)
 
     def _repr_html_(self) -> str:
-        from rlm_loop.ledger_view import ledger_html  # only when a notebook asks
-
-        return ledger_html(self)
+        return drawing("rlm_loop.ledger_view.ledger_html")(self)

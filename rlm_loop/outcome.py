@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, AnswerForm, Given, Observation
+from rlm_loop.display import drawing
 from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.received import shown
@@ -57,6 +58,20 @@ class Turn:
     def pending(self) -> Given | None:
         """The last answer that was set by a cell which then raised."""
         return next((o.pending for o in reversed(self.observations) if o.pending is not None), None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line.
+
+    `resolved` is `None` where nothing judged the attempt: `reason` then says what would.  Such an attempt is counted
+    neither as resolved nor as not resolved.
+    """
+
+    resolved: bool | None
+    value: float = 0.0
+    reason: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,20 +132,13 @@ class Outcome:
 
     def to_html(self) -> str:
         """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause, sub-calls."""
-        from rlm_loop.show import outcome_html  # only when a notebook asks
-
         tree = self.tree
-        if len(tree) == 1:
-            return outcome_html(self)
-        from rlm_loop.trace_tree.html import tree_html
-
-        return outcome_html(self) + tree_html(tree)
+        below = drawing("rlm_loop.trace_tree.html.tree_html")(tree) if len(tree) > 1 else ""
+        return drawing("rlm_loop.show.outcome_html")(self) + below
 
     def to_markdown(self) -> str:
         """The same for a place that shows Markdown but no HTML."""
-        from rlm_loop.show_markdown import outcome_markdown
-
-        return outcome_markdown(self)
+        return drawing("rlm_loop.show_markdown.outcome_markdown")(self)
 
     def _repr_html_(self) -> str:
         return self.to_html()

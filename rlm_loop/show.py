@@ -9,7 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Display, Malformed, Observation, RunCode
-from rlm_loop.messages import Reply, Usage
+from rlm_loop.amounts import counted, number
+from rlm_loop.messages import Reply
 from rlm_loop.received import shown
 from rlm_loop.redact import redact
 
@@ -49,25 +50,10 @@ def clipped(text: str, limit: int = SHOWN) -> str:
     return f"{text[:head]}\n... {len(text) - limit:,} characters left out ...\n{text[-tail:]}"
 
 
-def counted(usage: Usage | None) -> str:
-    """Tokens of a call or of a run in a few words; what the provider does not say is `?`."""
-    if usage is None:
-        return "tokens not reported"
-    cached = _of(cached=usage.cache_read_tokens, written=usage.cache_write_tokens)
-    thought = _of(thought=usage.reasoning_tokens)
-    cost = f", ${usage.cost:.4f}" if usage.cost else ""
-    return f"{_number(usage.input_tokens)} tokens in{cached}, {_number(usage.output_tokens)} out{thought}{cost}"
-
-
 def replied(reply: Reply) -> str:
     """What a reply cost, and what its request was to have and had not (see `models.adapting`)."""
     left = ", ".join(reply.extra.get("not_applied") or ())
     return counted(reply.usage) + (f"; not applied: {left}" if left else "")
-
-
-def _of(**parts: int | None) -> str:
-    said = ", ".join(f"{number:,} {name}" for name, number in parts.items() if number)
-    return f" ({said})" if said else ""
 
 
 def asked(action: Action) -> tuple[str, str]:
@@ -119,7 +105,7 @@ def step_text(turn: Turn) -> str:
 
 def compaction_line(event: Mapping[str, Any]) -> str:
     """A `compaction` event of a trace in one line."""
-    tokens = f"{_number(event['tokens_before'])} -> {_number(event['tokens'])} tokens, " if event["tokens"] else ""
+    tokens = f"{number(event['tokens_before'])} -> {number(event['tokens'])} tokens, " if event["tokens"] else ""
     done = [
         f"{what} {', '.join(map(str, event[field]))}"
         for field, what in (("left_out", "left out turns"), ("shortened", "shortened turns"))
@@ -241,10 +227,6 @@ def _shown(action: Action, observation: Observation) -> Iterator[tuple[str, str]
 def badge(text: str, colour: str) -> str:
     """A word on a colour."""
     return f'<span style="background:{colour};border-radius:4px;padding:.05em .5em">{escape(text)}</span>'
-
-
-def _number(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
 
 
 def _pretty(arguments: str) -> str:

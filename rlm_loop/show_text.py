@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rlm_loop.amounts import counted
 from rlm_loop.redact import redact
-from rlm_loop.show import by_cause_title, counted
+from rlm_loop.show import by_cause_title
 
 if TYPE_CHECKING:
     from rlm_loop.outcome import Outcome

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Display
+from rlm_loop.display import drawing
 from rlm_loop.logs import tell
 from rlm_loop.messages import Message, Prompt, digest
 from rlm_loop.received import DEEPEST, shown
@@ -246,9 +247,7 @@ class Trace:
             self._out.close()
 
     def _repr_html_(self) -> str:
-        from rlm_loop.show_record import trace_html  # only when a notebook asks
-
-        return trace_html(self.path, self.events)
+        return drawing("rlm_loop.show_record.trace_html")(self.path, self.events)
 
     def __enter__(self) -> Trace:
         return self

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.display import drawing
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage
 from rlm_loop.trace import TraceError
 from rlm_loop.trace_runs import Run, chosen, runs_in
@@ -46,19 +47,13 @@ class RunRecord:
         return next((e for e in reversed(self.events) if e["event"] == "run_end" and _of_root(e)), None)
 
     def _repr_html_(self) -> str:
-        from rlm_loop.show_record import record_html  # only when a notebook asks
-
-        return record_html(self.events)
+        return drawing("rlm_loop.show_record.record_html")(self.events)
 
     def _repr_markdown_(self) -> str:
-        from rlm_loop.show_record import record_markdown
-
-        return record_markdown(self.events)
+        return drawing("rlm_loop.show_record.record_markdown")(self.events)
 
     def __repr__(self) -> str:
-        from rlm_loop.show_record import record_line
-
-        return f"<RunRecord {record_line(self.events)}>"
+        return f"<RunRecord {drawing('rlm_loop.show_record.record_line')(self.events)}>"
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""

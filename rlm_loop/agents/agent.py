@@ -22,10 +22,10 @@ from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
+from rlm_loop.display import drawing
 from rlm_loop.environment import ToolLike
 from rlm_loop.fingerprint import Fingerprint
 from rlm_loop.ledger import Ledger
-from rlm_loop.live import LiveView
 from rlm_loop.localise import Localise
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -177,7 +177,7 @@ class Agent:
             raise ValueError("the question is empty; say what is to be done")
         task = Task("question", question, unscored, context=context)
         agent = self if tools is None else replace(self, tools=tools)
-        told = (*self.hooks, *hooks, *((LiveView(),) if live else ()))
+        told = (*self.hooks, *hooks, *((drawing("rlm_loop.live.LiveView")(),) if live else ()))
         if len(told) > len(self.hooks):
             agent = replace(agent, hooks=told)
         return agent.attempt(task, trace=trace, workspace=workspace)

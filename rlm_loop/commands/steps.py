@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
+from rlm_loop.amounts import counted
 from rlm_loop.live.subcalls import SubCalls
-from rlm_loop.show import asked, clipped, counted, observed, prose
+from rlm_loop.show import asked, clipped, observed, prose
 from rlm_loop.show_text import visible
 from rlm_loop.trace_tree import FOLD
 

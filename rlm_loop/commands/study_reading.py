@@ -70,7 +70,7 @@ def failures(
 ) -> None:
     """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
     the file, edit rejected, wrong fix, ran out, gave up ..."""
-    from rlm_loop.patching import diagnose_patches
+    from rlm_loop.patching.failures import diagnose_patches
     from rlm_loop.report import failure_table, patch_failure_table
     from rlm_loop.study import diagnose_episodes, load_study
 
@@ -97,7 +97,8 @@ def anytime(
     markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
 ) -> None:
     """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
-    from rlm_loop.patching import anytime_of, load_scores, save_scores
+    from rlm_loop.patching import load_scores, save_scores
+    from rlm_loop.patching.curves import anytime_of
     from rlm_loop.report import anytime_table, save_anytime_figure
     from rlm_loop.study import load_study
 

@@ -120,8 +120,8 @@ def tree(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per node, one a line.")] = False,
 ) -> None:
     """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
+    from rlm_loop.amounts import counted
     from rlm_loop.commands.steps import tree_lines
-    from rlm_loop.show import counted
     from rlm_loop.trace_tree import tree_of
 
     record = record_of(file, run)

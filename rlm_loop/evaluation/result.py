@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from rlm_loop.tasks.base import Score
+from rlm_loop.outcome import Score
 from rlm_loop.testing import Outcome
 
 Verdict = Outcome | Literal["missing"]

@@ -8,11 +8,9 @@ from __future__ import annotations
 from rlm_loop.patching.anytime import Anytime, State, anytime
 from rlm_loop.patching.best_of import BestOf, best_of
 from rlm_loop.patching.checks import Check, Command, Tests, command, visible_tests
-from rlm_loop.patching.curves import AnytimeCurve, anytime_of, curve
 from rlm_loop.patching.diagnose import Diagnosis, diagnose
 from rlm_loop.patching.escalate import Escalate, escalate
 from rlm_loop.patching.evidence import TestsRun
-from rlm_loop.patching.failures import diagnose_patches
 from rlm_loop.patching.feedback import RepairTemplate
 from rlm_loop.patching.generate import generate_patch
 from rlm_loop.patching.result import PatchResult
@@ -22,7 +20,6 @@ from rlm_loop.tasks.base import CheckResult
 
 __all__ = [
     "Anytime",
-    "AnytimeCurve",
     "BestOf",
     "Check",
     "CheckResult",
@@ -36,12 +33,9 @@ __all__ = [
     "Tests",
     "TestsRun",
     "anytime",
-    "anytime_of",
     "best_of",
     "command",
-    "curve",
     "diagnose",
-    "diagnose_patches",
     "escalate",
     "generate_patch",
     "load_scores",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.attribution import RESIDUAL
-from rlm_loop.ledger_view import in_order
+from rlm_loop.pivot import in_order
 from rlm_loop.report.causes import cause_colour
 from rlm_loop.report.figures.style import finish, matplotlib_or_say, sheet, style
 from rlm_loop.report.plots import save

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.display import drawing
 from rlm_loop.install import install_line
 from rlm_loop.study.denominator import Unit, unit, units_of
 from rlm_loop.study.errors import StudyError
@@ -163,9 +164,7 @@ class Results:
         return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_markdown_(self) -> str:
-        from rlm_loop.study.shown import results_markdown  # only when a notebook asks
-
-        return results_markdown(self)
+        return drawing("rlm_loop.study.shown.results_markdown")(self)
 
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.budget import Budget
+from rlm_loop.display import drawing
 from rlm_loop.models.names import model_name
 from rlm_loop.spelling import spelled
 from rlm_loop.study.analysis import Analysis
@@ -156,14 +157,10 @@ class Study:
         return ", ".join(sorted(own)) or "local"
 
     def _repr_html_(self) -> str:
-        from rlm_loop.study.shown import study_html  # only when a notebook asks
-
-        return study_html(self)
+        return drawing("rlm_loop.study.shown.study_html")(self)
 
     def _repr_markdown_(self) -> str:
-        from rlm_loop.study.shown import study_markdown
-
-        return study_markdown(self)
+        return drawing("rlm_loop.study.shown.study_markdown")(self)
 
     def cells(self, limit: int | None = None) -> list[Cell]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""

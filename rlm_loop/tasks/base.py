@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from rlm_loop.outcome import Score
 from rlm_loop.spelling import spelled
 from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.workspace import Workspace
@@ -32,20 +33,6 @@ class Deferred:
     name: str
     make: Callable[[], Any] = field(compare=False, repr=False)
     identify: Callable[[], str] = field(compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class Score:
-    """How an attempt was judged: `resolved` decides, `value` grades (0 to 1), `reason` is one line.
-
-    `resolved` is `None` where nothing judged the attempt: `reason` then says what would.  Such an attempt is counted
-    neither as resolved nor as not resolved.
-    """
-
-    resolved: bool | None
-    value: float = 0.0
-    reason: str = ""
-    evidence: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
+from rlm_loop.amounts import counted
 from rlm_loop.messages import Usage
-from rlm_loop.show import counted
 
 if TYPE_CHECKING:
     from rlm_loop.trace_tree.nodes import Node, TraceTree

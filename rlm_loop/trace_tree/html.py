@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from rlm_loop.show import counted
+from rlm_loop.amounts import counted
 from rlm_loop.trace_tree.fold import FOLD, Fold, folded, head, status
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.display import drawing
 from rlm_loop.messages import Usage
 
 if TYPE_CHECKING:
@@ -178,9 +179,7 @@ class TraceTree:
         return f"<TraceTree of {len(self.nodes)} nodes, depth {depth}, {self.total().calls} calls>"
 
     def _repr_html_(self) -> str:
-        from rlm_loop.trace_tree.html import tree_html  # only when a notebook asks
-
-        return tree_html(self)
+        return drawing("rlm_loop.trace_tree.html.tree_html")(self)
 
 
 def summed(nodes: Iterable[Node]) -> Usage:

@@ -12,8 +12,9 @@ from repair_tasks import call, checked, done, fix, task, wrong
 
 from rlm_loop import LeanAgent
 from rlm_loop.models import Reply, ScriptedModel
-from rlm_loop.patching import Anytime, State, anytime, anytime_of, curve, generate_patch, retry
+from rlm_loop.patching import Anytime, State, anytime, generate_patch, retry
 from rlm_loop.patching.anytime import Scores
+from rlm_loop.patching.curves import anytime_of, curve
 from rlm_loop.report import anytime_figure, anytime_table, save_anytime_figure
 from rlm_loop.study import Study, StudyError
 from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite, Task

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.patching import anytime_of, diagnose_patches, load_scores
+from rlm_loop.patching import load_scores
+from rlm_loop.patching.curves import anytime_of
+from rlm_loop.patching.failures import diagnose_patches
 from rlm_loop.report import patch_failure_table
 from rlm_loop.study import Results, load_study, load_study_file, verify_traces
 from rlm_loop.study.patches import study_predictions

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rlm_loop.amounts import counted
 from rlm_loop.report.page.marked import brief, plain_text, safe
 from rlm_loop.report.page.view import RunView
-from rlm_loop.show import counted
 
 #: Limits of a budget that a run's own figures can be held against.
 _LIMITS = ("steps", "calls", "tokens", "output_tokens", "cost", "seconds", "working_seconds")

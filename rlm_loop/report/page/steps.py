@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.amounts import counted
 from rlm_loop.outcome import Turn
 from rlm_loop.report.page.chart import OUTPUT, stacked
 from rlm_loop.report.page.marked import brief, is_patch, patch, plain_text, python_code, safe
 from rlm_loop.report.page.reading import UNREADABLE
 from rlm_loop.report.page.subcalls import call_list
 from rlm_loop.report.page.view import Event, RunView, spans_of
-from rlm_loop.show import asked, compaction_line, counted, observed, prose
+from rlm_loop.show import asked, compaction_line, observed, prose
 from rlm_loop.trace_tree.nodes import ROOT
 
 #: Turns up to which all steps of a run are open at first.
