@@ -14,7 +14,7 @@ import json
 import time
 from pathlib import Path
 
-from rlm_loop.ledger import Ledger, attribute
+from rlm_loop.accounting.ledger import Ledger, attribute
 from rlm_loop.messages import Message, Prompt, Span, say
 from rlm_loop.models import LocalModel
 

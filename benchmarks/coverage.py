@@ -9,7 +9,7 @@ import random
 import sys
 import time
 
-from rlm_loop.coverage.place import places_of
+from rlm_loop.study.coverage.place import places_of
 
 
 def main(megabytes: float) -> None:

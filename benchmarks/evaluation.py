@@ -20,8 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.evaluation import evaluate
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import evaluate
 
 TESTS = """import time
 import pytest

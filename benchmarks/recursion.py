@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 
 from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.budget import Account
-from rlm_loop.ledger import Ledger
+from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking, Recursion, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
-from rlm_loop.recursion import Asking, Recursion, Tree, query_tools
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 SLEEP = 0.1
 TIMED = "import time\nbegan = time.perf_counter()\n{}\nfinal_answer = time.perf_counter() - began"

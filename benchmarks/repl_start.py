@@ -19,7 +19,7 @@ from pathlib import Path
 from repl_cells import show, timed
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.zygote import Zygote
+from rlm_loop.repl.host.zygote import Zygote
 
 CELL = "x = 1"
 

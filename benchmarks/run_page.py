@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rlm_loop.report.page import run_page
+from rlm_loop.report.run import run_page
 
 TESTS = Path(__file__).parents[1] / "tests"
 TIMES = """(async () => {

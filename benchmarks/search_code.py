@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rlm_loop.code_tools import ripgrep
-from rlm_loop.code_tools.searching import find
+from rlm_loop.tools.code import ripgrep
+from rlm_loop.tools.code.searching import find
 
 WORDS = [
     *("parse", "render", "encode", "decode", "token", "stream", "buffer", "cursor", "window"),

@@ -36,7 +36,7 @@ from typing import Any
 from rlm_loop import Budget, Suite, Task, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl.zygote import Zygote
+from rlm_loop.repl.host.zygote import Zygote
 from rlm_loop.study import Study, executor_of
 from rlm_loop.tasks.base import Attempt, Score
 

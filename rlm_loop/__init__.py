@@ -11,12 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rlm_loop.accounting.budget import Budget
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-    from rlm_loop.budget import Budget
-    from rlm_loop.compaction import Compaction
+    from rlm_loop.agents.attempts import generate_patch
+    from rlm_loop.agents.compaction import Compaction
+    from rlm_loop.models import ScriptedModel
     from rlm_loop.outcome import Outcome
-    from rlm_loop.tasks.base import Suite, Task
+    from rlm_loop.repl import PythonREPL
+    from rlm_loop.study import Study
+    from rlm_loop.tasks import Suite, Task
+    from rlm_loop.tasks.match import Match
     from rlm_loop.tools import tool
+    from rlm_loop.workspace import Workspace
 
 __version__ = "0.1.0"
 
@@ -25,25 +31,37 @@ __all__ = [
     "Compaction",
     "DirectAgent",
     "LeanAgent",
+    "Match",
     "Outcome",
+    "PythonREPL",
     "ReActAgent",
+    "ScriptedModel",
+    "Study",
     "Suite",
     "Task",
     "ToolLoopAgent",
+    "Workspace",
     "__version__",
+    "generate_patch",
     "tool",
 ]
 
 _HOME = {
-    "Budget": "rlm_loop.budget",
-    "Compaction": "rlm_loop.compaction",
+    "Budget": "rlm_loop.accounting.budget",
+    "Compaction": "rlm_loop.agents.compaction",
     "DirectAgent": "rlm_loop.agents",
     "LeanAgent": "rlm_loop.agents",
+    "Match": "rlm_loop.tasks.match",
     "Outcome": "rlm_loop.outcome",
+    "PythonREPL": "rlm_loop.repl",
     "ReActAgent": "rlm_loop.agents",
-    "Suite": "rlm_loop.tasks.base",
-    "Task": "rlm_loop.tasks.base",
+    "ScriptedModel": "rlm_loop.models",
+    "Study": "rlm_loop.study",
+    "Suite": "rlm_loop.tasks",
+    "Task": "rlm_loop.tasks",
     "ToolLoopAgent": "rlm_loop.agents",
+    "Workspace": "rlm_loop.workspace",
+    "generate_patch": "rlm_loop.agents.attempts",
     "tool": "rlm_loop.tools",
 }
 
@@ -60,15 +78,15 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext rlm_loop` calls: the cell magic `%%rlm` (see `rlm_loop.jupyter`)."""
-    from rlm_loop.jupyter.magic import register
+    """What `%load_ext rlm_loop` calls: the cell magic `%%rlm` (see `rlm_loop.report.notebook.jupyter`)."""
+    from rlm_loop.report.notebook.jupyter.magic import register
 
     register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """What `%unload_ext rlm_loop` calls."""
-    from rlm_loop.jupyter.magic import unregister
+    from rlm_loop.report.notebook.jupyter.magic import unregister
 
     unregister(shell)
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Action, AnswerForm, Given, Observation
-from rlm_loop.display import drawing
-from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Reply, Usage
-from rlm_loop.received import shown
-from rlm_loop.redact import redact
+from rlm_loop.traces.display import drawing
+from rlm_loop.traces.received import shown
+from rlm_loop.traces.redact import redact
 
 if TYPE_CHECKING:
-    from rlm_loop.trace_tree import TraceTree
+    from rlm_loop.accounting.tree import TraceTree
 
 
 class Stop(StrEnum):
@@ -126,19 +126,19 @@ class Outcome:
     @property
     def tree(self) -> TraceTree:
         """The tree of model calls with the usage of each node; `trace_tree.read_tree` has more, from the trace."""
-        from rlm_loop.trace_tree import tree_of_calls
+        from rlm_loop.accounting.tree import tree_of_calls
 
         return tree_of_calls(self.ledger.calls)
 
     def to_html(self) -> str:
         """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause, sub-calls."""
         tree = self.tree
-        below = drawing("rlm_loop.trace_tree.html.tree_html")(tree) if len(tree) > 1 else ""
-        return drawing("rlm_loop.show.outcome_html")(self) + below
+        below = drawing("rlm_loop.report.notebook.tree.tree_html")(tree) if len(tree) > 1 else ""
+        return drawing("rlm_loop.report.notebook.run_html.outcome_html")(self) + below
 
     def to_markdown(self) -> str:
         """The same for a place that shows Markdown but no HTML."""
-        return drawing("rlm_loop.show_markdown.outcome_markdown")(self)
+        return drawing("rlm_loop.report.notebook.markdown.outcome_markdown")(self)
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -119,7 +119,7 @@ def unknown_options(words: list[str]) -> list[str]:
 def _command_line() -> Any:
     import typer
 
-    from rlm_loop.cli import app
+    from rlm_loop.cli.main import app
 
     return typer.main.get_command(app)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Action, Answer, Given, Observation, RunCode
-from rlm_loop.fingerprint import context_fingerprint
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import RunRecord
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.trace import Trace
 
 
 class Told:

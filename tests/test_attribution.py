@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.attribution import RESIDUAL, Part, attribute, credible, reconcile
+from rlm_loop.accounting.attribution import RESIDUAL, Part, attribute, credible, reconcile
+from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
 from rlm_loop.models import ScriptedModel
-from rlm_loop.past_run import ledger_of
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 CAUSES = ["system", "task", "assistant", "tool_result", "scaffold:x"]
 TEXTS = st.one_of(

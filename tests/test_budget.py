@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.budget import Account, Budget, BudgetSpent, UnknownPrice
+from rlm_loop.accounting.budget import Account, Budget, BudgetSpent, UnknownPrice
+from rlm_loop.accounting.scope import Cancelled, Scope
 from rlm_loop.messages import Usage
-from rlm_loop.scope import Cancelled, Scope
 
 
 class Clock:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, ModelError
@@ -332,9 +332,9 @@ def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.Mo
 
 
 def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "rlm_loop.cli", "--help"], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "rlm_loop.cli.main", "--help"], capture_output=True, check=False)
     assert done.returncode == 0
     assert b"Usage" in done.stdout
-    shell = f"{sys.executable} -m rlm_loop.cli run --help | true"
+    shell = f"{sys.executable} -m rlm_loop.cli.main run --help | true"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=False)
     assert b"Traceback" not in done.stderr

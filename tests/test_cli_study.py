@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.study import export, load_study
 
 EXPERIMENT = """
@@ -197,7 +197,7 @@ def test_what_a_study_says_while_it_runs_is_a_note(
 ) -> None:
     assert main(["study", "run", "small", "--limit", "1"]) == 0
     other = {"version": "9.9.9", "commit": None, "code": "f" * 16}
-    monkeypatch.setattr("rlm_loop.study.identity.package", lambda: other)
+    monkeypatch.setattr("rlm_loop.study.plan.identity.package", lambda: other)
     assert main(["study", "resume", "small", "--retry-failed", "--rate", "1000000"]) == 2
     assert "cannot be gone on with: it was begun with another rlm-loop" in capsys.readouterr().err
     assert main(["study", "resume", "small", "--retry-failed", "--rate", "1000000", "--mixed"]) == 0

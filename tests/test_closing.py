@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.loop import Interrupted
+from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.shielded import shielded
+from rlm_loop.repl.host.shielded import shielded
 
 main_only = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"

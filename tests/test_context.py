@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop import fingerprint as fingerprints
 from rlm_loop.agents import Agent
-from rlm_loop.context import READ, TOLD, describe_context, inline_context, told_start
-from rlm_loop.context_on_disk import ContextError, ContextFile, ContextFolder, as_context
-from rlm_loop.fingerprint import Fingerprint, Stopped, context_fingerprint
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path as weights_path
-from rlm_loop.preview import estimate_tokens
-from rlm_loop.trace_reader import read
+from rlm_loop.repl.contexts import fingerprint as fingerprints
+from rlm_loop.repl.contexts.context import READ, TOLD, describe_context, inline_context, told_start
+from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped, context_fingerprint
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder, as_context
+from rlm_loop.repl.contexts.preview import estimate_tokens
+from rlm_loop.traces.reader import read
 
 LOG = "2024-01-02T10:00:00;failed;12.5\n"
 

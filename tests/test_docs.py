@@ -14,7 +14,7 @@ from typing import Any
 import docs_examples as docs
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 
 PAGES = {str(page.relative_to(docs.ROOT)): page for page in docs.pages()}
 CHECKED = {**PAGES, "README.md": docs.ROOT / "README.md", "CONTRIBUTING.md": docs.ROOT / "CONTRIBUTING.md"}

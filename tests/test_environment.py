@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
-from rlm_loop.answers import AnswerCheck
-from rlm_loop.environment import PENDING, Environment
+from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.environment import PENDING, Environment
 from rlm_loop.repl import PythonREPL
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, Compaction, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent, tool
-from rlm_loop.compaction import plan_of, without_outputs, without_turns
+from rlm_loop.agents.compaction import plan_of, without_outputs, without_turns
+from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Message, Prompt, Span, say
 from rlm_loop.models import RecordedModel, Reply, ScriptedModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.past_run import outcome_of
-from rlm_loop.show import compaction_line
+from rlm_loop.report.notebook.run_html import compaction_line
 from rlm_loop.study import Study, verify_traces
 from rlm_loop.tasks.base import Score
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 
 @tool

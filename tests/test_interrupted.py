@@ -15,13 +15,13 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.loop import Interrupted
+from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.past_run import outcome_of
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 main_only = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
@@ -185,7 +185,7 @@ IN_THE_NOTEBOOK = """
 import sys
 sys.path[:0] = {path!r}
 from rlm_loop import ToolLoopAgent
-from rlm_loop.loop import Interrupted
+from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models import ScriptedModel
 
 def begun():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, Usage, digest
-from rlm_loop.trace import plain
+from rlm_loop.traces.trace import plain
 
 TEXTS = st.text(st.characters(codec=None), max_size=12)  # lone surrogates too
 MESSAGES = st.builds(

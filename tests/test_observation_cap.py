@@ -12,17 +12,17 @@ import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
-from rlm_loop.answers import AnswerCheck
+from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.environment import PENDING, Environment
+from rlm_loop.agents.past_run import turns_of
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.injectors import TurnCounter
-from rlm_loop.environment import PENDING, Environment
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.past_run import turns_of
 from rlm_loop.repl import PythonREPL, worker
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 MARK = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rlm_loop import Compaction, ToolLoopAgent
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.overhead import overhead
 from rlm_loop.dialects.presets import preset
-from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
-from rlm_loop.overhead import overhead
 
 CELLS = ["print('word ' * 400)", "print('more ' * 400)", "print(llm_query('why?'))"]
 

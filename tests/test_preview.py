@@ -15,7 +15,7 @@ import rlm_loop
 from rlm_loop.models import LocalModel
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path
-from rlm_loop.preview import estimate_tokens, first_tokens
+from rlm_loop.repl.contexts.preview import estimate_tokens, first_tokens
 
 
 @given(st.text(max_size=60), st.integers(0, 40))

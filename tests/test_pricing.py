@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.cli import main
+from rlm_loop.accounting.pricing import Price, PriceError, price, read_prices
+from rlm_loop.cli.main import main
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ScriptedModel
-from rlm_loop.pricing import Price, PriceError, price, read_prices
 
 STEP = "```python\nprint(1)\n```"
 

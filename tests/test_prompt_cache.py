@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from rlm_loop.budget import Account, Budget
-from rlm_loop.call_tree import Node
-from rlm_loop.ledger import Ledger
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.prompt_cache import RULES, Rules, simulate
+from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, Span, say
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.metered import Metered
-from rlm_loop.prompt_cache import RULES, Rules, simulate
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import RunRecord
+from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.trace import Trace
 
 EVERY = Rules("every token")
 TOOL = {"type": "function", "function": {"name": "f"}}

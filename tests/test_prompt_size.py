@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.budget import Account
+from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.injectors import Nudge
-from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.models import LocalModel, Reply, ScriptedModel, Usage
 from rlm_loop.models.base import ModelNotFound
-from rlm_loop.models.metered import Metered
 from rlm_loop.models.weights import path
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 CODE = ["```python\nx = 6 * 7\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = x\n```"]
 CALLS = [

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import received
-from rlm_loop.received import DEEPEST, file_bytes, parse, unpacked
 from rlm_loop.study import StudyError, load_study
-from rlm_loop.study.reading import read_contract
-from rlm_loop.study.store import Store, claimed
-from rlm_loop.trace import Trace, TraceError
-from rlm_loop.trace_reader import read
+from rlm_loop.study.store.folder import Store, claimed
+from rlm_loop.study.store.reading import read_contract
+from rlm_loop.traces import received
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.received import DEEPEST, file_bytes, parse, unpacked
+from rlm_loop.traces.trace import Trace, TraceError
 
 LOCK = {"schema": 1, "name": "s", "arms": {}, "models": [], "seeds": [], "tasks": {}}
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}

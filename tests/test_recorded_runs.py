@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.past_run import ledger_of
-from rlm_loop.redact import Redactor
-from rlm_loop.study.archive import TRACES, read_packed
-from rlm_loop.trace_reader import read
+from rlm_loop.agents.past_run import ledger_of
+from rlm_loop.study.store.archive import TRACES, read_packed
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.redact import Redactor
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 

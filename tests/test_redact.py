@@ -15,20 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Outcome, ToolLoopAgent
-from rlm_loop.ledger import Ledger
-from rlm_loop.live import LiveView
-from rlm_loop.live.drawn import live_html
-from rlm_loop.live.surface import TextSurface
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Stop
-from rlm_loop.redact import REDACTED, redactor
-from rlm_loop.replaying import replay
-from rlm_loop.report.page import run_page
+from rlm_loop.replay import replay
+from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report.notebook.live.drawn import live_html
+from rlm_loop.report.notebook.live.surface import TextSurface
+from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.redact import REDACTED, redactor
+from rlm_loop.traces.trace import Trace
 
 ENVIRON = {
     "MY_API_KEY": "hunter2hunter2",

@@ -11,7 +11,7 @@ from rlm_loop import LeanAgent, ReActAgent, Task, ToolLoopAgent
 from rlm_loop.agents.agent import Agent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.replaying import replay
+from rlm_loop.replay import replay
 from rlm_loop.tools import SimpleTool, ToolGateway
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 
 CELL = "```python\nprint('ran', 6 * 7)\n```"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.show_markdown import fenced, inline, table
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.report.notebook.markdown import fenced, inline, table
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.trace import Trace
 
 BAD = "<script>alert(1)</script>``` **bold** [a](javascript:x) $x$"
 

@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop.accounting.scope import Cancelled, Scope, call_scope
 from rlm_loop.agents import Agent
-from rlm_loop.jupyter.background import start
-from rlm_loop.loop import Interrupted
+from rlm_loop.agents.loop import Interrupted
 from rlm_loop.messages import Prompt
 from rlm_loop.models import OpenAICompatibleModel, Reply, ScriptedModel, ToolCall, Usage
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.retry import Retry
-from rlm_loop.scope import Cancelled, Scope, call_scope
+from rlm_loop.report.notebook.jupyter.background import start
 from rlm_loop.tasks import Task
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.budget import BudgetSpent
-from rlm_loop.tool_calls import Kept
+from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
+from rlm_loop.tools.calls import Kept
 
 
 class Counter:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rlm_loop.tool_threads import ToolThreads
 from rlm_loop.tools import ToolGateway, tool
+from rlm_loop.tools.threads import ToolThreads
 
 
 def where(threads: ToolThreads, name: str, wait: threading.Event | None = None) -> threading.Thread:

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.budget import BudgetSpent
-from rlm_loop.scope import Cancelled
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
@@ -453,7 +453,7 @@ def test_calls_from_cells_use_the_same_gate() -> None:
 
 def test_one_log_line_a_call(caplog: pytest.LogCaptureFixture) -> None:
     gate = ToolGateway([ratio, fail])
-    with caplog.at_level(logging.INFO, logger="rlm_loop.tools"):
+    with caplog.at_level(logging.INFO, logger="rlm_loop.tools.gateway"):
         gate.call("ratio", '{"value": 1}')
         gate.call("fail")
     assert len(caplog.records) == 2
@@ -462,7 +462,7 @@ def test_one_log_line_a_call(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_pydantic_is_loaded_only_when_needed() -> None:
-    code = "import sys, rlm_loop.tools; print('pydantic' in sys.modules)"
+    code = "import sys, rlm_loop.tools.gateway; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

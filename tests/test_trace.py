@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
-from rlm_loop.trace import SCHEMA, Trace, TraceError, plain
-from rlm_loop.trace_reader import read, read_all
+from rlm_loop.traces.reader import read, read_all
+from rlm_loop.traces.trace import SCHEMA, Trace, TraceError, plain
 
 
 def write_run(path: Path, turns: int = 3, size: int = 10) -> list[Prompt]:

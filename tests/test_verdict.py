@@ -1,10 +1,10 @@
 import pytest
 
+from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.actions import Action, CallTool, Failure, Given, Malformed, Observation, RunCode
-from rlm_loop.budget import Account, Budget
+from rlm_loop.agents.stopping import REFUSAL, verdict
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
-from rlm_loop.verdict import REFUSAL, verdict
 
 
 def turn(index: int, action: Action, seen: Observation, text: str = "") -> Turn:

@@ -13,8 +13,8 @@ from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.models.base import RequestRejected
-from rlm_loop.replaying import replay
-from rlm_loop.trace_reader import read
+from rlm_loop.replay import replay
+from rlm_loop.traces.reader import read
 
 WINDOW = 2_000
 SAID = "does not fit the model's window"

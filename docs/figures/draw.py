@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.accounting.tree import TraceTree, read_tree
 from rlm_loop.report import figures
-from rlm_loop.report.sessions import mean_session
+from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.study import Results, load_study
-from rlm_loop.trace_tree import TraceTree, read_tree
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -10,7 +10,7 @@ import typer
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from rlm_loop.cli import app
+from rlm_loop.cli.main import app
 
 PATH = "reference/command_line.md"
 

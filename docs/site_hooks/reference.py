@@ -28,19 +28,19 @@ MODULES = (
     "rlm_loop.messages",
     "rlm_loop.actions",
     "rlm_loop.outcome",
-    "rlm_loop.ledger",
-    "rlm_loop.limits",
-    "rlm_loop.hooks",
+    "rlm_loop.accounting.ledger",
+    "rlm_loop.accounting.limits",
+    "rlm_loop.tools.hooks",
     "rlm_loop.tools",
-    "rlm_loop.pricing",
-    "rlm_loop.overhead",
-    "rlm_loop.trace",
-    "rlm_loop.trace_reader",
+    "rlm_loop.accounting.pricing",
+    "rlm_loop.accounting.overhead",
+    "rlm_loop.traces.trace",
+    "rlm_loop.traces.reader",
 )
 #: Read in this order; what is not named comes after, by name.
 FIRST = ("rlm_loop", "rlm_loop.agents", "rlm_loop.models", "rlm_loop.study", "rlm_loop.study.statistics")
 #: Programs of their own: their cases are data, described in the findings.
-LEFT_OUT = ("rlm_loop.torture", "rlm_loop.commands")
+LEFT_OUT = ("rlm_loop.torture", "rlm_loop.cli")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rlm_loop.report import arm_table
 from rlm_loop.report.figures import ablation_heatmap, save
-from rlm_loop.report.readme import write_between
+from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Results, load_study
 
 HERE = Path(__file__).resolve().parent

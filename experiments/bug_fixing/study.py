@@ -8,8 +8,8 @@ from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
+from rlm_loop.agents.localise import Localise
 from rlm_loop.dialects.function_calls import Presentation
-from rlm_loop.localise import Localise
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Study, StudyError
 from rlm_loop.tasks import Half, Task, get_suite

@@ -31,7 +31,7 @@ from tables import tasks_table
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import Model
-from rlm_loop.report.readme import write_between
+from rlm_loop.report.tables.readme import write_between
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.workspace import Workspace

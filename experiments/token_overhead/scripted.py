@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.presets import preset
-from rlm_loop.ledger import Part
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.tasks.base import Score, Task

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.report.readme import write_between
+from rlm_loop.report.tables.readme import write_between
 from rlm_loop.torture import CASES, KINDS
 
 Rows = dict[str, dict[str, Any]]

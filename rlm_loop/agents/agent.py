@@ -8,37 +8,37 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
+from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.approval import Approve
 from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
-from rlm_loop.agents.driving import drive, recursion_of, unscored
+from rlm_loop.agents.compaction import Compaction, Policy, plan_of
+from rlm_loop.agents.config import made_of
+from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.first_request import FirstRequest, first_request
-from rlm_loop.agents.made import made_of
-from rlm_loop.agents.telling import telling
-from rlm_loop.approval import Approve
-from rlm_loop.budget import Account, Budget, UnknownPrice
-from rlm_loop.compaction import Compaction, Policy, plan_of
-from rlm_loop.context import inline_context
-from rlm_loop.context_on_disk import as_context
+from rlm_loop.agents.localise import Localise
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import OnDepth
+from rlm_loop.agents.recursion.settings import price_of
+from rlm_loop.agents.run_hooks import telling
+from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.display import drawing
-from rlm_loop.environment import ToolLike
-from rlm_loop.fingerprint import Fingerprint
-from rlm_loop.ledger import Ledger
-from rlm_loop.localise import Localise
+from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
-from rlm_loop.recursion import OnDepth
-from rlm_loop.recursion.settings import price_of
 from rlm_loop.repl.base import Session
-from rlm_loop.spelling import spelled
+from rlm_loop.repl.contexts.context import inline_context
+from rlm_loop.repl.contexts.fingerprint import Fingerprint
+from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
-from rlm_loop.trace import Trace, plain
-from rlm_loop.versions import versions
-from rlm_loop.window import window_of
+from rlm_loop.traces.display import drawing
+from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.versions import versions
 from rlm_loop.workspace import Workspace
 
 
@@ -64,7 +64,7 @@ class Agent:
     models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
     many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
     `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see
-    `rlm_loop.hooks`);
+    `rlm_loop.tools.hooks`);
     `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
     `seed` is passed to the model where it is made by name.
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
@@ -177,7 +177,7 @@ class Agent:
             raise ValueError("the question is empty; say what is to be done")
         task = Task("question", question, unscored, context=context)
         agent = self if tools is None else replace(self, tools=tools)
-        told = (*self.hooks, *hooks, *((drawing("rlm_loop.live.LiveView")(),) if live else ()))
+        told = (*self.hooks, *hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
         if len(told) > len(self.hooks):
             agent = replace(agent, hooks=told)
         return agent.attempt(task, trace=trace, workspace=workspace)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
-from rlm_loop.budget import Budget
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.hints.spelling import nearest
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.repl_tool import ReplTool
-from rlm_loop.spelling import nearest
-from rlm_loop.tools import as_tool
+from rlm_loop.tools.function import as_tool
 
 #: What people type, and where it is said instead.
 HINTS = {

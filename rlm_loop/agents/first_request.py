@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlm_loop.agents.driving import prepared, recursion_of
-from rlm_loop.budget import Account, Budget
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.runner import prepared, recursion_of
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.ledger import Ledger
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.metered import Metered
 from rlm_loop.tasks.base import Task
-from rlm_loop.tools import Tool
-from rlm_loop.trace import Trace
+from rlm_loop.tools.function import Tool
+from rlm_loop.traces.trace import Trace
 
 if TYPE_CHECKING:
     from rlm_loop.agents.agent import Agent

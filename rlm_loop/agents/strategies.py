@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.agent import Agent, settled
 from rlm_loop.agents.checking import one_of
-from rlm_loop.budget import Budget
-from rlm_loop.context import inline_context
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
@@ -17,12 +16,13 @@ from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
+from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
-from rlm_loop.spelling import spelled
+from rlm_loop.repl.contexts.context import inline_context
 from rlm_loop.tasks.base import Task
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 #: The steps of a ReAct framework, where no other limit is given.

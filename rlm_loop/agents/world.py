@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from rlm_loop.context import describe_context
+from rlm_loop.agents.environment import Environment
+from rlm_loop.agents.loop import Place
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking
 from rlm_loop.dialects.base import Dialect, Hands, Problem
 from rlm_loop.dialects.injectors import Injector
-from rlm_loop.environment import Environment
-from rlm_loop.loop import Place
-from rlm_loop.models.metered import Metered
-from rlm_loop.recursion import Asking
+from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.workspace import Workspace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 def wrapped(tool: Tool | None, value: Any) -> str | None:

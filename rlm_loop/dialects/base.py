@@ -10,7 +10,7 @@ from rlm_loop.actions import BLOCKED, Action, Malformed
 from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 NO_TOOLS: Mapping[str, Tool] = {}
 

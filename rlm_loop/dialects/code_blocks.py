@@ -16,7 +16,7 @@ from rlm_loop.dialects.shown import assistant_message, system_message, task_mess
 from rlm_loop.dialects.wording import CODE_RULE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)

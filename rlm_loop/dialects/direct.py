@@ -10,7 +10,7 @@ from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
 from rlm_loop.dialects.shown import assistant_message, system_message, user_results
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)

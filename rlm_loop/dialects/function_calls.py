@@ -21,7 +21,8 @@ from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
 from rlm_loop.dialects.wording import CALLS_RULE, NO_CALL, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import JSON_HINT, Tool
+from rlm_loop.tools.function import Tool
+from rlm_loop.tools.gateway import JSON_HINT
 
 Presentation = Literal["native", "text", "constrained"]
 

@@ -10,7 +10,7 @@ from rlm_loop.dialects.injectors import appended
 from rlm_loop.dialects.wrapped import Wrapped
 from rlm_loop.messages import Prompt
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
 from rlm_loop.dialects.wrapped import Wrapped
 from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 class Injector(Protocol):

@@ -20,7 +20,7 @@ from rlm_loop.dialects.shown import assistant_message, result_span, system_messa
 from rlm_loop.dialects.wording import REACT_TEMPLATE, tool_lines
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 LABEL = "Observation: "
 

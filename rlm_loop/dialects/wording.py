@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 CODE_RULE = (
     "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "

@@ -11,7 +11,7 @@ from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.clip import HARD_CAP
-from rlm_loop.tools import Tool
+from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Reply
 from rlm_loop.meter.asked import Said
 from rlm_loop.meter.causes import LEAST, Causes, lines_of, written
-from rlm_loop.models.metered import Metered
 
 _RECENT = 64  # conversations looked at where none begins alike
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.limits import Budget
+from rlm_loop.accounting.limits import Budget
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.meter import Meter
 from rlm_loop.models.base import Measuring, Model

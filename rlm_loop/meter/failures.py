@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlm_loop.budget import BudgetSpent
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter.asked import Refused
 from rlm_loop.models.base import (
     AuthenticationFailed,
@@ -15,7 +16,6 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
-from rlm_loop.scope import Cancelled
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.ledger import Ledger
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
 from rlm_loop.meter.exchange import MeteredCall
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_loop.budget import Account, Budget
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.slots import Slots
 from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
 from rlm_loop.meter.served import Served, at_once
 from rlm_loop.meter.session import Session
 from rlm_loop.models.base import Measuring, Model, Priced
-from rlm_loop.slots import Slots
-from rlm_loop.trace import Trace, TraceError
-from rlm_loop.versions import versions
+from rlm_loop.traces.trace import Trace, TraceError
+from rlm_loop.traces.versions import versions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
-from rlm_loop.past_run import ledger_of
-from rlm_loop.trace import TraceError
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import TraceError
 
 _FIELDS = {field.name for field in fields(MeteredCall)}
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlm_loop.ledger import Part
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models.base import Measuring, Model
 

@@ -22,8 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from rlm_loop.budget import BudgetSpent
-from rlm_loop.logs import exception
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, messages, responses
 from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.body import PATIENCE, body_of
@@ -31,8 +31,8 @@ from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import Failure, failure
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.session import Session
-from rlm_loop.scope import Cancelled
-from rlm_loop.trace import TraceError
+from rlm_loop.traces.logs import exception
+from rlm_loop.traces.trace import TraceError
 
 _log = logging.getLogger(__name__)
 

@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from rlm_loop.accounting.budget import Account
+from rlm_loop.accounting.call_tree import PATIENCE, Node
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
-from rlm_loop.budget import Account
-from rlm_loop.call_tree import PATIENCE, Node
-from rlm_loop.ledger import Ledger
+from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.meter.asked import Asked
 from rlm_loop.meter.conversations import Conversation, Conversations, shared
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.served import Served
-from rlm_loop.models.metered import Metered
-from rlm_loop.slots import Slots
-from rlm_loop.trace import Trace
-from rlm_loop.versions import versions
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.versions import versions
 
 #: Said in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"

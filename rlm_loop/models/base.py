@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from rlm_loop.ledger import Part
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply
-from rlm_loop.redact import redact
+from rlm_loop.traces.redact import redact
 
 
 @runtime_checkable

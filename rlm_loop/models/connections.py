@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, cast
 
-from rlm_loop.received import parse, unpacked
-from rlm_loop.scope import call_scope
+from rlm_loop.accounting.scope import call_scope
+from rlm_loop.traces.received import parse, unpacked
 
 #: So many connections are kept open; more are made where more calls are under way at once.
 KEPT = 256

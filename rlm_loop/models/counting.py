@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlm_loop.attribution import Part
+from rlm_loop.accounting.attribution import Part
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import Model
 

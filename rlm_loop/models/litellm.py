@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from rlm_loop.install import install_line
+from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
@@ -20,7 +20,7 @@ from rlm_loop.models.base import (
     RequestRejected,
 )
 from rlm_loop.models.retry import Retry, retry_after
-from rlm_loop.redact import redact, remember
+from rlm_loop.traces.redact import redact, remember
 
 _importing = threading.Lock()
 

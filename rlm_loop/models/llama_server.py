@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.install import install_line
+from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
 from rlm_loop.models.gguf import fault
 from rlm_loop.models.http import Http, Lost, TooLate

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.ledger import Part
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
 from rlm_loop.models.base import RequestRejected

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.attribution import Part, apportion
+from rlm_loop.accounting.attribution import Part, apportion
 from rlm_loop.messages import Prompt
 from rlm_loop.models.regions import Region, Render, regions
 

@@ -26,7 +26,7 @@ from rlm_loop.models.base import (
 )
 from rlm_loop.models.http import BadAddress, Http, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
-from rlm_loop.redact import remember
+from rlm_loop.traces.redact import remember
 
 #: Where OpenAI's key is looked for when none is given, and where it may go besides OpenAI, as its own client has it.
 KEY_VARIABLE = "OPENAI_API_KEY"

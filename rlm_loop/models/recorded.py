@@ -9,11 +9,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import trace_reader
-from rlm_loop.limits import BudgetSpent
+from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Diverged, ModelError
-from rlm_loop.trace_runs import Run
+from rlm_loop.traces import reader as trace_reader
+from rlm_loop.traces.runs import Run
 
 #: The digest of a request, the request itself where it is known, and the reply that it got.
 Call = tuple[str, Reply] | tuple[str, Prompt, Reply]

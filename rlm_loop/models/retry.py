@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
+from rlm_loop.accounting.scope import call_scope
 from rlm_loop.models.base import ModelError
-from rlm_loop.scope import call_scope
 
 T = TypeVar("T")
 

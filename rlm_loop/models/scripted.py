@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
-from rlm_loop.ledger import Part
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models.base import ModelError, RequestRejected
 

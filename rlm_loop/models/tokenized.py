@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.attribution import Part
+from rlm_loop.accounting.attribution import Part
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.chat_template import END, EXTRA, SEPARATOR, START, ChatTemplate, openai_chat

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 
 if TYPE_CHECKING:
-    from rlm_loop.repl.attached import NotebookREPL, attach_current
-    from rlm_loop.repl.kernel import KernelREPL
+    from rlm_loop.repl.host.zygote import Zygote
+    from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
+    from rlm_loop.repl.in_process.restricted import RestrictedREPL
+    from rlm_loop.repl.kernel.session import KernelREPL
     from rlm_loop.repl.limits import Limits
     from rlm_loop.repl.repl_tool import ReplTool
-    from rlm_loop.repl.restricted import RestrictedREPL
     from rlm_loop.repl.session import PythonREPL
-    from rlm_loop.repl.zygote import Zygote
 
 KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/sessions.md`.
@@ -30,21 +30,21 @@ def open_repl(kind: str = "auto", **options: Any) -> Session:
     if kind not in KINDS:
         raise ValueError(f"no REPL of kind {kind!r}; there are: {', '.join(KINDS)}")
     if kind == "kernel":
-        from rlm_loop.repl.kernel import KernelREPL
+        from rlm_loop.repl.kernel.session import KernelREPL
 
         return KernelREPL(**options)
     if kind == "restricted":
-        from rlm_loop.repl.restricted import RestrictedREPL
+        from rlm_loop.repl.in_process.restricted import RestrictedREPL
 
         return RestrictedREPL(**options)
     if kind == "notebook":
-        from rlm_loop.repl.attached import attach_current
+        from rlm_loop.repl.in_process.attached import attach_current
 
         return attach_current(**options)
     from rlm_loop.repl.session import PythonREPL
 
     if kind == "container":
-        from rlm_loop.repl.container import Container
+        from rlm_loop.repl.isolation.container import Container
 
         if "image" not in options:
             raise ValueError('a container is made from an image that is there: give image="python:3.12" or another')
@@ -68,12 +68,12 @@ def __getattr__(name: str) -> Any:
 _HOME = {
     "PythonREPL": "session",
     "ReplTool": "repl_tool",
-    "KernelREPL": "kernel",
+    "KernelREPL": "kernel.session",
     "Limits": "limits",
-    "RestrictedREPL": "restricted",
-    "NotebookREPL": "attached",
-    "Zygote": "zygote",
-    "attach_current": "attached",
+    "RestrictedREPL": "in_process.restricted",
+    "NotebookREPL": "in_process.attached",
+    "Zygote": "host.zygote",
+    "attach_current": "in_process.attached",
 }
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import CellError
-from rlm_loop.repl.calls import HostCall
-from rlm_loop.repl.incoming import decode
+from rlm_loop.repl.host.calls import HostCall
+from rlm_loop.repl.host.incoming import decode
 
 _MOST = 64 << 20  # characters of code, output and host results that are kept; beyond, the oldest cells are forgotten
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from rlm_loop.repl.base import CellResult, EvaluationFailed
+from rlm_loop.repl.host.life import Life
+from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.journal import Cell, Rebuilt
-from rlm_loop.repl.life import Life
 from rlm_loop.repl.names import check_names, tools_frame
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import cell_result, given
-from rlm_loop.repl.transfer import set_frame
 
 
 class JournaledSession:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.calls import HostCall
-from rlm_loop.repl.context_files import listing
-from rlm_loop.repl.incoming import decode
+from rlm_loop.repl.contexts.files import listing
+from rlm_loop.repl.host.calls import HostCall
+from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.journal import Cell, Journal, arguments
 from rlm_loop.repl.worker import NotExact, SubAnswer, SubFailure, encode, load
 

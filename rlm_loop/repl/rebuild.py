@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rlm_loop.repl.calls import RecordedCalls
-from rlm_loop.repl.driver import Driver, Ended
+from rlm_loop.repl.host.calls import RecordedCalls
+from rlm_loop.repl.host.driver import Driver, Ended
 from rlm_loop.repl.journal import Cell, Rebuilt, Setting
 from rlm_loop.repl.results import Fate, cell_result
 from rlm_loop.repl.text import same_text

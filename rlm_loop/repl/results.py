@@ -10,9 +10,9 @@ from typing import Any, cast
 from rlm_loop.actions import Given
 from rlm_loop.repl.base import CellError, CellResult
 from rlm_loop.repl.clip import RECORD_CAP
-from rlm_loop.repl.displays import displays_in
-from rlm_loop.repl.driver import Ended
-from rlm_loop.repl.incoming import decode
+from rlm_loop.repl.host.driver import Ended
+from rlm_loop.repl.host.incoming import decode
+from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.repl.journal import Rebuilt
 from rlm_loop.repl.text import Piece, shown
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_loop.repl.isolation import Remembered, launcher_named
+from rlm_loop.repl.host.launch import Launcher, default_python
+from rlm_loop.repl.host.life import Life
+from rlm_loop.repl.host.process import program_starter
+from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
-from rlm_loop.repl.launch import Launcher, default_python
-from rlm_loop.repl.life import Life
 from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.process import program_starter
 from rlm_loop.repl.settings import Settings
 
 if TYPE_CHECKING:
-    from rlm_loop.repl.zygote import Zygote
+    from rlm_loop.repl.host.zygote import Zygote
 
 
 class PythonREPL(JournaledSession):

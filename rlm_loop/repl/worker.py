@@ -1125,7 +1125,7 @@ class Repl:
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         name = job["name"]
         self.unread.pop(name, None)
-        value = _module_sent("context_unread", job["modules"]).opened(job) if "modules" in job else load(job)
+        value = _module_sent("unread", job["modules"]).opened(job) if "modules" in job else load(job)
         if "modules" in job and job["kind"] != "folder":
             self.unread[name] = value
         self.names[name] = value

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.anytime import anytime_figure, anytime_table, save_anytime_figure
-from rlm_loop.report.doses import by_dose, dose_table
-from rlm_loop.report.failures import failure_table, patch_failure_table
 from rlm_loop.report.figures import (
     ablation_heatmap,
     alt_text,
@@ -19,15 +16,18 @@ from rlm_loop.report.figures import (
     stacked_causes,
     style,
 )
-from rlm_loop.report.overhead import cause_table, growths, overhead_table
-from rlm_loop.report.plots import figure, save_dose_figure, save_figure, save_overhead_figure
-from rlm_loop.report.preset_table import preset_table
-from rlm_loop.report.sessions import mean_session
-from rlm_loop.report.sizes import by_size, save_size_figure, size_figure, size_table
-from rlm_loop.report.strips import coverage_figure, save_coverage_figure
-from rlm_loop.report.table import Table
-from rlm_loop.report.tables import arm_table, provenance_line, suite_table, target_table
-from rlm_loop.report.turns import save_tokens_by_turn, tokens_by_turn, turns_text
+from rlm_loop.report.figures.anytime import anytime_figure, anytime_table, save_anytime_figure
+from rlm_loop.report.figures.dose_arms import by_dose, dose_table
+from rlm_loop.report.figures.plots import figure, save_dose_figure, save_figure, save_overhead_figure
+from rlm_loop.report.figures.run_overhead import cause_table, growths, overhead_table
+from rlm_loop.report.figures.sessions import mean_session
+from rlm_loop.report.figures.sizes import by_size, save_size_figure, size_figure, size_table
+from rlm_loop.report.figures.strips import coverage_figure, save_coverage_figure
+from rlm_loop.report.figures.turns import save_tokens_by_turn, tokens_by_turn, turns_text
+from rlm_loop.report.tables.failures import failure_table, patch_failure_table
+from rlm_loop.report.tables.preset_table import preset_table
+from rlm_loop.report.tables.study_tables import arm_table, provenance_line, suite_table, target_table
+from rlm_loop.report.tables.table import Table
 
 __all__ = [
     "Table",

@@ -6,27 +6,27 @@
 
 from __future__ import annotations
 
-from rlm_loop.study.analysis import Analysis
-from rlm_loop.study.archive import export, read_trace
-from rlm_loop.study.attempts import resolve_rates
-from rlm_loop.study.compaction import compact
-from rlm_loop.study.comparison import Comparison, compare
-from rlm_loop.study.contract import Contract, Unfair, contract
-from rlm_loop.study.contrast import MEASURES, Contrast
+from rlm_loop.study.compare.comparison import Comparison, compare
+from rlm_loop.study.compare.contrast import MEASURES, Contrast
+from rlm_loop.study.compare.failures import diagnose_episodes
+from rlm_loop.study.compare.resolve_rates import resolve_rates
+from rlm_loop.study.compare.sequential import sequential
+from rlm_loop.study.compare.summary import ArmSummary
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
-from rlm_loop.study.executors import executor_of
-from rlm_loop.study.factors import FACTORS
-from rlm_loop.study.failures import diagnose_episodes
-from rlm_loop.study.grid import Cell
-from rlm_loop.study.load import load_study
-from rlm_loop.study.loader import load_study_file
+from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study.plan.contract import Contract, Unfair, contract
+from rlm_loop.study.plan.factors import FACTORS
+from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.loader import load_study_file
 from rlm_loop.study.results import Results
-from rlm_loop.study.run_on import WorkerLost, run_on
-from rlm_loop.study.sequential import sequential
-from rlm_loop.study.status import Status, status
+from rlm_loop.study.run.executors import executor_of
+from rlm_loop.study.run.run_on import WorkerLost, run_on
+from rlm_loop.study.run.status import Status, status
+from rlm_loop.study.store.archive import export, read_trace
+from rlm_loop.study.store.compaction import compact
+from rlm_loop.study.store.load import load_study
+from rlm_loop.study.store.verify import verify_traces
 from rlm_loop.study.study import Study
-from rlm_loop.study.summary import ArmSummary
-from rlm_loop.study.verify import verify_traces
 
 __all__ = [
     "FACTORS",

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.display import drawing
-from rlm_loop.install import install_line
-from rlm_loop.study.denominator import Unit, unit, units_of
+from rlm_loop.hints.install import install_line
+from rlm_loop.study.compare.denominator import Unit, unit, units_of
+from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.rows import Row, class_of, finished
-from rlm_loop.study.summary import ArmSummary, summarize
+from rlm_loop.study.store.rows import Row, class_of, finished
+from rlm_loop.traces.display import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rlm_loop.study.comparison import Comparison
-    from rlm_loop.study.contract import Contract
-    from rlm_loop.trace_reader import RunRecord
+    from rlm_loop.study.compare.comparison import Comparison
+    from rlm_loop.study.plan.contract import Contract
+    from rlm_loop.traces.reader import RunRecord
 
 __all__ = ["Results", "Unit", "unit"]
 
@@ -120,7 +120,7 @@ class Results:
         """Every arm against `baseline`, with intervals, tests and sentences: see `rlm_loop.study.compare`."""
         from importlib import import_module  # comparison is built on this module
 
-        return import_module("rlm_loop.study.comparison").compare(self, baseline, **options)
+        return import_module("rlm_loop.study.compare.comparison").compare(self, baseline, **options)
 
     def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
         """`summary` as a frame with one row an arm (and model, where there are several)."""
@@ -146,13 +146,13 @@ class Results:
     @property
     def contract(self) -> Contract | None:
         """In what the arms differ, as it was found before the study ran; `None` where that was not recorded."""
-        from rlm_loop.study.store import read_contract
+        from rlm_loop.study.store.folder import read_contract
 
         return read_contract(self.folder) if self.folder else None
 
     def trace(self, row: Row) -> RunRecord:
         """The trace of a row, from the study's folder or its packed traces."""
-        from rlm_loop.study.archive import read_trace
+        from rlm_loop.study.store.archive import read_trace
 
         return read_trace(self.folder, row["trace"], run=row.get("trace_run") or None)
 
@@ -164,7 +164,7 @@ class Results:
         return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.study.shown.results_markdown")(self)
+        return drawing("rlm_loop.report.notebook.study.results_markdown")(self)
 
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]

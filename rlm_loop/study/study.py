@@ -9,15 +9,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.budget import Budget
-from rlm_loop.display import drawing
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.hints.spelling import spelled
 from rlm_loop.models.names import model_name
-from rlm_loop.spelling import spelled
-from rlm_loop.study.analysis import Analysis
-from rlm_loop.study.contract import check, contract, declared
-from rlm_loop.study.crossing import Crossed, Values, changed, checked, crossings
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.grid import (
+from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study.plan.contract import check, contract, declared
+from rlm_loop.study.plan.crossing import Crossed, Values, changed, checked, crossings
+from rlm_loop.study.plan.grid import (
     Agent,
     ArmFactory,
     Arms,
@@ -30,12 +29,13 @@ from rlm_loop.study.grid import (
     suites_of,
     task_digest,
 )
-from rlm_loop.study.identity import identity, mark_of
-from rlm_loop.study.made_of import local_models
-from rlm_loop.study.progress import Progress
+from rlm_loop.study.plan.identity import identity, mark_of
+from rlm_loop.study.plan.made_of import local_models
 from rlm_loop.study.results import Results
-from rlm_loop.study.running import Planned, run_planned
+from rlm_loop.study.run.progress import Progress
+from rlm_loop.study.run.running import Planned, run_planned
 from rlm_loop.tasks.base import Suite, Task
+from rlm_loop.traces.display import drawing
 
 
 @spelled(
@@ -157,10 +157,10 @@ class Study:
         return ", ".join(sorted(own)) or "local"
 
     def _repr_html_(self) -> str:
-        return drawing("rlm_loop.study.shown.study_html")(self)
+        return drawing("rlm_loop.report.notebook.study.study_html")(self)
 
     def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.study.shown.study_markdown")(self)
+        return drawing("rlm_loop.report.notebook.study.study_markdown")(self)
 
     def cells(self, limit: int | None = None) -> list[Cell]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""

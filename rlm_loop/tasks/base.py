@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from rlm_loop.hints.spelling import spelled
 from rlm_loop.outcome import Score
-from rlm_loop.spelling import spelled
 from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.workspace import Workspace
 

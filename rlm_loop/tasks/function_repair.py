@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.isolation import weaker
+from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.limits import Limits
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.dialects.fences import read_fences
-from rlm_loop.install import install_line
+from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.judge import judge
 

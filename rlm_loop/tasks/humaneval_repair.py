@@ -15,11 +15,11 @@ from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 
-from rlm_loop.processes import refuse_full_disk
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, by_its_tests, candidates, read_problems
 from rlm_loop.tasks.judge import judge
 from rlm_loop.tasks.mutate import Mutation, apply, mutations
+from rlm_loop.tools.processes import refuse_full_disk
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 FILE = "solution.py"

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.clearing import temporary
-from rlm_loop.processes import refuse_full_disk
-from rlm_loop.repl.isolation import weaker
+from rlm_loop.repl.host.clearing import temporary
+from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
-from rlm_loop.testing.copies import copy_tree
-from rlm_loop.testing.places import Place, Placed, Script, placed
-from rlm_loop.testing.watch import watch
+from rlm_loop.tools.processes import refuse_full_disk
+from rlm_loop.workspace.testing.copies import copy_tree
+from rlm_loop.workspace.testing.places import Place, Placed, Script, placed
+from rlm_loop.workspace.testing.watch import watch
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
 PROCESSES = 256  # and threads, at one time

@@ -152,7 +152,7 @@ def _launched(launcher: str) -> Callable[..., Any]:
 
 def _contained(**options: Any) -> Any:
     from rlm_loop.repl import PythonREPL
-    from rlm_loop.repl.container import Container
+    from rlm_loop.repl.isolation.container import Container
 
     return PythonREPL(launcher=Container(IMAGE), **options)
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
+from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents import LeanAgent, ToolLoopAgent
-from rlm_loop.budget import Budget
 from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session

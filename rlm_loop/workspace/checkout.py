@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rlm_loop import code_tools
-from rlm_loop.clearing import remove
-from rlm_loop.processes import Finished, run_group
-from rlm_loop.shielded import shielded
+from rlm_loop.repl.host.clearing import remove
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.tools import code as code_tools
+from rlm_loop.tools.processes import Finished, run_group
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
 from rlm_loop.workspace.objects import Store

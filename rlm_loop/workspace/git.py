@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.processes import child_environment
+from rlm_loop.tools.processes import child_environment
 
 #: Bytes are kept as they are, and shown as text, whatever a `.gitattributes` of the repository says.
 PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n"

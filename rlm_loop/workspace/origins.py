@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from rlm_loop import code_tools
+from rlm_loop.tools import code as code_tools
 from rlm_loop.workspace import archives, objects, user_repository
 from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.objects import Blob, Store

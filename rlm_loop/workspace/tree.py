@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rlm_loop.clearing import remove
+from rlm_loop.repl.host.clearing import remove
 from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.objects import Blob

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.code_tools import MAX_NAMES, CodeTools, list_matching, read
-from rlm_loop.code_tools.syntax import syntax_error
-from rlm_loop.code_tools.texts import decode
-from rlm_loop.tool_function import ToolError
 from rlm_loop.tools import ToolGateway
+from rlm_loop.tools.code import MAX_NAMES, CodeTools, list_matching, read
+from rlm_loop.tools.code.syntax import syntax_error
+from rlm_loop.tools.code.texts import decode
+from rlm_loop.tools.function import ToolError
 
 
 def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.code_tools import MAX_BYTES, CodeTools, list_matching
-from rlm_loop.code_tools.paths import read_bytes, write_bytes
-from rlm_loop.tool_function import ToolError
 from rlm_loop.tools import ToolGateway
+from rlm_loop.tools.code import MAX_BYTES, CodeTools, list_matching
+from rlm_loop.tools.code.paths import read_bytes, write_bytes
+from rlm_loop.tools.function import ToolError
 
 DOCS = Path(__file__).parents[2] / "docs" / "code_tools.md"
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.code_tools import MAX_BYTES, MAX_HITS, files, ripgrep, search
-from rlm_loop.code_tools.paths import in_order
-from rlm_loop.code_tools.searching import Found, Hit, find
-from rlm_loop.tool_function import ToolError
+from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, files, ripgrep, search
+from rlm_loop.tools.code.paths import in_order
+from rlm_loop.tools.code.searching import Found, Hit, find
+from rlm_loop.tools.function import ToolError
 
 RG = ripgrep.installed()
 needs_ripgrep = pytest.mark.skipif(RG is None, reason="ripgrep is not installed: apt-get install ripgrep")

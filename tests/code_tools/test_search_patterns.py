@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.code_tools import CodeTools, search
-from rlm_loop.code_tools.pattern import is_pattern
-from rlm_loop.code_tools.searching import find
+from rlm_loop.tools.code import CodeTools, search
+from rlm_loop.tools.code.pattern import is_pattern
+from rlm_loop.tools.code.searching import find
 
 TREE = {
     "a.py": "def load_a(): ...\ndef save_a(): ...\nx = 'a|b'\n",

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.code_tools import CodeTools
-from rlm_loop.tool_function import ToolError
+from rlm_loop.tools.code import CodeTools
+from rlm_loop.tools.function import ToolError
 
 WORDS = [
     *("apples", "pears", "plums", "grapes", "melons", "cherries", "quinces", "lemons", "oranges", "figs", "dates"),
@@ -151,7 +151,7 @@ def test_a_file_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
 
 
 def test_the_memory_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlm_loop.code_tools.shown._FILES", 2)
+    monkeypatch.setattr("rlm_loop.tools.code.shown._FILES", 2)
     tools = CodeTools(tmp_path)
     for name in "abc":
         (tmp_path / name).write_text(TEXT)

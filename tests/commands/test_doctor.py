@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.cli import main
-from rlm_loop.commands import machine
+from rlm_loop.cli import machine
+from rlm_loop.cli.main import main
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation import LAUNCHERS, PROTECTION
-from rlm_loop.repl.sandbox import Sandbox
+from rlm_loop.repl.isolation.kinds import LAUNCHERS, PROTECTION
+from rlm_loop.repl.isolation.sandbox import Sandbox
 
 
 def test_the_tables_name_every_kind_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

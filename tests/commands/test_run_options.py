@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 
 EDIT = '{"tool": "apply_edit", "arguments": {"path": "a.py", "start_line": 1, "end_line": 1, "replacement": "x = 2"}}'

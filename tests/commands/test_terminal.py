@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 
@@ -138,7 +138,7 @@ def test_a_pipe_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> 
 def test_the_same_in_a_process_of_its_own() -> None:
     """`script` gives a program a terminal: what a user sees, with the real entry point."""
     reader, terminal = pty.openpty()
-    line = [sys.executable, "-m", "rlm_loop.cli", "trace", "show", HOSTILE]
+    line = [sys.executable, "-m", "rlm_loop.cli.main", "trace", "show", HOSTILE]
     with subprocess.Popen(line, stdout=terminal, stderr=terminal) as process:
         process.wait(60)
     os.close(terminal)

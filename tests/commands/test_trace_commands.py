@@ -12,12 +12,12 @@ from made_traces import Told
 from rich.console import Console
 
 from rlm_loop.actions import Observation, RunCode
-from rlm_loop.cli import main
-from rlm_loop.commands.steps import LiveSteps
-from rlm_loop.live.subcalls import SubCalls
+from rlm_loop.cli.main import main
+from rlm_loop.cli.steps import LiveSteps
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
+from rlm_loop.report.notebook.live.subcalls import SubCalls
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -81,6 +81,6 @@ def test_fork_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2
     assert "give --context" in err
     code, _, err = said(capsys, "trace", "fork", GOLDEN / "lean_text.jsonl", "--at", "1")
-    assert "give tools= (stock) (in Python: rlm_loop.replaying.fork)" in err
+    assert "give tools= (stock) (in Python: rlm_loop.replay.fork)" in err
     code, _, err = said(capsys, "trace", "fork", GOLDEN / "workspace.jsonl", "--at", "1")
     assert "give --workspace" in err

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
-from rlm_loop.budget import Account, Budget
+from rlm_loop.agents.environment import Environment
+from rlm_loop.agents.loop import run
+from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
@@ -26,16 +30,12 @@ from rlm_loop.dialects.injectors import (
     TurnCounter,
 )
 from rlm_loop.dialects.react import ReActText
-from rlm_loop.environment import Environment
-from rlm_loop.ledger import Ledger
-from rlm_loop.loop import run
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tools import as_tool
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 Say = Callable[..., Reply]
 

@@ -8,9 +8,9 @@ import pytest
 from made_traces import Told
 
 from rlm_loop.actions import Observation, RunCode
-from rlm_loop.context import describe_context
-from rlm_loop.coverage import Coverage, CoverageError, coverage_of
 from rlm_loop.messages import Prompt, say
+from rlm_loop.repl.contexts.context import describe_context
+from rlm_loop.study.coverage import Coverage, CoverageError, coverage_of
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
 LINE = TEXT.index("\n") + 1

@@ -6,8 +6,8 @@ import pytest
 from made_traces import Told
 
 from rlm_loop.actions import Answer, CallTool, Failure, Given, Observation, RunCode
-from rlm_loop.coverage import Coverage, Diagnosis, Lineage, coverage_of, diagnose, lineage_of
-from rlm_loop.trace_reader import RunRecord
+from rlm_loop.study.coverage import Coverage, Diagnosis, Lineage, coverage_of, diagnose, lineage_of
+from rlm_loop.traces.reader import RunRecord
 
 FILLER = [f"paragraph {i:04d} tells of {i * 7919 % 10007:05d} other things" for i in range(1000)]
 NEEDLES = {200: "The secret code of Oslo is 482913", 700: "The secret code of Ghent is 771205"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlm_loop.coverage.names import statements
+from rlm_loop.study.coverage.names import statements
 
 OUTSIDE = {"print", "len", "sum", "range", "open", "sorted"}
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.coverage.grams import codes_of, windows
-from rlm_loop.coverage.place import places_of
-from rlm_loop.coverage.ranges import counted, gaps, merged, within
+from rlm_loop.study.coverage.grams import codes_of, windows
+from rlm_loop.study.coverage.place import places_of
+from rlm_loop.study.coverage.ranges import counted, gaps, merged, within
 
 WORDS = st.text(alphabet="ab1", max_size=60)
 LONG = "".join(f"line {i:04d} says {i * 7919 % 10007:05d} and nothing else at all\n" for i in range(400))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.coverage import coverage_of, diagnose
+from rlm_loop.accounting.tree import read_tree
 from rlm_loop.models import ScriptedModel
-from rlm_loop.trace_reader import read
-from rlm_loop.trace_tree import read_tree
+from rlm_loop.study.coverage import coverage_of, diagnose
+from rlm_loop.traces.reader import read
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(100))
 

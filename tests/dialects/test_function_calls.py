@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation
+from rlm_loop.agents.stopping import REFUSAL
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.function_calls import FunctionCalls, call_schema
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import as_tool
-from rlm_loop.verdict import REFUSAL
 
 
 def python(code: str) -> str:

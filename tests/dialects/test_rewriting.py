@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
-from rlm_loop.compaction import Compaction
+from rlm_loop.agents.compaction import Compaction
 from rlm_loop.dialects.peer_texts import DSPY_EMPTY, DSPY_REMINDER
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.models import ScriptedModel
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import Trace
 
 REPLIES = ["Let me see.\n```python\nprint(1)\n```", "```python\n1/0\n```", "The answer is 5"]
 HISTORY = """[[ ## repl_history ## ]]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from made_patches import BUGGY, FIXED, Change, patch_of
 
-from rlm_loop.evaluation import Evaluation, evaluate
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import Evaluation, evaluate
 
 TESTS = """import json
 import unittest
@@ -184,9 +184,9 @@ def test_an_attack_does_not_resolve(name: str) -> None:
 
 @pytest.mark.parametrize("place", ["hardened", "sandbox"])
 def test_a_test_is_not_rewritten_in_isolation_either(place: str) -> None:
-    from rlm_loop.repl.hardened import Hardened
-    from rlm_loop.repl.sandbox import Sandbox
-    from rlm_loop.testing.places import default_python
+    from rlm_loop.repl.isolation.hardened import Hardened
+    from rlm_loop.repl.isolation.sandbox import Sandbox
+    from rlm_loop.workspace.testing.places import default_python
 
     if problem := {"hardened": Hardened(), "sandbox": Sandbox()}[place].problem(default_python()):
         pytest.skip(problem)

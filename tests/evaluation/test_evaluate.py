@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from made_patches import BUGGY, FAIL_TO_PASS, FILES, FIXED, PASS_TO_PASS, SETTINGS, TESTS, Change, patch
 
-from rlm_loop.evaluation import Evaluation, evaluate
-from rlm_loop.evaluation.trees import trees
 from rlm_loop.workspace import Workspace, WorkspaceError
+from rlm_loop.workspace.evaluation import Evaluation, evaluate
+from rlm_loop.workspace.evaluation.trees import trees
 
 FIX: Mapping[str, Change] = {"pkg/__init__.py": FIXED}
 

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.connections import Response
 from rlm_loop.models.wire import to_reply
-from rlm_loop.repl.displays import displays_in
-from rlm_loop.repl.frames import FrameReader
-from rlm_loop.repl.incoming import decode
+from rlm_loop.repl.host.frames import FrameReader
+from rlm_loop.repl.host.incoming import decode
+from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.study import StudyError
-from rlm_loop.study.reading import latest, rows_of
-from rlm_loop.trace import TraceError
-from rlm_loop.trace_reader import read_all
+from rlm_loop.study.store.reading import latest, rows_of
+from rlm_loop.traces.reader import read_all
+from rlm_loop.traces.trace import TraceError
 
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
 CASES = int(os.environ.get("RLM_LOOP_FUZZ", "450"))

@@ -19,12 +19,12 @@ from typing import Any
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.compaction import Compaction
+from rlm_loop.agents.compaction import Compaction
+from rlm_loop.agents.loop import Interrupted
 from rlm_loop.dialects.injectors import BudgetBanner, CodeEcho, FormatReminder, Nudge, ThoughtPrompt, TurnCounter
-from rlm_loop.loop import Interrupted
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.models.base import ModelError
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 HERE = Path(__file__).parent

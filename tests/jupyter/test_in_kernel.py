@@ -14,7 +14,7 @@ SETUP = """
 %load_ext rlm_loop
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.jupyter import start
+from rlm_loop.report.notebook.jupyter import start
 def scripted(*cells): return ScriptedModel([f"```python\\n{c}\\n```" for c in cells])
 rows = [1, 2, 3]
 """
@@ -78,7 +78,7 @@ def test_in_the_background_the_kernel_is_free_and_another_cell_stops_the_run(ker
 
 
 def test_what_shows_itself(kernel: Kernel) -> None:
-    kernel.run("from rlm_loop.trace import Trace; trace = Trace()")
+    kernel.run("from rlm_loop.traces.trace import Trace; trace = Trace()")
     kernel.run("outcome = ToolLoopAgent(model=scripted('final_answer = 7')).run('?', trace=trace)")
     for expression, kinds in (
         ("outcome", {"text/html", "text/markdown", "text/plain"}),

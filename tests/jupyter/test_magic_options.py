@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.jupyter.namespace import NoSuchVariable, context_of, named_in
-from rlm_loop.jupyter.options import Misused, asked, parser
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelNotFound
+from rlm_loop.report.notebook.jupyter.namespace import NoSuchVariable, context_of, named_in
+from rlm_loop.report.notebook.jupyter.options import Misused, asked, parser
 
 MODEL = ScriptedModel([])
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.accounting.ledger import Ledger, Part
 from rlm_loop.actions import CallTool, Observation, RunCode
-from rlm_loop.ledger import Ledger, Part
-from rlm_loop.live import LiveView, TextSurface
-from rlm_loop.live.drawn import LINES, WHOLE, doing, live_html, live_text
-from rlm_loop.live.state import RunState
-from rlm_loop.loop import Interrupted
+from rlm_loop.agents.loop import Interrupted
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.outcome import Turn
+from rlm_loop.report.notebook.live import LiveView, TextSurface
+from rlm_loop.report.notebook.live.drawn import LINES, WHOLE, doing, live_html, live_text
+from rlm_loop.report.notebook.live.state import RunState
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[2J"
 

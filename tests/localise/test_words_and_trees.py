@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.localise import file_tree, words
+from rlm_loop.agents.localise import file_tree, words
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from wires import ask, user  # pyright: ignore
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
 
@@ -27,7 +27,7 @@ def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     script.write_text(REPLIES)
     argv = ["meter", "--replies", str(script), "--port", "0", "--out", str(out)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rlm_loop.cli", *argv],
+        [sys.executable, "-m", "rlm_loop.cli.main", *argv],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.accounting.tree import tree_of
+from rlm_loop.agents.past_run import ledger_of, outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
 from rlm_loop.meter.asked import Said
 from rlm_loop.meter.conversations import opening, shared
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
-from rlm_loop.past_run import ledger_of, outcome_of
-from rlm_loop.trace import TraceError
-from rlm_loop.trace_reader import read
-from rlm_loop.trace_tree import tree_of
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import TraceError
 
 
 def nodes(url: Any) -> list[tuple[str, int]]:
@@ -179,7 +179,7 @@ class Counter:
     """A tokenizer of one token a word."""
 
     def measure(self, prompt: Prompt) -> list[Any]:
-        from rlm_loop.ledger import Part
+        from rlm_loop.accounting.ledger import Part
 
         return [
             Part(span.cause, m.turn, i, len(span.text.split()))

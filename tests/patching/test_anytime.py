@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from repair_tasks import call, checked, done, fix, task, wrong
 
 from rlm_loop import LeanAgent
+from rlm_loop.agents.attempts import Anytime, State, anytime, generate_patch, retry
+from rlm_loop.agents.attempts.anytime import Scores
 from rlm_loop.models import Reply, ScriptedModel
-from rlm_loop.patching import Anytime, State, anytime, generate_patch, retry
-from rlm_loop.patching.anytime import Scores
-from rlm_loop.patching.curves import anytime_of, curve
 from rlm_loop.report import anytime_figure, anytime_table, save_anytime_figure
 from rlm_loop.study import Study, StudyError
+from rlm_loop.study.compare.anytime_curves import anytime_of, curve
 from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite, Task
-from rlm_loop.trace import Trace, TraceError
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import Trace, TraceError
 
 
 def lean(*replies: object) -> LeanAgent:

@@ -11,19 +11,19 @@ import pytest
 from repair_tasks import FILE, call, checked, done, fix, right_line, sees_the_fix, task, wrong
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.budget import UnknownPrice
-from rlm_loop.loop import Interrupted
+from rlm_loop.accounting.budget import UnknownPrice
+from rlm_loop.accounting.tree import tree_of
+from rlm_loop.agents.attempts import RepairTemplate, best_of, command, escalate, generate_patch, retry, visible_tests
+from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.models import Reply, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.scripted import Scripted
-from rlm_loop.past_run import outcome_of
-from rlm_loop.patching import RepairTemplate, best_of, command, escalate, generate_patch, retry, visible_tests
 from rlm_loop.study import Study, load_study
-from rlm_loop.study.verify import verify_traces
+from rlm_loop.study.store.verify import verify_traces
 from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import read
-from rlm_loop.trace_tree import tree_of
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 

@@ -9,19 +9,19 @@ import pytest
 from repair_tasks import FILE, bug_line, call, done, edit, fix, task, wrong
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import CallTool, Failure, Observation, RunCode
-from rlm_loop.ledger import Ledger
+from rlm_loop.agents.attempts import diagnose, generate_patch
+from rlm_loop.agents.attempts.diagnose import patched_files, true_files
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.scripted import Scripted
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.patching import diagnose, generate_patch
-from rlm_loop.patching.diagnose import patched_files, true_files
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.tasks.humaneval_repair import FILE as TRUE
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import RunRecord
+from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 BROKEN = edit("    return (")  # would not compile
@@ -141,7 +141,7 @@ def test_breaking_other_tests(tests: Any, reason: str, facts: dict[str, Any], la
 
 
 def test_the_reason_is_worded_as_the_evaluation_words_it() -> None:
-    from rlm_loop.evaluation import evaluate
+    from rlm_loop.workspace.evaluation import evaluate
 
     files = {"m.py": "def f(): return 1\ndef g(): return 1\n", "test_m.py": TESTS}
     with Workspace(files) as space:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.patching import load_scores, save_scores
+from rlm_loop.agents.attempts import load_scores, save_scores
 from rlm_loop.tasks.base import Score
 
 

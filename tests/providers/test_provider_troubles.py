@@ -24,10 +24,10 @@ from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.adapting import refused
 from rlm_loop.models.base import Model, RateLimited, RequestRejected
 from rlm_loop.models.retry import Retry
-from rlm_loop.show import step_text
+from rlm_loop.report.notebook.run_html import step_text
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Score, Suite, Task
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -277,7 +277,7 @@ def test_the_extra_brings_all_that_a_request_with_tools_needs() -> None:
     import importlib.metadata
 
     installed = importlib.metadata.distributions()
-    name = next(d.name for d in installed if any(e.value == "rlm_loop.cli:main" for e in d.entry_points))
+    name = next(d.name for d in installed if any(e.value == "rlm_loop.cli.main:main" for e in d.entry_points))
     with serving(OpenAIChat()) as server:
         server.says = [Said(None, (("final_answer", {"answer": 5}),))]
         done = subprocess.run(

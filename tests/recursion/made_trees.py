@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rlm_loop.budget import Account, Budget
-from rlm_loop.call_tree import Node
-from rlm_loop.ledger import Ledger
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking, Recursion, query_tools
+from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import Model
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.recursion import Asking, Recursion, query_tools
-from rlm_loop.recursion.settings import price_of
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 
 class Answering:

@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 from made_trees import Answering, Root, outcome
 
-from rlm_loop import Budget, ToolLoopAgent, call_tree
+from rlm_loop import Budget, ToolLoopAgent
+from rlm_loop.accounting import call_tree
+from rlm_loop.accounting.budget import Account, BudgetSpent
+from rlm_loop.accounting.scope import Cancelled, Scope, cell_scope
 from rlm_loop.agents import agent as agents
-from rlm_loop.budget import Account, BudgetSpent
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents.recursion import Asking, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome
-from rlm_loop.past_run import outcome_of
-from rlm_loop.recursion import Asking, Tree, query_tools
-from rlm_loop.scope import Cancelled, Scope, cell_scope
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 
 def code(text: str) -> str:

@@ -11,12 +11,12 @@ import pytest
 from made_trees import Answering, Root
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.past_run import outcome_of
 from rlm_loop.repl import PythonREPL
-from rlm_loop.trace_reader import read
+from rlm_loop.traces.reader import read
 
 
 def code(text: str) -> str:

@@ -15,7 +15,7 @@ from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.names import names_a_place
 from rlm_loop.repl import PythonREPL
-from rlm_loop.replaying import ReplayError, fork
+from rlm_loop.replay import ReplayError, fork
 
 
 class Listening(socketserver.ThreadingMixIn, http.server.HTTPServer):

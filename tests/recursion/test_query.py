@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from made_trees import Answering, Root, outcome, upper
 
-from rlm_loop.budget import Budget, BudgetSpent
+from rlm_loop.accounting.budget import Budget, BudgetSpent
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import FALLBACK, Asking, DepthExceeded, SubCallError, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.recursion import FALLBACK, Asking, DepthExceeded, SubCallError, Tree, query_tools
 from rlm_loop.tools import ToolGateway
 
 

@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_trees import Answering, Root, outcome
 
-from rlm_loop.budget import Budget, BudgetSpent
-from rlm_loop.ledger import Call
+from rlm_loop.accounting.budget import Budget, BudgetSpent
+from rlm_loop.accounting.ledger import Call
+from rlm_loop.accounting.scope import Cancelled, Scope, cell_scope
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking, SubCallError, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.recursion import Asking, SubCallError, Tree, query_tools
-from rlm_loop.scope import Cancelled, Scope, cell_scope
 
 DEPTH = 4
 STUCK = 60.0  # seconds after which a tree counts as deadlocked

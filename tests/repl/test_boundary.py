@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from test_protocol import FIND
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.frames import FrameReader
-from rlm_loop.repl.incoming import LONGEST, MOST, OutOfBounds, check, decode
+from rlm_loop.repl.host.frames import FrameReader
+from rlm_loop.repl.host.incoming import LONGEST, MOST, OutOfBounds, check, decode
 from rlm_loop.repl.results import given as given_answer
 from rlm_loop.repl.worker import encode, encode_table, values_in
 
@@ -112,7 +112,7 @@ def test_no_table_makes_the_host_import_pandas(monkeypatch: pytest.MonkeyPatch, 
 def test_the_decoder_imports_nothing() -> None:
     import ast
 
-    import rlm_loop.repl.incoming as module
+    import rlm_loop.repl.host.incoming as module
 
     tree = ast.parse(Path(module.__file__).read_text("utf-8"))
     inner = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]

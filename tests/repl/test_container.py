@@ -20,13 +20,13 @@ from typing import Any
 import escapes
 import pytest
 
-from rlm_loop.context_on_disk import ContextFile, ContextFolder
 from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.container import Container
+from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
+from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl.isolation.ordinary_user import may_read
 from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.ordinary_user import may_read
-from rlm_loop.testing import run_tests
 from rlm_loop.torture.world import marked
+from rlm_loop.workspace.testing import run_tests
 
 IMAGE = "localhost/rlm-loop-test-python"
 HOW = "apt-get install --no-install-recommends podman runc conmon"
@@ -166,7 +166,7 @@ def test_close_leaves_no_container(image: str, stuck: bool) -> None:
 HOST = """
 import sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.container import Container
+from rlm_loop.repl.isolation.container import Container
 repl = PythonREPL(timeout=600, launcher=Container(sys.argv[1]))
 repl.start()
 print(repl.cwd.parent, flush=True)
@@ -199,7 +199,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 AS_ORDINARY_USER = """
 import os, sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.container import Container
+from rlm_loop.repl.isolation.container import Container
 with PythonREPL(launcher=Container(sys.argv[1]), timeout=120) as repl:
     status = repl.get("open('/proc/self/status').read()")
     print(repl.get("__import__('os').getuid()") == os.getuid() != 0, "CapEff:\\t0000000000000000" in status)

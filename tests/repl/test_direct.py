@@ -13,7 +13,7 @@ import pytest
 from test_protocol import FIND
 
 from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.launch import Launch, plain
+from rlm_loop.repl.host.launch import Launch, plain
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the supervisor hands frames on")
 

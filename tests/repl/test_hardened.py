@@ -16,12 +16,12 @@ import escapes
 import pytest
 
 from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.harden import landlock_abi
-from rlm_loop.repl.hardened import Hardened
-from rlm_loop.repl.isolation import Strongest
-from rlm_loop.repl.launch import isolated_environment
+from rlm_loop.repl.host.launch import isolated_environment
+from rlm_loop.repl.isolation.harden import landlock_abi
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl.isolation.kinds import Strongest
+from rlm_loop.repl.isolation.sandbox import Sandbox
 from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.sandbox import Sandbox
 
 PROBLEM = Hardened().problem(sys.executable)
 needs_landlock = pytest.mark.skipif(bool(PROBLEM), reason=f"no landlock: {PROBLEM}")

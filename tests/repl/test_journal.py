@@ -15,11 +15,11 @@ from patience import Stopwatch
 from processes import PIDS, replaced
 
 from rlm_loop.repl import PythonREPL, journal
-from rlm_loop.repl.calls import HostCall
+from rlm_loop.repl.host.calls import HostCall
+from rlm_loop.repl.host.transfer import IN_FRAME
+from rlm_loop.repl.host.zygote import Zygote
 from rlm_loop.repl.journal import Cell, Journal
-from rlm_loop.repl.transfer import IN_FRAME
 from rlm_loop.repl.worker import summary
-from rlm_loop.repl.zygote import Zygote
 
 DIE = "import os; os._exit(3)"
 

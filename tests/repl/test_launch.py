@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.repl.launch import WORKER, script, worker_environment
+from rlm_loop.repl.host.launch import WORKER, script, worker_environment
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING_ELSE"])

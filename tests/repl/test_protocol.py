@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.launch import WORKER
-from rlm_loop.repl.readable import HARDEN
+from rlm_loop.repl.host.launch import WORKER
+from rlm_loop.repl.isolation.readable import HARDEN
 
 FIND = """
 import os

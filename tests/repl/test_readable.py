@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.repl import ReplError, interpreter
-from rlm_loop.repl.launch import worker_environment
-from rlm_loop.repl.ordinary_user import RootFolder, cell_user, may_read
-from rlm_loop.repl.readable import readable
+from rlm_loop.repl import ReplError
+from rlm_loop.repl.host.launch import worker_environment
+from rlm_loop.repl.isolation import interpreter
+from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
+from rlm_loop.repl.isolation.readable import readable
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
 
@@ -103,7 +104,7 @@ def test_a_folder_that_was_given_keeps_its_owner(tmp_path: Path) -> None:
 
 def test_an_ordinary_user_stays_who_it_is() -> None:
     if os.geteuid() == 0:
-        code = "import os; from pathlib import Path; from rlm_loop.repl.ordinary_user import cell_user\n"
+        code = "import os; from pathlib import Path; from rlm_loop.repl.isolation.ordinary_user import cell_user\n"
         code += "os.setuid(65534); print(cell_user(Path('/'), Path('/')))"
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout == "None\n"

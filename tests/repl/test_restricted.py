@@ -161,7 +161,7 @@ def test_any_text_is_a_result(repl: RestrictedREPL, code: str) -> None:
 
 
 def test_every_guard_that_the_policy_calls_is_there() -> None:
-    from rlm_loop.repl.restricted_policy import Policy
+    from rlm_loop.repl.in_process.policy import Policy
 
     code = "a.b; a.b = 1; a[0]; a[0] = 1; a += 1; a.b += 1; a[1:2] += 1; x, (y, z) = a; f(*a)\nfor i, j in a: pass\n"
     code += "for k in a: pass\n[q for q in a]\nwith a as (b, c): pass"
@@ -348,7 +348,7 @@ def test_the_clock_is_an_argument() -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "rlm_loop.repl.restricted_guards", raising=False)
+    monkeypatch.delitem(sys.modules, "rlm_loop.repl.in_process.guards", raising=False)
     monkeypatch.setitem(sys.modules, "RestrictedPython.Guards", None)
     with pytest.raises(ReplError, match=r'pip install -e "\.\[restricted\]"'):
         RestrictedREPL()

@@ -16,10 +16,10 @@ import escapes
 import pytest
 
 from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.launch import isolated_environment
+from rlm_loop.repl.host.launch import isolated_environment
+from rlm_loop.repl.isolation.ordinary_user import RootFolder, may_read
+from rlm_loop.repl.isolation.sandbox import Sandbox
 from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.ordinary_user import RootFolder, may_read
-from rlm_loop.repl.sandbox import Sandbox
 
 PROBLEM = Sandbox().problem(sys.executable)
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"no sandbox (`rlm-loop doctor` says how to get it): {PROBLEM}")
@@ -209,7 +209,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 AS_NOBODY = """
 import os, sys
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.sandbox import Sandbox
+from rlm_loop.repl.isolation.sandbox import Sandbox
 if problem := Sandbox().problem(sys.executable):
     print("SKIP", problem)
     sys.exit()

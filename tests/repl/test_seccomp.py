@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl import seccomp_calls as calls
-from rlm_loop.repl.seccomp import Shares, build
-from rlm_loop.repl.seccomp_calls import NUMBERS
+from rlm_loop.repl.isolation import seccomp_calls as calls
+from rlm_loop.repl.isolation.seccomp import Shares, build
+from rlm_loop.repl.isolation.seccomp_calls import NUMBERS
 
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL = 0x7FFF0000, 0x80000000

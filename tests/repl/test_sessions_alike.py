@@ -412,7 +412,7 @@ def test_as_a_tool(alike: Any) -> None:
 
 def test_an_agent_uses_any_of_them(alike: Any) -> None:
     from rlm_loop.actions import RunCode
-    from rlm_loop.environment import Environment
+    from rlm_loop.agents.environment import Environment
 
     place = Environment([add], repl=lambda: alike, context={"n": 20})
     (seen,) = place.perform([RunCode("final_answer = add(context['n'])")])

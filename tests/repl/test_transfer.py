@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_loop.repl import EvaluationFailed, PythonREPL
-from rlm_loop.repl.transfer import IN_FRAME, set_frame
+from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
 from rlm_loop.repl.worker import NotExact, decode, encode, load
 
 leaves = (

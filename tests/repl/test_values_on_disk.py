@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_kinds import KINDS, session
 
-from rlm_loop.context_on_disk import ContextFile, ContextFolder
-from rlm_loop.repl import Limits, PythonREPL, ReplError, context_large
-from rlm_loop.repl.context_large import LargeText
-from rlm_loop.repl.hardened import Hardened
-from rlm_loop.repl.sandbox import Sandbox
-from rlm_loop.repl.transfer import IN_FRAME, set_frame
+from rlm_loop.repl import Limits, PythonREPL, ReplError
+from rlm_loop.repl.contexts.large import LargeText
+from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
+from rlm_loop.repl.host.transfer import IN_FRAME, set_frame
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl.isolation.sandbox import Sandbox
 
 TEXT = "a\r\nb\rc\u2028ä😀\n" * 3
 
@@ -276,7 +276,7 @@ def test_a_large_text_is_like_the_text(
     path = tmp_path_factory.mktemp("large") / "t"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(context_large, "STEP", 7)
+        patch.setattr("rlm_loop.repl.contexts.large.STEP", 7)
         large = LargeText(str(path), len(text.encode()), "strict")
         assert len(large) == len(text)
         assert large[a:b] == text[a:b]

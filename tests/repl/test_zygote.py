@@ -16,9 +16,9 @@ import pytest
 from test_lifetime import CHILDREN, PIDS, gone
 
 from rlm_loop.repl import PythonREPL, ReplError
-from rlm_loop.repl.hardened import Hardened
-from rlm_loop.repl.launch import WORKER, Launch, worker_environment
-from rlm_loop.repl.zygote import Zygote
+from rlm_loop.repl.host.launch import WORKER, Launch, worker_environment
+from rlm_loop.repl.host.zygote import Zygote
+from rlm_loop.repl.isolation.hardened import Hardened
 
 LIKE = "plain" if Hardened().problem(sys.executable) else "hardened"
 """What forked sessions are by default, as far as that goes here."""
@@ -163,7 +163,7 @@ def test_nothing_is_left(end: str) -> None:
 
 HOST = """
     import os, sys, time
-    from rlm_loop.repl.zygote import Zygote
+    from rlm_loop.repl.host.zygote import Zygote
     zygote = Zygote(pool=1)
     repl = zygote.repl(timeout=600)
     print(zygote.pid or 0, *repl.get("[__import__('os').getpid(), __import__('os').getppid()]"), zygote.pid,

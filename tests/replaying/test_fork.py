@@ -11,8 +11,8 @@ import pytest
 
 from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.replaying import ReplayError, fork, replay
-from rlm_loop.trace_reader import RunRecord, read
+from rlm_loop.replay import ReplayError, fork, replay
+from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.workspace import Workspace
 
 GOLDEN = Path(__file__).parent.parent / "golden"

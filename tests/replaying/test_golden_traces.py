@@ -17,8 +17,8 @@ from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.injectors import ThoughtPrompt
 from rlm_loop.dialects.wording import CALLS_RULE, CODE_RULE, REACT_THOUGHT
 from rlm_loop.messages import Prompt, Span
-from rlm_loop.replaying import replay
-from rlm_loop.trace_reader import read
+from rlm_loop.replay import replay
+from rlm_loop.traces.reader import read
 
 HERE = Path(__file__).parent.parent / "golden"
 GOLDEN: dict[str, Any] = runpy.run_path(str(HERE / "record.py"))["GOLDEN"]
@@ -79,43 +79,43 @@ CHANGES = {
     ),
     "mark of an output": (
         "history_outputs",
-        "rlm_loop.compaction.OUTPUT_LEFT_OUT",
+        "rlm_loop.agents.compaction.OUTPUT_LEFT_OUT",
         "[{size:,} Characters left out]",
         r"call \d, message \d \(user\), summary, from character 5: recorded 'characters.*, today 'Characters",
     ),
     "asking for a summary": (
         "history_summary",
-        "rlm_loop.compaction.SUMMARISE",
+        "rlm_loop.agents.compaction.SUMMARISE",
         "Summarise! At most {words} words",
         r"call \d, message 0 \(user\), summary, from character 11",
     ),
     "line about the context": (
         "lean_native",
-        "rlm_loop.context.TOLD",
+        "rlm_loop.repl.contexts.context.TOLD",
         "The REPL already has the variable context;",
         r"call 1, message 0 \(user\), task, from character \d+: recorded ., a dict",
     ),
     "line about the workspace": (
         "workspace",
-        "rlm_loop.agents.driving.describe_workspace",
+        "rlm_loop.agents.runner.describe_workspace",
         lambda tools: "Files.",
         r"call 1, message 0 \(user\), task, from character \d+",
     ),
     "help of a tool of ours": (
         "lean_native",
-        "rlm_loop.environment._PYTHON_HELP",
+        "rlm_loop.agents.environment._PYTHON_HELP",
         "Run Python code.",
         r"call 1, schema of python, function.description, tool_schema, from character 15",
     ),
     "help of a tool, as text": (
         "lean_text",
-        "rlm_loop.environment._PYTHON_HELP",
+        "rlm_loop.agents.environment._PYTHON_HELP",
         "Run Python code.",
         r"call 1, message 0 \(system\), system, from character \d+",
     ),
     "a limit": (
         "repeated",
-        "rlm_loop.loop.verdict",
+        "rlm_loop.agents.loop.verdict",
         lambda turns, account: None,
         r"after call 2: recorded repeated .*, today a further request",
     ),
@@ -133,7 +133,7 @@ CHANGES = {
     ),
     "a sub-call's own words": (
         "tool_loop_sub_calls",
-        "rlm_loop.recursion.asking.Prompt",
+        "rlm_loop.agents.recursion.asking.Prompt",
         SimpleNamespace(ask=lambda text: Prompt.ask(text + "!")),
         r"call \d \(sub-call 0.1\), message 0 \(user\), task, from character 11: recorded '', today '!'",
     ),

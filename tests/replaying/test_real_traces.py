@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop import trace_reader
-from rlm_loop.replaying import replay
-from rlm_loop.replaying.packed import recorded_runs
-from rlm_loop.trace import TraceError
+from rlm_loop.replay import replay
+from rlm_loop.replay.packed import recorded_runs
+from rlm_loop.traces import reader as trace_reader
+from rlm_loop.traces.trace import TraceError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("traces.tar.gz"))

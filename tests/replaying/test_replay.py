@@ -15,9 +15,9 @@ from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.dialects.base import Problem
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
-from rlm_loop.replaying import ReplayError, replay
-from rlm_loop.trace import Trace, TraceError
-from rlm_loop.trace_reader import RunRecord
+from rlm_loop.replay import ReplayError, replay
+from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.trace import Trace, TraceError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = list(runpy.run_path(str(GOLDEN / "record.py"))["GOLDEN"])
@@ -168,7 +168,7 @@ def test_an_agent_of_the_caller_s_own_has_to_be_given(tmp_path: Path) -> None:
 
 
 def test_a_name_in_a_trace_imports_nothing_of_others(tmp_path: Path) -> None:
-    made = {"is": "rlm_loop.commands.doctor.os", "with": {}}
+    made = {"is": "rlm_loop.cli.doctor.os", "with": {}}
     record = edited("direct", lambda e: e.update(made=made), "run_start")
     with pytest.raises(ReplayError, match="not part of rlm_loop"):
         replay(record)

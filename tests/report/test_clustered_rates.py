@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from made_rows import made_results
 
-from rlm_loop.patching.anytime import Anytime, State
+from rlm_loop.agents.attempts.anytime import Anytime, State
 from rlm_loop.report import anytime_table
 from rlm_loop.report.figures.budgets import Ends
-from rlm_loop.report.sizes import by_size
+from rlm_loop.report.figures.sizes import by_size
 from rlm_loop.study import Results
 from rlm_loop.study.statistics import wilson, wilson_by_cluster
 

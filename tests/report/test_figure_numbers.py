@@ -95,7 +95,7 @@ def test_the_intervals_are_those_given_and_every_pair_is_a_dot() -> None:
 
 def test_the_intervals_are_the_comparisons_own() -> None:
     pytest.importorskip("scipy")
-    from rlm_loop.study.comparison import compare
+    from rlm_loop.study.compare.comparison import compare
 
     results = full()
     direct = paired_differences(results, baseline="react-text")

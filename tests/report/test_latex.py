@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.report import Table, arm_table, suite_table, target_table
-from rlm_loop.report.latex import escaped
+from rlm_loop.report.tables.latex import escaped
 from rlm_loop.study import load_study
 
 RECORDED = Path(__file__).parents[2] / "experiments" / "headline" / "results"

@@ -14,7 +14,7 @@ from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table, save_overhead_figure
-from rlm_loop.report.overhead import injected, overhead
+from rlm_loop.report.figures.run_overhead import injected, overhead
 from rlm_loop.study import StudyError
 
 

@@ -15,16 +15,16 @@ from made_run import HOSTILE, PATCH, everything, long_run
 from made_traces import Told
 from parsed_page import Parsed
 
-from rlm_loop.charges import calls_of
-from rlm_loop.cli import main
+from rlm_loop.accounting.charges import calls_of
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.causes import CAUSE_COLOURS, cause_colour, cause_place
-from rlm_loop.report.page import run_page
-from rlm_loop.report.page.marked import patch, plain_text, python_code, safe
-from rlm_loop.report.page.reading import found_in
-from rlm_loop.report.page.tokens import spent_of
-from rlm_loop.trace import TraceError
-from rlm_loop.trace_reader import read
+from rlm_loop.report.figures.colours import CAUSE_COLOURS, cause_colour, cause_place
+from rlm_loop.report.run import run_page
+from rlm_loop.report.run.marked import patch, plain_text, python_code, safe
+from rlm_loop.report.run.reading import found_in
+from rlm_loop.report.run.tokens import spent_of
+from rlm_loop.traces.reader import read
+from rlm_loop.traces.trace import TraceError
 
 
 def sound(page: str) -> Parsed:

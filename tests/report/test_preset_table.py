@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.dialects.presets import PRESETS
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report import preset_table

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from made_rows import made_results
 
 from rlm_loop.report import Table, arm_table, figure, save_figure, suite_table, target_table
-from rlm_loop.report.curves import prompt_curves
-from rlm_loop.report.labels import Anchor, Box, place
-from rlm_loop.report.study_page.arms import arm_tables
+from rlm_loop.report.figures.growth import prompt_curves
+from rlm_loop.report.figures.labels import Anchor, Box, place
+from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.study import Results, StudyError
-from rlm_loop.study.analysis import Analysis
+from rlm_loop.study.plan.analysis import Analysis
 
 BOTH = Table("A <title>", ["name", "n"], [["x|y", "1"], ["<z>", "22"]], ["A note."])
 

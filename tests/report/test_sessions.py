@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.past_run import ledger_of
+from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.report import mean_session, overhead_by_turn
 from rlm_loop.study import StudyError, load_study
 

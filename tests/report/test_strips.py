@@ -6,8 +6,8 @@ from pathlib import Path
 
 from made_traces import Told
 
-from rlm_loop.coverage import Coverage, coverage_of
 from rlm_loop.report import coverage_figure, save_coverage_figure
+from rlm_loop.study.coverage import Coverage, coverage_of
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
 

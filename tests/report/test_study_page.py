@@ -18,16 +18,16 @@ from made_study import HOSTILE, QUESTION, judge, made_study
 from parsed_page import Parsed
 
 from rlm_loop import DirectAgent, Suite, Task
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.study_page import study_page, trace_folder, write_study_page, write_trace_pages
-from rlm_loop.report.study_page.drawings import chosen, drawings
-from rlm_loop.report.study_page.findings import POLICIES
-from rlm_loop.report.study_page.missing import CRASHED, NOT_JUDGED, NOT_RUN, gaps
-from rlm_loop.report.study_page.question import question_of
+from rlm_loop.report.study import study_page, trace_folder, write_study_page, write_trace_pages
+from rlm_loop.report.study.drawings import chosen, drawings
+from rlm_loop.report.study.findings import POLICIES
+from rlm_loop.report.study.missing import CRASHED, NOT_JUDGED, NOT_RUN, gaps
+from rlm_loop.report.study.question import question_of
 from rlm_loop.study import Results, Study, StudyError, export, load_study
-from rlm_loop.study.comparison import compare
-from rlm_loop.study.pairs import POLICIES as KNOWN_POLICIES
+from rlm_loop.study.compare.comparison import compare
+from rlm_loop.study.compare.pairs import POLICIES as KNOWN_POLICIES
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
@@ -326,7 +326,7 @@ def test_without_the_extras_the_page_says_so() -> None:
     code = """
 import sys
 sys.modules.update(dict.fromkeys(("matplotlib", "scipy", "pandas", "numpy")))
-from rlm_loop.report.study_page import study_page
+from rlm_loop.report.study import study_page
 page = study_page(sys.argv[1], traces=False)
 print(page.count(".[studies]"), page.count(".[stats]"), page.count(">Outcome<"))
 """

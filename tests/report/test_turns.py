@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rlm_loop.attribution import Part
-from rlm_loop.ledger import Ledger
+from rlm_loop.accounting.attribution import Part
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
 from rlm_loop.report import save_tokens_by_turn, tokens_by_turn, turns_text
 from rlm_loop.study import StudyError

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlm_loop.study import Results
-from rlm_loop.study.analysis import Analysis
+from rlm_loop.study.plan.analysis import Analysis
 
 #: What a pair came to: resolved by the arm and by the baseline ("?": the arm crashed, "!": the machine did,
 #: "-": not run, "u": not judged).

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.actions import Answer, Given, Malformed, Observation
-from rlm_loop.budget import Account, Budget
-from rlm_loop.ledger import Ledger
+from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.metered import Metered
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.trace import Trace
+from rlm_loop.traces.trace import Trace
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import StudyError, load_study, load_study_file, verify_traces
-from rlm_loop.study.contract import check, contract
+from rlm_loop.study.plan.contract import check, contract
 
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "ablations"
 

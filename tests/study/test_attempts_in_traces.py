@@ -15,11 +15,11 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, load_study, verify_traces
-from rlm_loop.study.grid import Cell
-from rlm_loop.study.jobs import Done, keep_trace
+from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.run.jobs import Done, keep_trace
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.trace import Trace
-from rlm_loop.trace_reader import read, read_all
+from rlm_loop.traces.reader import read, read_all
+from rlm_loop.traces.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.study import StudyError, load_study_file
 
 HERE = Path(__file__).parents[2] / "experiments" / "bug_fixing"

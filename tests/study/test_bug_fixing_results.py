@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.patching import load_scores
-from rlm_loop.patching.curves import anytime_of
-from rlm_loop.patching.failures import diagnose_patches
+from rlm_loop.agents.attempts import load_scores
 from rlm_loop.report import patch_failure_table
 from rlm_loop.study import Results, load_study, load_study_file, verify_traces
-from rlm_loop.study.patches import study_predictions
+from rlm_loop.study.compare.anytime_curves import anytime_of
+from rlm_loop.study.compare.patch_failures import diagnose_patches
+from rlm_loop.study.compare.patches import study_predictions
 from rlm_loop.tasks import Task
 from rlm_loop.tasks.package_bugs.manifest import recorded
 from rlm_loop.tasks.package_bugs.sdists import cached

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from paired_rows import Pair, paired
 
-from rlm_loop.report.study_page.findings import effects_table
+from rlm_loop.report.study.findings import effects_table
 from rlm_loop.study import Comparison, Contrast, Results, compare
-from rlm_loop.study.contrast import p_value, percent
+from rlm_loop.study.compare.contrast import p_value, percent
 
 NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 

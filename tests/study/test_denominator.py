@@ -9,7 +9,7 @@ import pytest
 from paired_rows import Pair, paired
 
 from rlm_loop.study import Results, StudyError, compare, resolve_rates
-from rlm_loop.study.denominator import units_of, verdict
+from rlm_loop.study.compare.denominator import units_of, verdict
 from rlm_loop.study.statistics import wilson
 
 

@@ -24,8 +24,8 @@ from study_arms import Arm, suite
 
 from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.study import Study, StudyError, StudyInterrupted, executor_of, load_study, verify_traces
-from rlm_loop.study.places import capacity, in_this_process, on_this_machine
-from rlm_loop.study.processes import SeparateProcesses
+from rlm_loop.study.run.places import capacity, in_this_process, on_this_machine
+from rlm_loop.study.run.processes import SeparateProcesses
 from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
@@ -101,7 +101,7 @@ def test_a_pool_of_the_users_that_breaks_as_a_whole_costs_one_episode(tmp_path: 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_process_that_dies_ends_its_call_alone(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that dies between two calls; what waits for a process gets a new one."""
-    monkeypatch.setattr("rlm_loop.study.processes._context", lambda: multiprocessing.get_context(method))
+    monkeypatch.setattr("rlm_loop.study.run.processes._context", lambda: multiprocessing.get_context(method))
     with SeparateProcesses(2) as processes:
         died, waiting = processes.submit(os._exit, 3), [processes.submit(os.getpid) for _ in range(6)]
         assert isinstance(died.exception(60), BrokenProcessPool)
@@ -176,7 +176,7 @@ def test_what_is_known_of_an_executor(where: str, width: int, here: bool, machin
 def test_a_name_that_is_no_place_is_one_line(
     tmp_path: Path, where: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlm_loop.study.dask_cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("rlm_loop.study.run.dask_cluster.PATIENCE", 0.5)
     with pytest.raises(StudyError) as refused:
         Study("mine", ARMS, suite("a", 1)).run(tmp_path, False, executor=where)
     assert said in str(refused.value)
@@ -308,7 +308,7 @@ def test_a_study_file_travels_as_it_is(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rlm_loop.cli import main
+    from rlm_loop.cli.main import main
 
     file = tmp_path / "study.py"
     file.write_text(EXPERIMENT.format(tests=str(HERE)))

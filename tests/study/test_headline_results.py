@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.study import Analysis, Results, load_study, load_study_file, verify_traces
-from rlm_loop.study.reading import read_contract
+from rlm_loop.study.store.reading import read_contract
 
 HERE = Path(__file__).parents[2] / "experiments" / "headline"
 

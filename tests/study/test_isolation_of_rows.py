@@ -8,7 +8,7 @@ from pathlib import Path
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation import Strongest
+from rlm_loop.repl.isolation.kinds import Strongest
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Score, Suite, Task
 

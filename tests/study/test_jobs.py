@@ -22,8 +22,8 @@ from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, RateLimited
 from rlm_loop.study import Study, StudyError
-from rlm_loop.study.grid import Cell
-from rlm_loop.study.jobs import Done, Job, JobRefused, _pace, _told, keep_trace, pack, perform
+from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.run.jobs import Done, Job, JobRefused, _pace, _told, keep_trace, pack, perform
 from rlm_loop.tasks import get_suite, list_suites
 from rlm_loop.tasks.base import Suite, Task
 
@@ -88,7 +88,7 @@ def test_what_cannot_travel_is_named() -> None:
 
 def test_a_worker_of_another_version_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     packed = pack(Job("mine", cell(), Arm(), None))
-    monkeypatch.setattr("rlm_loop.study.jobs.__version__", "0.0.1")
+    monkeypatch.setattr("rlm_loop.study.run.jobs.__version__", "0.0.1")
     with pytest.raises(JobRefused, match=r"a worker has rlm-loop 0\.0\.1 and the study .*; install the same on both"):
         perform(packed)
 

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from study_arms import Arm, suite, unreachable
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.study import Study, StudyError, compact, export, load_study
-from rlm_loop.study.parquet import read_parquet, write_parquet
-from rlm_loop.study.reading import every_row, read_rows
-from rlm_loop.study.store import Store
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.parquet import read_parquet, write_parquet
+from rlm_loop.study.store.reading import every_row, read_rows
 from rlm_loop.tasks.base import Task
 
 pytest.importorskip("pyarrow")

@@ -18,8 +18,8 @@ from study_arms import Arm, suite, task
 from rlm_loop import Budget, LeanAgent, Suite
 from rlm_loop.dialects.injectors import Nudge
 from rlm_loop.study import Study, StudyError, load_study, load_study_file
-from rlm_loop.study.crossing import Crossed
-from rlm_loop.study.grid import cells
+from rlm_loop.study.plan.crossing import Crossed
+from rlm_loop.study.plan.grid import cells
 
 
 def test_every_arm_is_crossed_with_the_factors(tmp_path: Path) -> None:

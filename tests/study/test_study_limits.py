@@ -20,12 +20,12 @@ from rlm_loop.messages import Prompt, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, RateLimited
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
-from rlm_loop.study.course import Clock, Course, no_room, portable
-from rlm_loop.study.pace import Pace, at_pace, paced, pacing
-from rlm_loop.study.progress import Silent
-from rlm_loop.study.reading import read_rows
-from rlm_loop.study.runner import agent_of, run_cells
-from rlm_loop.study.store import Store
+from rlm_loop.study.run.course import Clock, Course, no_room, portable
+from rlm_loop.study.run.pace import Pace, at_pace, paced, pacing
+from rlm_loop.study.run.progress import Silent
+from rlm_loop.study.run.runner import agent_of, run_cells
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.reading import read_rows
 
 
 @dataclass

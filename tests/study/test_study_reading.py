@@ -13,12 +13,12 @@ from study_arms import Arm, suite, unreachable
 
 from rlm_loop.models.names import without_folder
 from rlm_loop.study import Results, Study, StudyError, export, load_study, load_study_file, verify_traces
-from rlm_loop.study.archive import read_trace
-from rlm_loop.study.grid import slug
-from rlm_loop.study.identity import command
+from rlm_loop.study.plan.grid import slug
+from rlm_loop.study.plan.identity import command
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
+from rlm_loop.study.store.archive import read_trace
 from rlm_loop.tasks.base import Task
-from rlm_loop.trace import TraceError
+from rlm_loop.traces.trace import TraceError
 
 
 def recorded(folder: Path) -> Results:
@@ -120,7 +120,7 @@ def test_the_command_is_one_that_can_be_given_again(tmp_path: Path) -> None:
     for program in (
         "/usr/bin/rlm-loop",
         str(tmp_path / "rlm_loop" / "cli.py"),
-    ):  # the latter is `python -m rlm_loop.cli`
+    ):  # the latter is `python -m rlm_loop.cli.main`
         assert command([program, "study", "run", str(tmp_path / "x")], tmp_path) == "rlm-loop study run x"
 
 

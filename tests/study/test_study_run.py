@@ -12,9 +12,9 @@ from study_arms import Arm, suite, task, unreachable
 from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.outcome import Stop
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
-from rlm_loop.study.progress import Bar, Forecast, duration
-from rlm_loop.study.rows import make_row, verdict_of
-from rlm_loop.study.store import Store
+from rlm_loop.study.run.progress import Bar, Forecast, duration
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.rows import make_row, verdict_of
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from study_arms import Arm, suite, unreachable
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.study import Status, Study, StudyError, StudyInterrupted, status
-from rlm_loop.study.status import RUNNING
+from rlm_loop.study.run.status import RUNNING
 from rlm_loop.tasks.base import Task
 
 

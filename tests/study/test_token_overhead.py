@@ -23,7 +23,7 @@ from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path
 from rlm_loop.outcome import Turn
 from rlm_loop.study import Study, load_study, load_study_file, verify_traces
-from rlm_loop.study.contract import contract
+from rlm_loop.study.plan.contract import contract
 
 HERE = Path(__file__).parents[2] / "experiments" / "token_overhead"
 ARMS = ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"]

@@ -13,8 +13,8 @@ import pytest
 
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.hardened import Hardened
-from rlm_loop.repl.isolation import LAUNCHERS
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl.isolation.kinds import LAUNCHERS
 from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process, source_in
 from rlm_loop.tasks.function_repair_cases import CASES, Case

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl.isolation import Strongest
+from rlm_loop.repl.isolation.kinds import Strongest
 from rlm_loop.tasks.judge import JudgeFailed, Verdict, judge
 from rlm_loop.tasks.judge_child import pack, unpack
 

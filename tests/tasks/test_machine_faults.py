@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.evaluation import TestsCannotRun, evaluate
 from rlm_loop.repl.base import ReplError
 from rlm_loop.tasks.base import Attempt, Suite
 from rlm_loop.tasks.function_repair import run_in_fresh_process
@@ -18,6 +17,7 @@ from rlm_loop.tasks.humaneval import humaneval
 from rlm_loop.tasks.humaneval_repair import humaneval_repair
 from rlm_loop.tasks.judge import JudgeFailed, judge
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import TestsCannotRun, evaluate
 
 ROW = {
     "task_id": "HumanEval/0",
@@ -45,7 +45,7 @@ def no_interpreter(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_room(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("rlm_loop.processes._ROOM", 1 << 62)
+    patch.setattr("rlm_loop.tools.processes._ROOM", 1 << 62)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.study.grid import task_digest
+from rlm_loop.study.plan.grid import task_digest
 from rlm_loop.tasks import Attempt, Deferred, get_suite
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.published_scores import oolong, ruler, ruler_question

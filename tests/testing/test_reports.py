@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.testing import TestRun
-from rlm_loop.testing.copies import stamps
-from rlm_loop.testing.places import Placed
-from rlm_loop.testing.reports import Reports
-from rlm_loop.testing.watch import Watched
+from rlm_loop.workspace.testing import TestRun
+from rlm_loop.workspace.testing.copies import stamps
+from rlm_loop.workspace.testing.places import Placed
+from rlm_loop.workspace.testing.reports import Reports
+from rlm_loop.workspace.testing.watch import Watched
 
 
 def told(*lines: tuple[str, dict[str, object]]) -> TestRun:

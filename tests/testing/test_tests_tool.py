@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlm_loop.testing import TestRun, summary, tests_tool
 from rlm_loop.tools import ToolGateway
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.testing import TestRun, summary, tests_tool
 
 TEST = """
 from pkg import add

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.testing.watch import Watched, watch
+from rlm_loop.workspace.testing.watch import Watched, watch
 
 
 def watched(code: str, folder: Path, *, timeout: float = 60.0, cap: int = 1000) -> tuple[Watched, list[bytes]]:
@@ -80,7 +80,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(2, 60))
 def test_head_and_tail_of_any_stream(parts: list[bytes], cap: int) -> None:
-    from rlm_loop.testing.watch import _Ends  # pyright: ignore[reportPrivateUsage]
+    from rlm_loop.workspace.testing.watch import _Ends  # pyright: ignore[reportPrivateUsage]
 
     ends = _Ends(cap)
     for part in parts:
@@ -95,7 +95,7 @@ def test_head_and_tail_of_any_stream(parts: list[bytes], cap: int) -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=20))
 def test_lines_whatever_the_chunks(parts: list[bytes]) -> None:
-    from rlm_loop.testing.watch import _Lines  # pyright: ignore[reportPrivateUsage]
+    from rlm_loop.workspace.testing.watch import _Lines  # pyright: ignore[reportPrivateUsage]
 
     heard: list[bytes] = []
     lines = _Lines(heard.append)

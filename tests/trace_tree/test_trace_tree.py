@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_traces import Told
 
+from rlm_loop.accounting.tree import Fold, TraceTree, TreeBuilder, folded, lines, read_tree, tree_of, tree_of_calls
+from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Prompt, Usage
-from rlm_loop.past_run import outcome_of
-from rlm_loop.trace_tree import Fold, TraceTree, TreeBuilder, folded, lines, read_tree, tree_of, tree_of_calls
 
 
 def a_run(path: Path | None = None) -> Told:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.cells import cells, factors_of, value_of
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.style import PAGE, SMALL, caption, sheet, style
-from rlm_loop.study.denominator import verdict
+from rlm_loop.study.compare.denominator import verdict
+from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.summary import total_tokens
 
 if TYPE_CHECKING:
     import pandas as pd

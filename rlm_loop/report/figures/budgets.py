@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
-from rlm_loop.study.denominator import verdict
+from rlm_loop.study.compare.denominator import verdict
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 from rlm_loop.study.statistics import wilson_by_cluster
@@ -55,8 +55,8 @@ def anytime_curves(
     """One panel a kind of budget: the share of tasks that each arm has resolved within so much of it.
 
     `results` are a study's, or its `frame()`: a task counts from what its whole run took, since what it would have
-    answered earlier is not known.  Or a frame of states, `Anytime.frame()` of each run with a column `arm` (see
-    `rlm_loop.patching`): then from the state that was right, until one that is not.  `by` are `steps`, `input_tokens`,
+    answered earlier is not known.  Or a frame of states, `Anytime.frame()` of each run with a column `arm`: then
+    from the state that was right, until one that is not.  `by` are `steps`, `input_tokens`,
     `total_tokens`, `seconds`, `cost` ... Runs of which it is not known are left out.  At the right is the 95 % Wilson
     interval of the whole.  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
     """

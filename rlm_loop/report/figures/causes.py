@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.causes import cause_colour, cause_place
 from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.colours import cause_colour, cause_place
 from rlm_loop.report.figures.style import HATCHES, PAGE, SMALL, caption, finish, sheet, style
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results

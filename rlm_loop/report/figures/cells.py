@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.study.denominator import by_cell, units_of, verdict
+from rlm_loop.study.compare.denominator import by_cell, units_of, verdict
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from rlm_loop.accounting.tree import TraceTree
 from rlm_loop.report.figures.style import COLOURS, PAGE, caption, finish, sheet, style
 from rlm_loop.study.errors import StudyError
-from rlm_loop.trace_tree import TraceTree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ class Box:
 def cost_tree(tree: TraceTree | pd.DataFrame, *, measure: str = "tokens") -> Figure:
     """The call tree of one run: every row a depth, every box a node, as wide as what it and its sub-calls took.
 
-    `tree` is `rlm_loop.trace_tree.read_tree(trace)`, or its `frame()`.  `measure` is `tokens` (in and out), `cost`,
+    `tree` is `accounting.tree.read_tree(trace)`, or its `frame()`.  `measure` is `tokens` (in and out), `cost`,
     `calls` or `seconds` (of the model; those of concurrent calls add up).  What a box has below it that no box covers
     is its own.  Siblings too narrow to be seen are one box with their number; failed ones have a thick red edge.
     Raises `StudyError` where the measure is not known of a node, or matplotlib is missing.

@@ -10,9 +10,9 @@ from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, th
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, sheet, style
-from rlm_loop.study.analysis import read
-from rlm_loop.study.contrast import percent
+from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.analysis import read
 from rlm_loop.study.results import Results
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def paired_differences(
     """One panel a measure: how each arm differs from the baseline on the same tasks, with intervals.
 
     `results` are a study's, or its `frame()`: then every task is a faint dot behind the estimate.  The intervals are
-    those of `rlm_loop.study.comparison.compare`; its `frame()` can be handed in as `intervals` (say, with another
+    those of `rlm_loop.study.compare`; its `frame()` can be handed in as `intervals` (say, with another
     policy for missing pairs), or in place of the results, then without dots.  Resolved tasks differ in points, all
     other measures as ratios.  `margin` shades where the arm resolves fewer by more than so much (a share; by
     default the margin that the study declared, and no shade where it declared none).  Raises `StudyError` where there
@@ -85,7 +85,9 @@ def paired_differences(
 
 
 def _compared(results: Results, baseline: str | None) -> pd.DataFrame:
-    from rlm_loop.study.comparison import compare  # takes scipy, which a figure of given intervals does not need
+    from rlm_loop.study.compare.comparison import (
+        compare,  # takes scipy, which a figure of given intervals does not need
+    )
 
     return compare(results, baseline).frame()
 

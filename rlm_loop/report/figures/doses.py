@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.doses import Dose, by_dose
+from rlm_loop.report.figures.dose_arms import Dose, by_dose
 from rlm_loop.report.figures.factor import factor_response, has_factors
 from rlm_loop.report.figures.style import COLOURS, caption, finish, percent_axis, sheet, style
 from rlm_loop.study import Results
@@ -22,7 +22,7 @@ def dose_response(results: Results | pd.DataFrame, *, factor: str | None = None)
     """What is resolved and what is spent, by dose: above the rate of resolved tasks, below the tokens a task.
 
     `results` are a study's, or its `frame()`.  Without `factor` its arms are doses of injectors, named as
-    `rlm_loop.report.doses` says, and each injector is a column.  With it, the x axis has the values of that ablation
+    `dose_arms.py` says, and each injector is a column.  With it, the x axis has the values of that ablation
     factor (`temperature`, `max_depth` ...), and every base arm is a line.  A study with exactly one factor needs no
     name.  Raises `StudyError` where there are no doses, or matplotlib is missing.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlm_loop.report.figures.cells import Arm, Unit
+from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.summary import total_tokens
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.causes import cause_colour
+from rlm_loop.report.figures.colours import cause_colour
+from rlm_loop.report.figures.run_overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
 from rlm_loop.report.figures.style import (
     COLOURS,
     HATCHES,
@@ -18,7 +19,6 @@ from rlm_loop.report.figures.style import (
     sheet,
     style,
 )
-from rlm_loop.report.overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
 
 if TYPE_CHECKING:
     import pandas as pd

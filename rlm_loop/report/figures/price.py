@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.labels import Tag, write
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
@@ -22,7 +23,6 @@ from rlm_loop.report.figures.style import (
     sheet,
     style,
 )
-from rlm_loop.report.labels import Tag, write
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 from rlm_loop.study.statistics import bootstrap

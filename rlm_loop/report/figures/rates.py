@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Cells, cells, value_of
 from rlm_loop.report.figures.style import PAGE, SMALL, caption, finish, marks, percent_axis, sheet, style
-from rlm_loop.study import pairs
+from rlm_loop.study.compare import pairs
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.install import install_line
+from rlm_loop.hints.install import install_line
 from rlm_loop.study.errors import StudyError
 
 if TYPE_CHECKING:

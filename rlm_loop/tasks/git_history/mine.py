@@ -28,7 +28,7 @@ from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.suite import task_of
 
 if TYPE_CHECKING:
-    from rlm_loop.testing import Place
+    from rlm_loop.workspace.testing import Place
 
 #: Commits whose tests could not be run, before the interpreter is taken to be the wrong one.
 _PATIENCE = 5

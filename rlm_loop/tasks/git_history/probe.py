@@ -16,7 +16,7 @@ from rlm_loop.tasks.git_history.commits import Commit
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 if TYPE_CHECKING:
-    from rlm_loop.testing import Place, TestRun
+    from rlm_loop.workspace.testing import Place, TestRun
 
 _FORMAT = 1  # of what is kept, and of how it is found out
 
@@ -107,7 +107,7 @@ class Prober:
         return Workspace(self.clone.path, commit=commit.parent)
 
     def _run(self, space: Workspace, split: Split) -> TestRun:
-        from rlm_loop.testing import run_tests
+        from rlm_loop.workspace.testing import run_tests
 
         return run_tests(space.root, split.modules, python=self.python, timeout=self.timeout, place=self.place)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from rlm_loop.ledger import Part
+from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError, RequestRejected

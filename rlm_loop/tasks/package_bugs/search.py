@@ -16,7 +16,7 @@ from rlm_loop.tasks.mutate_wide import WideFinder
 from rlm_loop.tasks.package_bugs.baseline import Baseline, run_suite, write_files
 from rlm_loop.tasks.package_bugs.bugs import mutated
 from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.testing import TestRun
+from rlm_loop.workspace.testing import TestRun
 
 _LARGEST_SHARE = 0.3  # of the package's tests that may fail: more is a bug that nobody overlooks
 _MOST_FAILING = 40

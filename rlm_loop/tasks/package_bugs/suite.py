@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from rlm_loop.evaluation import evaluate
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.package_bugs.bugs import Bug
 from rlm_loop.tasks.package_bugs.manifest import Manifest, recorded
 from rlm_loop.tasks.package_bugs.statements import STATEMENTS, Statement, statement
-from rlm_loop.testing import tests_tool
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.evaluation import evaluate
+from rlm_loop.workspace.testing import tests_tool
 
 LICENCE = "MIT, BSD-3-Clause or Apache-2.0, by package (docs/package_bugs.md)"
 TIMEOUT = 300.0  # seconds for a package's tests, which take at most about ten on an idle machine

@@ -9,8 +9,8 @@ from rlm_loop.tasks.package_bugs.bugs import Bug
 from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.tasks.package_bugs.sdists import source_files
 from rlm_loop.tasks.package_bugs.suite import TIMEOUT, Checkout, score
-from rlm_loop.testing import run_tests
 from rlm_loop.workspace import Workspace
+from rlm_loop.workspace.testing import run_tests
 
 
 def sample(bugs: Sequence[Bug], count: int | None) -> list[Bug]:

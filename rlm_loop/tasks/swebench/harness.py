@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.install import install_line
+from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions

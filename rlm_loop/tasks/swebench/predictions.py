@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.redact import redact
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.traces.redact import redact
 
 FIELDS = ("instance_id", "model_name_or_path", "model_patch")
 #: What becomes of an episode that did not come to an end: it is left out, or written as an empty patch.

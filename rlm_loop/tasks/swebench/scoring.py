@@ -13,7 +13,7 @@ from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rlm_loop.testing import Place
+    from rlm_loop.workspace.testing import Place
 
 #: An interpreter of an environment that has the repository's dependencies: one for all, or by instance id,
 #: "OWNER/NAME@VERSION" or "OWNER/NAME"; or a function of the instance.  `None` for none.
@@ -63,7 +63,7 @@ class InstanceScorer:
             return Score(
                 None, 0.0, f"{NOT_EVALUATED}: here only pytest's tests can be run, and {foreign[0][:60]!r} is none"
             )
-        from rlm_loop.evaluation import evaluate
+        from rlm_loop.workspace.evaluation import evaluate
 
         found = evaluate(
             self.workspace,

@@ -20,7 +20,7 @@ from rlm_loop.tasks.swebench.source import read_instances
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rlm_loop.testing import Place
+    from rlm_loop.workspace.testing import Place
 
 
 def swebench(
@@ -139,7 +139,7 @@ class Checkout(Workspace):
     """A checkout whose tests are a tool of the model's too."""
 
     def __init__(self, source: Path, commit: str, python: str | None, place: Place) -> None:
-        from rlm_loop.testing import tests_tool
+        from rlm_loop.workspace.testing import tests_tool
 
         super().__init__(source, commit=commit)
         self._tests = tests_tool(self, python=python, place=place)

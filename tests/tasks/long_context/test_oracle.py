@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import rlm_loop.recursion
+import rlm_loop.agents.recursion
 from rlm_loop import Budget, DirectAgent, ToolLoopAgent
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import Measuring, Model, ModelError, RequestRejected
@@ -17,7 +17,7 @@ from rlm_loop.tasks.long_context import FAMILIES, long_context
 from rlm_loop.tasks.long_context.oracle import PART, Oracle
 from rlm_loop.tasks.long_context.readers import NOTHING, reader_of
 
-RECURSIVE = hasattr(rlm_loop.recursion, "query_tools")
+RECURSIVE = hasattr(rlm_loop.agents.recursion, "query_tools")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_loop.models import ScriptedModel
 from rlm_loop.study import Study
-from rlm_loop.study.grid import task_digest
+from rlm_loop.study.plan.grid import task_digest
 from rlm_loop.tasks import Suite, get_suite, list_suites
 from rlm_loop.tasks.long_context import FAMILIES, long_context, real_text, size_name, size_of
 from rlm_loop.tasks.long_context.text import MARKERS

@@ -16,7 +16,7 @@ from rlm_loop.tasks.package_bugs.progress import load
 from rlm_loop.tasks.package_bugs.sdists import source_files
 from rlm_loop.tasks.package_bugs.search import Found, judged, tidy
 from rlm_loop.tasks.package_bugs.verify import sample, verify
-from rlm_loop.testing import TestRun
+from rlm_loop.workspace.testing import TestRun
 
 FILE = "src/lengths/__init__.py"
 

@@ -272,7 +272,7 @@ def test_the_name_of_a_repository(url: str, name: str, tmp_path: Path) -> None:
 
 
 def test_the_export_command(past: tuple[Made, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlm_loop.cli import main
+    from rlm_loop.cli.main import main
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     out = tmp_path / "own.jsonl"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from made_instances import Made, fake_row, row, write_rows
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench import (

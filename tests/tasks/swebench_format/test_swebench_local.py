@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from made_instances import Made, row, write_rows
 
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench import Prediction, Predictions, evaluate_here, read_report, write_report
 
-pytest.importorskip("rlm_loop.evaluation")
+pytest.importorskip("rlm_loop.workspace.evaluation")
 
 
 def test_the_reference_resolves_and_other_patches_do_not(repos: Path, calc: Made, tmp_path: Path) -> None:

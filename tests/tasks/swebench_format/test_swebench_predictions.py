@@ -11,12 +11,12 @@ import pytest
 from made_instances import Made, row, write_rows
 
 from rlm_loop import LeanAgent
-from rlm_loop.cli import main
+from rlm_loop.cli.main import main
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, load_study
+from rlm_loop.study.compare.patches import study_predictions, with_report
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.patches import study_predictions, with_report
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench import Prediction, Predictions, predictions_of, read_predictions, read_report

@@ -1,0 +1,198 @@
+"""Which tokens of one model call are charged to which cause, so that they always sum to what the provider reported.
+
+Three things may be known of a call: what a tokenizer counted (`Part`s), what the provider reported (`Usage`), and the
+text.  `attribute` makes one account of them:
+
+- both counts are there and agree: the parts are exact;
+- the provider reports more: the parts stay as they were counted, and the rest is a part of its own, `residual`;
+- the provider reports less: the parts are scaled down to it, and what rounding leaves is the `residual`, so that it
+  never is negative, and no cause is charged more than the bill;
+- nothing was counted: the reported number is shared out by length (`apportion`);
+- nothing was reported: the parts are what was counted, or none.  Unknown tokens are not invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from rlm_loop.accounting.later import Later
+from rlm_loop.messages import Prompt, Usage
+
+#: Tokens that the provider billed and that no counted text accounts for.
+RESIDUAL = "residual"
+
+#: A text that was sent before: the index of a whole message, or of one of which only the texts of a cause were.
+Again = int | tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a prompt: its cause, the turn that wrote it, the index of its message, and its tokens.
+
+    `message` is -1 for text before the first message (tool schemas, the template's head) and the number of
+    messages for text after the last one (the marker that asks for a reply).
+    """
+
+    cause: str
+    origin_turn: int
+    message: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """Input tokens of one call charged to one cause and one turn of origin.
+
+    `resent` is the part of `tokens` that an earlier call of the same agent had already sent (the rest is sent for the
+    first time), `cached` the part that the provider took from its cache (`None` where it does not say).
+    """
+
+    call: int
+    turn: int
+    depth: int
+    purpose: str
+    cause: str
+    origin_turn: int
+    tokens: int
+    resent: int
+    cached: int | None
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The account of one call.
+
+    `parts` sum to `usage.input_tokens` where that is known.  `counted` is what a tokenizer found (`None`: none was at
+    hand), `exact` whether it is the very number that the provider reported, `doubt` one line on what is missing or
+    impossible in the report ("" where nothing is).
+    """
+
+    parts: Sequence[Part]
+    usage: Usage
+    counted: int | None
+    exact: bool
+    doubt: str = ""
+
+
+def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
+    """One account of what was counted and what was reported; see the module."""
+    counted = sum(p.tokens for p in measured) if measured else None
+    known, doubt = credible(usage)
+    reported = known.input_tokens
+    parts: Sequence[Part] = ()
+    if measured:
+        parts = reconcile(measured, reported)
+    elif reported is not None:
+        parts = Later(lambda: apportion(prompt, reported))
+    if counted is not None and reported is not None and counted > reported and not doubt:
+        doubt = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
+    return Attribution(parts, known, counted, counted is not None and counted == reported, doubt)
+
+
+def credible(usage: Usage | None) -> tuple[Usage, str]:
+    """The usage without figures that cannot be (they are not known then), and one line that names what is wrong.
+
+    Impossible are numbers below zero, and parts that are more than the whole: more cached tokens than prompt tokens.
+    """
+    if usage is None:
+        return Usage(None, None), "no usage reported"
+    wrong: list[str] = []
+    for name in ("input_tokens", "output_tokens", *_PARTS, "cost"):
+        value = getattr(usage, name)
+        if value is not None and not value >= 0:  # NaN is no figure either
+            wrong.append(f"{name} {value}")
+            usage = replace(usage, **{name: None})
+    for name, (kind, of) in _PARTS.items():
+        part, whole = getattr(usage, name), getattr(usage, of)
+        if part is not None and whole is not None and part > whole:
+            wrong.append(f"{part} {kind} of {whole} {'prompt' if of == 'input_tokens' else 'output'} tokens")
+            usage = replace(usage, **{name: None})
+    if wrong:
+        return usage, f"impossible figures, taken as not known: {', '.join(wrong)}"
+    return usage, "" if usage.input_tokens is not None else "no prompt tokens reported"
+
+
+#: Of what a figure is a part, and what such tokens are called.
+_PARTS = {
+    "cache_read_tokens": ("cached", "input_tokens"),
+    "cache_write_tokens": ("written to a cache", "input_tokens"),
+    "reasoning_tokens": ("thought", "output_tokens"),
+}
+
+
+def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
+    """Counted parts as parts that sum to the reported number; where that is `None` they stay as they are.
+
+    The residual comes last, since nobody knows where in the prompt its text is: it is charged to turn 0.
+    """
+    counted = sum(p.tokens for p in parts)
+    if reported is None or counted == reported:
+        return list(parts)
+    if counted > reported:
+        parts = [replace(p, tokens=p.tokens * reported // counted) for p in parts]
+    left = reported - sum(p.tokens for p in parts)
+    after = max((p.message for p in parts), default=0)
+    return [*parts, Part(RESIDUAL, 0, after, left)] if left else list(parts)
+
+
+def apportion(prompt: Prompt, tokens: int) -> list[Part]:
+    """Split a reported number of prompt tokens over the prompt by its characters.
+
+    For models whose tokenizer is not at hand.  Markers count as four tokens a message (charged to
+    `template`); what is left goes to the texts by length, largest remainder first, so the sum is exact.
+    """
+    pieces: list[tuple[str, int, int, float]] = []
+    if prompt.tools:
+        pieces.append(("tool_schema", 0, -1, float(sum(len(str(dict(t))) for t in prompt.tools))))
+    for index, message in enumerate(prompt.messages):
+        pieces.append(("template", message.turn, index, 16.0))
+        pieces += [(s.cause, message.turn, index, float(len(s.text))) for s in message.spans]
+        called = sum(len(c.name) + len(c.arguments) + 20 for c in message.tool_calls)
+        if called:
+            pieces.append(("assistant", message.turn, index, float(called)))
+    pieces.append(("template", 0, len(prompt.messages), 12.0))
+    weight = sum(p[3] for p in pieces) or 1.0
+    shares = [p[3] * tokens / weight for p in pieces]
+    whole = [int(s) for s in shares]
+    order = sorted(range(len(pieces)), key=lambda i: whole[i] - shares[i])
+    for i in order[: tokens - sum(whole)]:
+        whole[i] += 1
+    return [Part(c, t, m, n) for (c, t, m, _), n in zip(pieces, whole, strict=True)]
+
+
+def sent_before(part: Part, sent: int, again: Collection[Again] = ()) -> bool:
+    """Whether the caller had sent this part; `sent` and `again` are as in `rows_of`."""
+    before = (sent > 0 and part.message < sent) or part.message in again or (part.message, part.cause) in again
+    return before and part.cause != RESIDUAL
+
+
+def rows_of(
+    parts: Iterable[Part],
+    call: int,
+    turn: int,
+    depth: int,
+    purpose: str,
+    sent: int,
+    cached: int | None,
+    again: Collection[Again] = (),
+) -> tuple[Row, ...]:
+    """The parts of one call in sum by cause and turn of origin.
+
+    `sent` is how many leading messages the caller's call before had, `again` what else it had sent at any time
+    (compaction moves messages forward, and notes in one that others are left out), `cached` how many leading tokens
+    the provider took from its cache.  The residual is never re-sent: nobody knows what it is.
+    """
+    totals: dict[tuple[str, int], list[int]] = {}
+    left = cached or 0
+    for part in parts:
+        entry = totals.setdefault((part.cause, part.origin_turn), [0, 0, 0])
+        entry[0] += part.tokens
+        entry[1] += part.tokens if sent_before(part, sent, again) else 0
+        hit = min(left, part.tokens)
+        left -= hit
+        entry[2] += hit
+    return tuple(
+        Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)
+        for (cause, origin), (tokens, resent, hit) in totals.items()
+    )

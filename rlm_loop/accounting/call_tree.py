@@ -1,0 +1,141 @@
+"""The tree of calls of one run: who asked whom, what each cost, and how to end what is under way.
+
+The root run is node "0"; the sub-calls of node N are "N.1", "N.2", ... in the order in which they were asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from rlm_loop.accounting.scope import Cancelled, Scope
+from rlm_loop.messages import Usage
+
+#: Seconds that a model call under way is waited for when its parent ends, before it is written off.
+PATIENCE = 2.0
+_QUICK = 1.0  # seconds for work that waits for no model any more
+
+
+class Node:
+    """One run or sub-call.  `usage` is what its whole subtree spent so far; `scope` ends with the parent's.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(self, parent: Node | None = None, number: int = 0, *scopes: Scope | None) -> None:
+        self.parent = parent
+        self.path = "0" if parent is None else f"{parent.path}.{number}"
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.scope = Scope(parent.scope if parent is not None else None, *scopes)
+        self.usage = Usage.nothing()
+        self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
+        self._asked = self._batches = self._calls = 0
+        self._under_way: dict[int, Callable[[], None]] = {}
+        self._running: set[Node] = set()
+        self._over = threading.Event()
+        self._left: Callable[[], None] | None = None
+        self._given_up = False
+
+    def numbers(self, count: int) -> range:
+        """Numbers for so many new sub-calls, one after the other."""
+        with self._lock:
+            first = self._asked + 1
+            self._asked += count
+        return range(first, first + count)
+
+    def attempt(self) -> Node:
+        """A node for one of several attempts at the whole: below this one, but no level of recursion deeper."""
+        node = Node(self, self.numbers(1)[0])
+        node.depth = self.depth
+        return node
+
+    def batch(self) -> str:
+        """A name for a new batch: "0.b1", "0.b2", ..."""
+        with self._lock:
+            self._batches += 1
+            return f"{self.path}.b{self._batches}"
+
+    def spend(self, usage: Usage) -> None:
+        """Charge a call to this node, and so to all above it."""
+        with self._lock:
+            node: Node | None = self
+            while node is not None:
+                node.usage = node.usage + usage
+                node = node.parent
+
+    # -- a sub-call
+
+    def begin(self, left: Callable[[], None]) -> None:
+        """The sub-call starts.  `left` is called where it is still not over when its parent is."""
+        self.scope.check()
+        if self.parent is None:
+            return
+        with self._lock:
+            if self.parent._given_up:
+                raise Cancelled("the agent that asked has ended")
+            self._left = left
+            self.parent._running.add(self)
+
+    def over(self) -> None:
+        """The sub-call is over."""
+        self.scope.release()
+        if self.parent is not None:
+            with self._lock:
+                self.parent._running.discard(self)
+        self._over.set()
+
+    # -- a model call
+
+    def depart(self, write_off: Callable[[], None]) -> int:
+        """A model call starts; `write_off` charges it where nobody will wait for it any more."""
+        with self._lock:
+            if self._given_up:
+                raise Cancelled(self.scope.reason or "this sub-call was given up")
+            self._calls += 1
+            self._under_way[self._calls] = write_off
+            return self._calls
+
+    def arrive(self, call: int) -> None:
+        """The model call is over and is to be charged now; raises `Cancelled` where it was written off before."""
+        with self._lock:
+            if self._under_way.pop(call, None) is None:
+                raise Cancelled(self.scope.reason or "this sub-call was given up")
+
+    # -- the end
+
+    def end_children(self, patience: float | None = None) -> None:
+        """End what was started below and still runs: no child outlives its parent.
+
+        Model calls under way are waited for, `patience` seconds (`PATIENCE`) at most, to be charged what they cost.
+        The others are written off: their cost is not known, and is counted so.
+        """
+        with self._lock:
+            children = list(self._running)
+        if not children:
+            return
+        for child in children:
+            child.scope.end("the agent that asked for it has ended")
+        if self._wait(children, PATIENCE if patience is None else patience):
+            return
+        for child in children:
+            child._give_up()
+        self._wait(children, _QUICK)
+
+    def _wait(self, children: list[Node], seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        return all(child._over.wait(max(0.0, until - time.monotonic())) for child in children)
+
+    def _give_up(self) -> None:
+        with self._lock:
+            if self._given_up:
+                return
+            self._given_up = True
+            calls, self._under_way = list(self._under_way.values()), {}
+            below, left = list(self._running), self._left
+        for child in below:
+            child._give_up()
+        for write_off in calls:
+            write_off()
+        if left is not None:
+            left()

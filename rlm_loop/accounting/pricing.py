@@ -1,0 +1,240 @@
+"""What a recorded run would have cost at other prices.
+
+The tokens are those on record.  What a price needs and the record does not have (how much came from a cache, how much
+was written to one) makes the cost a range, never a guess; with the rules of a cache (`prompt_cache`) it is simulated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rlm_loop.accounting.attribution import Row
+from rlm_loop.accounting.charges import accounts_of, rows_under
+from rlm_loop.accounting.prompt_cache import Rules, simulate
+from rlm_loop.messages import Usage
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.runs import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: In a table of prices: any model that is not named.
+ANY = "*"
+
+
+class PriceError(ValueError):
+    """Prices cannot be read or do not fit the run; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens: prompt tokens (`input`), those read from a cache, those written to one, `output`.
+
+    `cached=None`: no discount, cached tokens cost what others do.  `cache_write=None`: writing costs nothing extra.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    cache_write: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is None and name in ("cached", "cache_write"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise PriceError(f"{name}={value!r} is no price: give US dollars per million tokens, zero or more")
+
+    def of_input(self, tokens: int, cached: int, written: int) -> float:
+        """US dollars for the prompt tokens of a call; `written` are those that go into the cache, not out of it."""
+        read = self.input if self.cached is None else self.cached
+        write = self.input if self.cache_write is None else self.cache_write
+        return ((tokens - cached - written) * self.input + cached * read + written * write) / 1e6
+
+
+@dataclass(frozen=True)
+class Line:
+    """One call.  `low` and `high` are US dollars; both are `None` where its tokens are not known.
+
+    `cached` and `written` are what the cost was worked out with, `None` where a range was taken over them.
+    """
+
+    call: int
+    turn: int
+    depth: int
+    model: str
+    input_tokens: int | None
+    cached: int | None
+    written: int | None
+    output_tokens: int | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a run would have cost.
+
+    `causes` are US dollars by cause of the prompt tokens, and `output`, at the high end of the range.
+    """
+
+    lines: tuple[Line, ...]
+    causes: Mapping[str, float]
+    cache: str
+
+    @property
+    def unknown(self) -> int:
+        """Calls whose cost is not known, because their tokens are not."""
+        return sum(line.high is None for line in self.lines)
+
+    @property
+    def low(self) -> float:
+        """US dollars of the calls that are known, if the cache had held all that had been sent before."""
+        return sum(line.low or 0.0 for line in self.lines)
+
+    @property
+    def high(self) -> float:
+        """US dollars of the calls that are known, if nothing had been read from the cache and all written to it."""
+        return sum(line.high or 0.0 for line in self.lines)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars; `None` where it is a range or a call is not known."""
+        return self.high if not self.unknown and math.isclose(self.low, self.high, abs_tol=1e-12) else None
+
+    def frame(self) -> pd.DataFrame:
+        """One row a call."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(line) for line in self.lines], columns=[f.name for f in fields(Line)])
+
+    def __str__(self) -> str:
+        cost = self.cost
+        known = f"${cost:.6f}" if cost is not None else f"${self.low:.6f} to ${self.high:.6f}"
+        lines = [f"{known} for {len(self.lines)} calls, {self.cache}"]
+        if self.unknown:
+            lines.append(f"{self.unknown} calls more whose tokens nobody reported: their cost is not known")
+        elif cost is None:
+            lines.append("a range, because the trace does not say what was read from a cache and written to it")
+        lines += [f"  {cause}: ${part:.6f}" for cause, part in self.causes.items()]
+        return "\n".join(lines)
+
+
+def price(
+    trace: str | Path | RunRecord,
+    prices: Price | Mapping[str, Price],
+    *,
+    cache: str | Rules | None = None,
+    run: Run = None,
+) -> Bill:
+    """The bill of a recorded run under other prices.
+
+    `prices` are one for all models, or by model name (`"*"`: any other).  Without `cache` the tokens read from a cache
+    and written to one are those that the provider reported.  Where it did not say what was read, the cost lies between
+    that of a cache which held all re-sent text and that of none; where it did not say what was written and
+    `cache_write` is priced apart, between nothing and everything not read.  With `cache` (a name of
+    `prompt_cache.RULES`, or `Rules`) reads and writes are simulated.  Raises `PriceError` for a model without a price
+    and `TraceError` for a bad file.
+    """
+    record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
+    table = {ANY: prices} if isinstance(prices, Price) else dict(prices)
+    report = simulate(record, cache) if cache is not None else None
+    simulated = {r.call: (r.hit, r.written) for r in report.reads} if report is not None else None
+    models = {(e["request"], e.get("node", "0")): "" for e in record.of("reply")}
+    models |= {(e["digest"], e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
+    _check(table, set(models.values()))
+    lines: list[Line] = []
+    causes: dict[str, float] = {}
+    for event, _, _, found in accounts_of(record):
+        model = models[event["request"], event.get("node", "0")]
+        own = table.get(model) or table[ANY]
+        number, usage = int(event["charged"]["call"]), found.usage
+        who = (number, int(event["turn"]), int(event["depth"]), model)
+        if usage.input_tokens is None or usage.output_tokens is None:
+            lines.append(Line(*who, usage.input_tokens, None, None, usage.output_tokens, None, None))
+            continue
+        cases = _cases(own, usage, rows_under(event, found, None), (simulated or {}).get(number))
+        costs = [own.of_input(usage.input_tokens, *case) for case in cases]
+        out = usage.output_tokens * own.output / 1e6
+        same = len(set(cases)) == 1
+        used = cases[0] if same else (cases[0][0] if len({c[0] for c in cases}) == 1 else None, None)
+        lines.append(Line(*who, usage.input_tokens, *used, usage.output_tokens, min(costs) + out, max(costs) + out))
+        dear = cases[costs.index(max(costs))]
+        for row in rows_under(event, found, dear[0]):
+            fresh = usage.input_tokens - dear[0]
+            written = (row.tokens - (row.cached or 0)) * dear[1] / fresh if fresh else 0.0
+            part = own.of_input(row.tokens, row.cached or 0, 0) + written * (
+                own.of_input(1, 0, 1) - own.of_input(1, 0, 0)
+            )
+            causes[row.cause] = causes.get(row.cause, 0.0) + part
+        causes["output"] = causes.get("output", 0.0) + out
+    for event in record.of("model_error"):
+        if "call" in event:  # under way when the run ended: billed, and nobody knows how much
+            who = (int(event["call"]), int(event["turn"]), int(event["depth"]))
+            model = models.get((event["request"], event.get("node", "0")), "")
+            lines.append(Line(*who, model, None, None, None, None, None, None))
+    how = f"cache simulated ({report.rules.name})" if report is not None else "cached tokens as reported"
+    ordered = dict(sorted(causes.items(), key=lambda item: -item[1]))
+    return Bill(tuple(sorted(lines, key=lambda line: line.call)), ordered, how)
+
+
+def _cases(own: Price, usage: Usage, rows: Sequence[Row], simulated: tuple[int, int] | None) -> list[tuple[int, int]]:
+    """What may have been read from the cache and written to it: one case, or those at both ends."""
+    if simulated is not None:
+        return [simulated]
+    total, resent = sum(r.tokens for r in rows), sum(r.resent for r in rows)
+    if usage.cache_read_tokens is not None:
+        reads = [usage.cache_read_tokens]
+    else:
+        reads = [0] if own.cached is None else [0, resent]
+    free = own.cache_write is None or own.cache_write == own.input
+    known = usage.cache_write_tokens
+    writes = [known] if known is not None else [0] if free else None
+    return [(hit, written) for hit in reads for written in writes or (0, total - hit)]
+
+
+def _check(table: Mapping[str, Price], models: set[str]) -> None:
+    if missing := sorted(models - set(table)) if ANY not in table else []:
+        raise PriceError(
+            f"no price for {', '.join(m or '(no name)' for m in missing)}: add it, or {ANY!r} for any other"
+        )
+
+
+def read_prices(path: str | Path) -> dict[str, Price]:
+    """A price table: JSON or TOML, by model name `{"input": 3, "cached": 0.3, "cache_write": 3.75, "output": 15}`.
+
+    One such object alone holds for every model.  Prices are US dollars per million tokens.  Raises `PriceError`.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PriceError(f"cannot read the prices {path}: {getattr(error, 'strerror', None) or 'no text'}") from error
+    try:
+        if str(path).endswith(".toml"):
+            import tomllib
+
+            stored: Any = tomllib.loads(text)
+        else:
+            stored = json.loads(text)
+    except ValueError as error:
+        raise PriceError(f"{path} is neither JSON nor TOML ({error}): see docs/ledger.md for its form") from error
+    if isinstance(stored, dict) and "input" in stored and not isinstance(stored["input"], dict):
+        stored = {ANY: stored}
+    if not isinstance(stored, dict) or not stored:
+        raise PriceError(f"{path} holds no prices: see docs/ledger.md for its form")
+    return {name: _price(path, name, one) for name, one in cast("dict[str, Any]", stored).items()}
+
+
+def _price(path: str | Path, name: str, one: Any) -> Price:
+    known = [f.name for f in fields(Price)]
+    if not isinstance(one, dict) or not {"input", "output"} <= set(one) or set(one) - set(known):
+        raise PriceError(f"{path}: {name} needs input and output, and may have cached and cache_write, nothing else")
+    try:
+        return Price(**cast("dict[str, Any]", one))
+    except PriceError as error:
+        raise PriceError(f"{path}: {name}: {error}") from None

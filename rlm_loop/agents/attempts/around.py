@@ -1,0 +1,181 @@
+"""What goes around `run`: something that a study takes for an agent, and that makes several attempts with others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried
+from rlm_loop.agents.attempts.checks import Judge
+from rlm_loop.agents.first_request import FirstRequest
+from rlm_loop.agents.loop import Interrupted, attach
+from rlm_loop.agents.metered import Metered
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.handover import NOTHING, Handover
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models.base import ModelError
+from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.repl.contexts.on_disk import as_context
+from rlm_loop.tasks.base import Task
+from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.versions import versions
+
+#: The limits of the whole where none are given: each attempt has its agent's own.
+NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
+
+
+class Speaking(Protocol):
+    """An agent that can be asked how it speaks."""
+
+    def dialect(self) -> Dialect: ...
+
+    def first_request(self, task: Task) -> FirstRequest: ...
+
+
+@dataclass(frozen=True)
+class Nobody:
+    """Stands for the models of several attempts: each attempt brings its own, and nobody asks this one."""
+
+    name: str
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        raise ModelError(f"{self.name} stands for the models of several attempts and cannot be asked", self.name)
+
+
+@dataclass(frozen=True)
+class Around:
+    """Several attempts as if they were one run: `attempt` and `settings` are what a study needs.
+
+    Subclasses say which attempts in `_go`, and who makes them in `_roles`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and traces."""
+        return f"{type(self).__name__.lower()}({', '.join(agent.name for agent in self.agents())})"
+
+    def limits(self) -> Budget:
+        """The limits of all attempts together."""
+        own: Budget | None = getattr(self, "budget", None)
+        return own or NO_LIMITS
+
+    def dialect(self) -> Dialect:
+        """How the last of the agents speaks."""
+        return cast("Speaking", self.agents()[-1]).dialect()
+
+    def settings(self) -> dict[str, Any]:
+        """What identifies it, as JSON types: that of the agents, and how attempts follow one another."""
+        inner = {role: _identity(agent) for role, agent in self._roles().items()}
+        return {"agent": type(self).__name__, **inner, **self._how(), "budget": plain(self.limits())}
+
+    def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
+        """Work on a task; the outcome covers all attempts, its patch and answer are the chosen one's.
+
+        Raises as an agent's `attempt` does, with the outcome of all attempts until then, and `ValueError` where the
+        task gives nothing to judge an attempt by.
+        """
+        self._ready(task)
+        task = replace(task, context=as_context(task.material()))
+        record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
+        try:
+            names = ", ".join(dict.fromkeys(_model_names(self.agents())))
+            account = Account(self.limits(), price=(0.0, 0.0))  # each attempt brings its model's own price
+            model = Metered(Nobody(names), account, Ledger(), record)
+            record.start(
+                task=task.id,
+                question=task.question,
+                agent=self.name,
+                settings=self.settings(),
+                model=names,
+                budget=self.limits(),
+                versions=versions(),
+                context=context_fingerprint(task.context),
+            )
+            return self._run(task, model, 0, NOTHING)
+        finally:
+            if not isinstance(trace, Trace):
+                record.close()
+
+    def first_request(self, task: Task) -> FirstRequest:
+        """What the first of the agents would send first; no model is called for it."""
+        return cast("Speaking", self.agents()[0]).first_request(task)
+
+    def attempt_on(
+        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+    ) -> Outcome:
+        """As an agent's: one of several attempts of something else around it."""
+        self._ready(task)
+        account = model.account.scope(self.limits() if within is None else within)
+        return self._run(task, replace(model, account=account), before, handover)
+
+    def _run(self, task: Task, model: Metered, before: int, handover: Handover) -> Outcome:
+        attempts = Attempts(self.name, task, model, self._judge(), before, handover)
+        try:
+            chosen, reason = self._go(attempts)
+        except KeyboardInterrupt:
+            raise Interrupted(_broken_off(attempts, Stop.INTERRUPTED, "interrupted")) from None
+        except Exception as error:
+            attach(error, _broken_off(attempts, Stop.FAILED, f"{type(error).__name__}: {error}"))
+            raise
+        return attempts.outcome(chosen, reason=reason)
+
+    def _ready(self, task: Task) -> None:
+        judge = self._judge()
+        if judge is not None:
+            judge.ready(task)
+        elif task.workspace is None:
+            raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
+
+    def agents(self) -> list[Attempting]:
+        """Who makes the attempts, with the model and the seed that were given."""
+        return list(self._roles().values())
+
+    def _roles(self) -> Mapping[str, Attempting]:
+        raise NotImplementedError
+
+    def _how(self) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def _judge(self) -> Judge | None:
+        raise NotImplementedError
+
+    def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
+        """Make the attempts; returns the chosen one, and why it went no further (empty: it is right)."""
+        raise NotImplementedError
+
+
+def shaped(agent: Attempting, model: Any = None, seed: int | None = None) -> Attempting:
+    """The agent with another model and seed, where it has such fields."""
+    if not is_dataclass(agent):
+        return agent
+    record: Any = agent
+    known = {f.name for f in fields(record) if f.init}
+    changes: dict[str, Any] = {"model": model, "seed": seed}
+    wanted = {name: value for name, value in changes.items() if value is not None and name in known}
+    return replace(record, **wanted) if wanted else agent
+
+
+def _identity(agent: Attempting) -> dict[str, Any]:
+    return {name: value for name, value in agent.settings().items() if name != "seed"}
+
+
+def _model_names(agents: list[Attempting]) -> list[str]:
+    names: list[str] = []
+    for agent in agents:
+        if isinstance(agent, Around):
+            names += _model_names(agent.agents())
+        else:
+            model: Any = getattr(agent, "model", "")
+            names.append(model if isinstance(model, str) else str(getattr(model, "name", "")))
+    return names
+
+
+def _broken_off(attempts: Attempts, stop: Stop, reason: str) -> Outcome:
+    """What was done until a crash or Ctrl-C; its patch is the last one that there is."""
+    latest = next((one for one in reversed(attempts.tried) if one.patch.strip()), None)
+    return attempts.outcome(latest or (attempts.tried[-1] if attempts.tried else None), stop=stop, reason=reason)

@@ -1,0 +1,97 @@
+"""A fast model first, and a strong one when it fails (as SOFAI does, arXiv 2110.01834)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from rlm_loop.accounting.budget import Budget
+from rlm_loop.agents.attempts.around import Around, Speaking, shaped
+from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
+from rlm_loop.agents.attempts.checks import Check, Judge
+from rlm_loop.agents.attempts.feedback import REPAIR, RepairTemplate
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.handover import NOTHING, HandedOver
+from rlm_loop.dialects.injectors import Injected
+from rlm_loop.models.names import model_name
+from rlm_loop.traces.trace import plain
+
+HandOver = Literal["fresh", "continue", "best"]
+
+
+@dataclass(frozen=True)
+class Escalate(Around):
+    """See `escalate`."""
+
+    fast: Attempting
+    strong: Attempting
+    hand_over: HandOver = "fresh"
+    check: Check | None = None
+    oracle: bool = False
+    template: RepairTemplate = REPAIR
+    budget: Budget | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.hand_over not in ("fresh", "continue", "best"):
+            raise ValueError(f'hand_over is "fresh", "continue" or "best", not {self.hand_over!r}')
+        self._judge()
+        if self.hand_over == "continue":
+            fast, strong = (_innermost(cast("Speaking", agent).dialect()) for agent in (self.fast, self.strong))
+            if type(fast) is not type(strong):
+                raise ValueError(
+                    f'hand_over="continue" needs two agents that speak alike, not {fast.name} and {strong.name}'
+                )
+
+    def _roles(self) -> Mapping[str, Attempting]:
+        return {"fast": shaped(self.fast, seed=self.seed), "strong": shaped(self.strong, seed=self.seed)}
+
+    def _how(self) -> Mapping[str, Any]:
+        models = {f"{role}_model": model_name(getattr(agent, "model", "")) for role, agent in self._roles().items()}
+        how = {"hand_over": self.hand_over, "template": plain(self.template), **models}
+        return {**how, **Judge(self.check, self.oracle).settings()}
+
+    def _judge(self) -> Judge:
+        return Judge(self.check, self.oracle)
+
+    def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
+        fast, strong = self.agents()
+        first = attempts.make(fast)
+        if first.passed:
+            return first, ""
+        if (spent := attempts.spent()) is not None:
+            return first, spent
+        handover = NOTHING
+        if self.hand_over != "fresh":
+            feedback = "" if first.check is None else first.check.feedback
+            begin = "continue" if self.hand_over == "continue" else "patched"
+            handover = self.template.handover(begin, feedback, first.patch, first.conversation)
+        attempts.make(strong, handover)
+        return best_of_tried(attempts.tried), ""
+
+
+def escalate(
+    fast: Attempting,
+    strong: Attempting,
+    hand_over: HandOver = "fresh",
+    *,
+    check: Check | None = None,
+    oracle: bool = False,
+    template: RepairTemplate = REPAIR,
+    budget: Budget | None = None,
+) -> Escalate:
+    """One attempt of `fast`; where the check does not pass, one of `strong`.
+
+    `hand_over`: `fresh` tells the strong model nothing of the first attempt; `continue` lets it go on in the same
+    conversation and files, with what the check said; `best` gives it a new conversation, the files with the best patch
+    so far, and what the check said.  Several fast attempts are `escalate(retry(fast, 2), strong)`.  `check`, `oracle`
+    and `budget` are as in `retry`.
+    """
+    return Escalate(fast, strong, hand_over, check, oracle, template, budget)
+
+
+def _innermost(dialect: Dialect) -> Dialect:
+    while isinstance(dialect, Injected | HandedOver):
+        dialect = dialect.dialect
+    return dialect

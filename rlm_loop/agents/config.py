@@ -1,0 +1,144 @@
+"""How an agent was made, as JSON: only what was given, so that defaults are today's when it is made again.
+
+What a trace names is looked up among the registered classes alone: reading a trace of others runs none of their code.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from importlib import import_module
+from typing import Any, Protocol, TypeVar, cast
+
+from rlm_loop.tools.function import Tool, as_tool
+
+#: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
+_MODULES = (
+    "agents.strategies",
+    "agents.compaction",
+    "dialects.code_blocks",
+    "dialects.direct",
+    "dialects.doses",
+    "dialects.function_calls",
+    "dialects.injectors",
+    "dialects.peer_injectors",
+    "dialects.react",
+    "dialects.rewriting",
+    "accounting.limits",
+    "agents.localise.brief",
+)
+A = TypeVar("A")
+_SKIPPED = ("hooks", "model", "tools")
+
+
+class Made(Protocol):
+    """What has tools: an agent."""
+
+    @property
+    def tools(self) -> tuple[Tool | Callable[..., Any], ...]: ...
+
+
+class NotMade(ValueError):
+    """An agent cannot be made again of what a trace says; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that a trace only names: a function or an object of the caller's own."""
+
+    what: str
+    name: str = ""
+
+
+def made_of(agent: Made) -> dict[str, Any]:
+    """The agent's class and what differs from its defaults; its tools by name."""
+    return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools]}
+
+
+def remade(made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any]) -> A:
+    """The agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
+
+    Its model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
+    """
+    kind = class_named(str(made["is"]))
+    if kind is None or not issubclass(kind, family):
+        raise NotMade(f"the agent is of the class {made['is']}, which is not part of rlm_loop: give agent=")
+    given = {name: _value(value, name, unknown) for name, value in made["with"].items()}
+    known = {f.name for f in fields(cast("Any", kind)) if f.init}
+    if missing := sorted(given.keys() - known):
+        raise NotMade(f"{kind.__name__} has no setting {', '.join(missing)} any more: give agent=")
+    try:
+        return kind(**given)
+    except (TypeError, ValueError) as error:
+        raise NotMade(f"{kind.__name__} does not take the recorded settings any more: {error}") from error
+
+
+def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
+    own = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in skipped}
+    defaults = {f.name: _default(f) for f in fields(value)}
+    kind = type(value)
+    given = {name: _plain(v) for name, v in own.items() if defaults[name] is MISSING or defaults[name] != v}
+    name = kind.__name__ if _registered(kind) else f"{kind.__module__}.{kind.__qualname__}"
+    return {"is": name, "with": given}
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in cast("list[Any]", value)]
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted(map(str, cast("set[Any]", value)))}
+    kind = type(value)
+    if _registered(kind):
+        return _object(value)
+    return {"unknown": f"{kind.__module__}.{kind.__qualname__}", "name": _name(value)}
+
+
+def _name(value: Any) -> str:
+    name = getattr(value, "name", None) or getattr(value, "__name__", "")
+    return name if isinstance(name, str) else ""
+
+
+def _value(stored: Any, field: str, unknown: Callable[[str, Unknown], Any]) -> Any:
+    if isinstance(stored, list):
+        return tuple(_value(v, field, unknown) for v in cast("list[Any]", stored))
+    if not isinstance(stored, dict):
+        return stored
+    data = cast("dict[str, Any]", stored)
+    if "set" in data:
+        return frozenset(data["set"])
+    if "unknown" in data:
+        return unknown(field, Unknown(str(data["unknown"]), str(data.get("name", ""))))
+    kind = class_named(str(data["is"]))
+    if kind is None:
+        name = data["with"].get("name", "")
+        return unknown(field, Unknown(str(data["is"]), str(name)))
+    return kind(**{k: _value(v, field, unknown) for k, v in data["with"].items()})
+
+
+def class_named(name: str) -> type[Any] | None:
+    """The registered class of that name; `None` for any other.  Older traces say in which module it was."""
+    module, _, short = name.rpartition(".")
+    return classes().get(short) if not module or module.startswith("rlm_loop.") else None
+
+
+@functools.cache
+def classes() -> Mapping[str, type[Any]]:
+    """The registered classes by name: agents, budgets, histories, injectors and what else an agent is made with."""
+    found: dict[str, type[Any]] = {}
+    for name in _MODULES:
+        module = import_module(f"rlm_loop.{name}")
+        own = {k: v for k, v in vars(module).items() if is_dataclass(v) and v.__module__ == module.__name__}
+        assert not own.keys() & found.keys(), "two registered classes have one name"
+        found |= cast("dict[str, type[Any]]", own)
+    return found
+
+
+def _registered(kind: type[Any]) -> bool:
+    return classes().get(kind.__name__) is kind

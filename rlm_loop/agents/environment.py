@@ -1,0 +1,445 @@
+"""Where actions happen: the tools, the REPL, the workspace and the answer of one task.
+
+Every strategy acts through the same `perform`, so results, errors and clipping do not depend on how it speaks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
+from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.approval import UNASKED
+from rlm_loop.agents.effects import Effects
+from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
+from rlm_loop.repl.cell_calls import CellCall, Noted
+from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.repl.rerun import Fallback, PastCell, run_again
+from rlm_loop.tools.calls import KEY, Kept
+from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.gateway import ToolGateway
+from rlm_loop.tools.results import describe
+from rlm_loop.workspace import Workspace
+
+_log = logging.getLogger(__name__)
+
+ToolLike = Tool | Callable[..., Any]
+
+#: Names that belong to the REPL protocol; no tool may take them.
+RESERVED = ("context", "final_answer", "python")
+
+_LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
+_HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
+
+PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
+LOOK_FIRST = "Work it out with code before you answer."
+
+
+class Unfinished(KeyboardInterrupt):
+    """Ctrl-C while actions were performed; `observations` holds one for each, the rest as skipped."""
+
+    def __init__(self, observations: tuple[Observation, ...]) -> None:
+        super().__init__("interrupted while actions were performed")
+        self.observations = observations
+
+
+class Environment:
+    """The world of one run.
+
+    `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
+    the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
+    nothing); with `none` nothing is offered.
+    `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
+    first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
+    left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
+    one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
+    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the patch
+    of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the host.
+    `variables` has every cell's observation name the REPL's variables. `sampled` says that the model's replies are
+    drawn: the same again is chance. `repl` may also be a session of the caller's. Closing is idempotent and closes what
+    was opened for this run: the session that `repl` made, and the workspace where it is `owned`; a session of the
+    caller's is left open, without the run's tools.
+    Raises `ValueError` up front where tool names clash, naming all of them.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[ToolLike] = (),
+        *,
+        unlisted: Iterable[ToolLike] = (),
+        hands: str = "code",
+        repl: Callable[[], Session] | Session | None = None,
+        workspace: Workspace | None = None,
+        owned: bool = True,
+        context: Any = None,
+        cell_timeout: float | None = 60.0,
+        tool_timeout: float | None = 60.0,
+        observation_cap: int = HARD_CAP,
+        allow: Collection[str] | None = None,
+        check: AnswerCheck | None = None,
+        require_code: bool = False,
+        seconds_left: Callable[[], float | None] = lambda: None,
+        hooks: Sequence[object] = (),
+        node: str = "",
+        about: Callable[[], Mapping[str, Any]] = dict,
+        keep_tree: Callable[[str, str], None] | None = None,
+        keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
+        variables: bool = False,
+        answer_tool: bool = True,
+        sampled: bool = False,
+        approve: Callable[[RunCode | CallTool], str | None] | None = None,
+    ) -> None:
+        own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
+        quiet = [as_tool(t) for t in unlisted]
+        names = [t.name for t in (*own, *quiet)]
+        clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
+        if clashes:
+            raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
+        self.faults: list[str] = []  # what went wrong when it was closed, a line each
+        self._hands = hands
+        self._sampled, self._may_repeat = sampled, False
+        self._lent: Session | None = None
+        self._open_repl: Callable[[], Session] | None = None
+        if isinstance(repl, Session):
+            self._lent = lent = repl
+            self._open_repl = lambda: lent
+        else:
+            self._open_repl = repl
+        self._owned = owned
+        self._session: Session | None = None
+        self._context = context
+        self._cell_timeout = cell_timeout
+        self._cap = cap = min(observation_cap, HARD_CAP)
+        self._check = check or AnswerCheck()
+        self._ask_for_code = require_code
+        self._seconds_left = seconds_left
+        self.workspace = workspace
+        self._effects: Effects | None = None
+        self._keep_tree = keep_tree
+        self._tell_variables = variables
+        self._trees: set[str] = set()
+        self._patch = ""
+        self._answer: Given | None = None
+        self._cell: CellResult | None = None
+        gateway_tools = list(own)
+        if hands == "calls":
+            if repl is not None:
+                gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
+            if answer_tool:
+                gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
+        self._approve = approve
+
+        def ask(call: CallTool) -> str | None:
+            return None if approve is None or call.name in UNASKED else approve(call)
+
+        told: dict[str, Any] = {
+            "approve": None if approve is None else ask,
+            "hooks": hooks,
+            "node": node,
+            "about": about,
+            "seconds_left": seconds_left,
+        }
+        own_names = {t.name for t in own}
+        allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
+        kept = Kept()  # one for both gates: a key is the same in a cell and in a call
+        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
+        # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
+        in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
+        self._keep_calls, self._noted = keep_calls, Noted()
+        self._in_cell = {name: self._noted.told(name, self._caller(in_cell, name)) for name in in_cell.names}
+        self._polls = {t.name for t in (*own, *quiet) if t.polls}
+        self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
+
+    def __enter__(self) -> Environment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with shielded():
+            self.close()
+
+    def close(self) -> None:
+        """Never raises `Exception`: what a run came to is not lost over its cleaning up (see `faults`)."""
+        if self._session is not None and self._session is self._lent:
+            forget = getattr(self._session, "remove_tools", None)
+            if forget is not None:  # they belong to a run that is over
+                with suppress(ReplError), self._noting("the run's tools could not be taken from the session"):
+                    forget(tuple(self._in_cell))
+        elif self._session is not None:
+            with self._noting("the session could not be closed"):
+                self._session.close()
+        if self.workspace is not None and self._owned:
+            with self._noting("the workspace could not be closed"):
+                self.workspace.close()
+
+    @contextmanager
+    def _noting(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:
+            note = f"{what}: {describe(error):.200}"
+            _log.warning(note)
+            self.faults.append(note)
+
+    @property
+    def isolation(self) -> str:
+        """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
+        return str(getattr(self._session, "isolation", ""))
+
+    def begin(self, patch: str) -> bool:
+        """Apply a patch to the workspace, where there is one; says whether there is."""
+        if self.workspace is not None:
+            self.workspace.apply(patch)
+        return self.workspace is not None
+
+    def resume(
+        self, cells: Sequence[PastCell], fallback: Callable[[PastCell], Fallback | None], *, acted: bool
+    ) -> tuple[str, ...]:
+        """Bring the session to where a recorded run was: its cells are run again, what they asked of the host is not
+        asked again.  `acted` is whether anything was done there.  Returns what was not as before, a line each."""
+        self._ask_for_code = self._ask_for_code and not acted
+        if not cells:
+            return ()
+        session = self._repl()
+        try:
+            return run_again(session, cells, self._in_cell, fallback)
+        finally:
+            session.add_tools(self._in_cell)
+            session.new_run()
+
+    @property
+    def has_repl(self) -> bool:
+        """Whether there is, or would be, a session for cells."""
+        return self._open_repl is not None
+
+    @property
+    def check(self) -> AnswerCheck:
+        return self._check
+
+    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
+        """Do what was asked, in order; one observation for each action.
+
+        Calls that end the run are done last, so that others in the same reply still happen.  After an answer,
+        or after a cell that raised, further cells are skipped, and their observation says so.
+        Raises `Unfinished` on Ctrl-C.
+        """
+        done: dict[int, Observation] = {}
+        failed = False
+        for index in sorted(range(len(actions)), key=lambda i: _ends(actions[i])):
+            action = actions[index]
+            if self._answer is not None:
+                done[index] = _failure("skipped", "not run: the answer had been given")
+            elif failed and isinstance(action, RunCode):
+                done[index] = _failure("skipped", "not run: an earlier block failed")
+            else:
+                before = getattr(self._session, "last", None)
+                self._may_repeat = self._sampled
+                try:
+                    seen = self._bounded(self._observed(action))
+                    done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
+                except KeyboardInterrupt:
+                    done[index] = self._bounded(self._with_effects(self._interrupted(action, before)))
+                    rest = _failure("skipped", "not run: the run was interrupted")
+                    raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
+                failed = failed or (isinstance(action, RunCode) and not done[index].ok)
+        return tuple(done[i] for i in range(len(actions)))
+
+    def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
+        """What an action led to until Ctrl-C: of a cell, what it had printed."""
+        cell: CellResult | None = getattr(self._session, "last", None)
+        if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
+            return _failure("interrupted", "the user interrupted it")
+        return self._cell_observation(cell)
+
+    def collect(self, expression: str) -> Any:
+        """The task's artifact: the git diff of a workspace, else the value of an expression in the REPL."""
+        if self.workspace is not None:
+            return self.workspace.diff()
+        if not expression or self._open_repl is None:
+            return None
+        left = self._seconds_left()
+        with suppress(Exception):  # what the model left in the REPL may raise anything; then there is no artifact
+            session = self._repl()
+            if left is None:
+                return session.get(expression)
+            own = self._cell_timeout
+            return session.get(expression, timeout=max(left, _LAST) if own is None else min(own, max(left, _LAST)))
+        return None
+
+    def salvage(self) -> str | None:
+        """The patch where a run broke off: the git diff if it can still be taken, else the last one that was seen."""
+        if self.workspace is None:
+            return None
+        with suppress(Exception):  # the workspace itself may be what broke
+            return self.workspace.diff()
+        return self._patch
+
+    def _observed(self, action: Action) -> Observation:
+        """Perform one action; in a workspace, see which files changed since the action before."""
+        if self.workspace is None or isinstance(action, (Answer, Malformed)):
+            return self._perform(action)
+        self._effects = self._effects or Effects(self.workspace)
+        return self._with_effects(self._perform(action))
+
+    def _with_effects(self, observation: Observation) -> Observation:
+        changes = {} if self._effects is None else self._effects()
+        if self.workspace is not None and "tree" in changes:
+            self._keep(self.workspace, changes["tree"])
+        return replace(observation, effects=changes) if changes else observation
+
+    def _keep(self, workspace: Workspace, tree: str) -> None:
+        """Tell of a state of the workspace that was not seen before, with the patch that leads to it."""
+        if self._keep_tree is not None:
+            self._patch = workspace.diff(until=tree)
+            if tree not in self._trees:
+                self._trees.add(tree)
+                self._keep_tree(tree, self._patch)
+
+    def _perform(self, action: Action) -> Observation:
+        match action:
+            case Malformed(reason, kind):
+                return _failure(kind, reason)
+            case Answer(value):
+                return self._text_answer(value)
+            case RunCode(code):
+                if self._approve is not None and (refused := self._approve(action)) is not None:
+                    return _failure("denied", refused)
+                return self._cell_observation(self._run(code))
+            case CallTool(name, arguments):
+                return self._call(name, arguments, action.call_id)
+
+    def _text_answer(self, value: Any) -> Observation:
+        if self._ask_for_code:  # asked once: small models like to answer at once without looking
+            self._ask_for_code = False
+            return _failure("rejected", LOOK_FIRST)
+        return self._offer(Given(value, "text"), Observation())
+
+    def _call(self, name: str, arguments: str, call_id: str | None = None) -> Observation:
+        self._cell = None
+        try:
+            result = self._gateway.call(name, arguments, call_id=call_id)
+        except BudgetSpent as spent:
+            return _failure("budget", spent.reason)
+        self._may_repeat |= name in self._polls or result.repeated
+        if self._cell is not None:
+            return self._cell_observation(self._cell)
+        if not result.ok and result.failure is not None:
+            failed = Observation(result.text, result.failure, "error", seconds=result.seconds)
+            return replace(failed, truncated=result.truncated, full=result.full)
+        seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
+        return self._offer(Given(result.data, "object"), seen) if name == "final_answer" else seen
+
+    def _run(self, code: str) -> CellResult:
+        self._ask_for_code = False
+        own, left = self._cell_timeout, self._seconds_left()
+        try:
+            if left is None or (own is not None and own < left):
+                return self._repl().run(code, timeout=own)
+            if left == 0:
+                raise BudgetSpent("seconds", "the time of the run is up: the cell was not run")
+            return self._repl().run(code, timeout=left, grace=_HURRY)
+        except BudgetSpent as spent:
+            return CellResult(error="budget", message=spent.reason)
+        except OSError as error:  # of ours: what a cell's own code raises is in its result
+            where = f" ({error.filename})" if error.filename else ""
+            raise ReplError(
+                f"the REPL's files cannot be written: {error.strerror or error}{where}; free some space, or set TMPDIR "
+                "to another disk"
+            ) from error
+        finally:
+            calls = self._noted.taken()
+            if self._keep_calls is not None and calls:
+                self._keep_calls(calls)
+
+    def _cell_observation(self, cell: CellResult) -> Observation:
+        below = [cell.message] if cell.error not in (None, "runtime") else []
+        below += [PENDING] if cell.pending is not None else []
+        more, _ = clip("\n".join(below), self._cap // 2)
+        text, cut = clip_again(cell.output, self._cap - len(more) - (1 if more else 0), cell.characters)
+        seen = Observation(
+            "\n".join(filter(None, [text, more])),
+            None,
+            "repl_output",
+            seconds=cell.seconds,
+            truncated=cell.truncated or cut,
+            displays=cell.displays,
+            full=cell.full or (cell.output if cut else ""),
+            variables=self._variables(cell) if self._tell_variables else (),
+        )
+        if cell.error is None:
+            return seen if cell.answer is None else self._offer(cell.answer, seen)
+        return replace(seen, failure=Failure(cell.error, cell.message), pending=cell.pending)
+
+    def _variables(self, cell: CellResult) -> tuple[str, ...]:
+        """The names of the simple variables that there are now; all names where the values cannot be looked at."""
+        names: tuple[str, ...] = getattr(self._session, "variables", ())
+        if cell.error not in (None, "runtime") or self._session is None:
+            return names  # to look would start the REPL again before anybody needs it
+        asked = [n for n in names if n != "context"]  # a large one is on disk: naming it would read it
+        simple = "str, int, float, bool, list, dict, tuple"
+        try:
+            kinds = self._session.get(f"[{', '.join(f'isinstance({n}, ({simple}))' for n in asked)}]") if asked else []
+        except EvaluationFailed:  # such as a cell that has bound `isinstance` to something else
+            return names
+        plain = {n for n, is_simple in zip(asked, kinds, strict=True) if is_simple}
+        return tuple(n for n in names if n in plain or n == "context")
+
+    def _bounded(self, seen: Observation) -> Observation:
+        """No observation is longer than the cap, whatever it is made of."""
+        text, cut = clip_again(seen.text, self._cap)
+        return (
+            replace(seen, text=text, truncated=True, full=seen.full or clip(seen.text, RECORD_CAP)[0]) if cut else seen
+        )
+
+    def _offer(self, given: Given, seen: Observation) -> Observation:
+        """Take an answer, or say why it is refused."""
+        given, problem = self._check(given)
+        if problem is not None:
+            text = "\n".join(filter(None, [seen.text, problem]))
+            refused = Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
+            return replace(refused, truncated=seen.truncated, full=seen.full)
+        self._answer = given
+        return replace(seen, answer=given)
+
+    def _caller(self, gateway: ToolGateway, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if name in self._polls or kwargs.get(KEY) is not None:
+                self._may_repeat = True
+            return gateway.call_function(name, args, kwargs)
+
+        return call
+
+    def _python(self, code: str) -> str:
+        self._cell = self._run(code)
+        return self._cell.output
+
+    def _repl(self) -> Session:
+        if self._session is None:
+            if self._open_repl is None:
+                raise RuntimeError("this task has no REPL; open the environment with repl=...")
+            self._session = self._open_repl()
+            self._session.new_run()
+            if self._context is not None:
+                self._session.set("context", self._context, reserved=True)
+            self._session.add_tools(self._in_cell)
+        return self._session
+
+
+_PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
+
+
+def _final_answer(answer: Any) -> Any:
+    return answer
+
+
+def _ends(action: Action) -> bool:
+    return isinstance(action, CallTool) and action.name == "final_answer"
+
+
+def _failure(kind: FailureKind, message: str) -> Observation:
+    return Observation(message, Failure(kind, message), "error")

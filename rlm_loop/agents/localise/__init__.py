@@ -1,0 +1,16 @@
+"""Where in a repository to look: files ranked for an issue's text, and a file tree of bounded size.
+
+    >>> LeanAgent(localise=Localise(files=10))  # doctest: +SKIP
+
+Both are said once, after the question, in every dialect; the ledger has them as `scaffold:file_list` and
+`scaffold:file_tree`, so that with and without is an ablation like any other.
+"""
+
+from __future__ import annotations
+
+from rlm_loop.agents.localise.brief import Localise
+from rlm_loop.agents.localise.listing import file_tree
+from rlm_loop.agents.localise.ranking import LocaliseError, Ranked, rank_files
+from rlm_loop.agents.localise.words import words
+
+__all__ = ["Localise", "LocaliseError", "Ranked", "file_tree", "rank_files", "words"]

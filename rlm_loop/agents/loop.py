@@ -1,0 +1,247 @@
+"""The loop: one agent, one task, until an answer or a limit.  Strategy, formats and limits live elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, Given, Malformed, Observation, RunCode
+from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.environment import Unfinished
+from rlm_loop.agents.history import Compact, unchanged
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.stopping import verdict
+from rlm_loop.dialects.answer_text import is_prose
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.messages import Prompt
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.tools.function import Tool
+from rlm_loop.tools.hooks import notify
+from rlm_loop.tools.results import describe
+from rlm_loop.traces.trace import TraceError
+
+
+class Place(Protocol):
+    """Where actions happen, as far as the loop knows: an `Environment`, or the record of one (see `replaying`)."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]: ...
+
+    @property
+    def check(self) -> AnswerCheck: ...
+
+    @property
+    def isolation(self) -> str: ...
+
+    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]: ...
+
+    def collect(self, expression: str) -> Any: ...
+
+    def salvage(self) -> str | None: ...
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user interrupted a run; `outcome` holds what was done until then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("the run was interrupted; .outcome holds what was done until then")
+        self.outcome = outcome
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: nobody who pressed the stop button wants to read where it struck."""
+        done = f"interrupted after {self.outcome.steps} turn{'' if self.outcome.steps == 1 else 's'}"
+        where = getattr(self, "__notes__", ["what was done is in sys.last_value.outcome"])
+        return [f"Interrupted: {'; '.join([done, *where])}"]
+
+
+def run(
+    dialect: Dialect,
+    problem: Problem,
+    place: Place,
+    model: Metered,
+    *,
+    hooks: Sequence[object] = (),
+    collect: str = "",
+    agent: str = "",
+    compact: Compact = unchanged,
+    fit: Callable[[Prompt, Turn], Turn] = lambda prompt, turn: turn,
+    before: int = 0,
+) -> Outcome:
+    """Drive one agent through one problem.
+
+    `compact` makes the prompt that is sent of the one that grew (see `history`), `fit` clips what a turn is to show to
+    what is left of the model's window (see `window`), `before` is how many turns earlier
+    attempts at the same task took: this one's are numbered on from there.
+    Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
+    and `partial_answer` set on it.
+    """
+    turns: list[Turn] = []
+    over: tuple[Stop, str] | None = None
+    try:
+        prompt = dialect.brief(problem, place.tools)
+        while (over := verdict(turns, model.account)) is None:
+            start = model.account.seconds
+            left = _steps_left(model, turns)
+            notify(
+                hooks,
+                "on_step_start",
+                turn_index=before + len(turns) + 1,
+                node=model.node.path,
+                steps_remaining=left,
+            )
+            prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
+            reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
+            actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
+            unfinished: Unfinished | None = None
+            try:
+                observations = place.perform(actions)
+            except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
+                observations, unfinished = stopped.observations, stopped
+            turn = Turn(before + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            turn = fit(prompt, turn)
+            turns.append(turn)
+            left = _steps_left(model, turns)
+            model.trace.record(
+                "turn",
+                node=model.node.path,
+                depth=model.depth,
+                turn=turn.index,
+                actions=actions,
+                observations=turn.observations,
+                seconds=turn.seconds,
+                spent=model.account.spent,
+                steps_remaining=left,
+            )
+            if unfinished is not None:
+                raise unfinished
+            notify(hooks, "on_step_end", turn=turn, node=model.node.path, steps_remaining=left)
+            prompt += dialect.replay(turn)
+    except BudgetSpent as spent:
+        over = Stop(spent.kind), spent.reason
+    except KeyboardInterrupt:
+        left = place.salvage()
+        outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, place)
+        raise Interrupted(outcome) from None
+    except Exception as error:
+        attach(error, _failed(error, turns, problem, model, agent, place))
+        raise
+    try:
+        artifact = place.collect(collect)
+    except Exception as error:  # such as a workspace that is gone: what was done until then is not lost with it
+        attach(error, _failed(error, turns, problem, model, agent, place))
+        raise
+    stop, reason = over
+    return _finish(stop, reason, turns, problem, artifact, model, agent, place)
+
+
+def _failed(
+    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Place
+) -> Outcome:
+    reason = describe(error)
+    return _finish(Stop.FAILED, reason, turns, problem, place.salvage(), model, agent, place)
+
+
+def _finish(
+    stop: Stop,
+    reason: str,
+    turns: Sequence[Turn],
+    problem: Problem,
+    artifact: Any,
+    model: Metered,
+    agent: str,
+    place: Place,
+) -> Outcome:
+    model.node.scope.check()  # for a sub-agent that nobody waits for any more, there is nothing to report
+    model.node.end_children()
+    given, source = best_answer(turns)
+    account = model.account
+    outcome = Outcome(
+        answer=None if given is None else given.value,
+        stop=stop,
+        turns=tuple(turns),
+        usage=model.ledger.usage,
+        ledger=model.ledger,
+        artifact=artifact,
+        answer_form=None if given is None else given.form,
+        evidence=place.check.evidence,
+        over_budget=account.over(),
+        reason=reason,
+        seconds=account.seconds,
+        working_seconds=account.working_seconds,
+        trace=model.trace.path,
+        run=model.trace.run,
+        question=problem.question,
+        model=model.name,
+        agent=agent,
+        isolation=place.isolation,
+    )
+    try:
+        _record_end(outcome, source, model)
+    except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
+        if stop not in (Stop.FAILED, Stop.INTERRUPTED):
+            attach(error, outcome)
+            raise
+        return replace(outcome, notes=(*outcome.notes, f"the trace has no end: {error}"))
+    return outcome
+
+
+def _record_end(outcome: Outcome, source: str | None, model: Metered) -> None:
+    model.trace.record(
+        "run_end",
+        node=model.node.path,
+        depth=model.depth,
+        stop=outcome.stop,
+        reason=outcome.reason,
+        answer=outcome.answer,
+        answer_form=outcome.answer_form,
+        answer_from=source,
+        artifact=outcome.artifact,
+        usage=outcome.usage,
+        over_budget=outcome.over_budget,
+        seconds=outcome.seconds,
+        working_seconds=outcome.working_seconds,
+        steps=outcome.steps,
+        isolation=outcome.isolation,
+    )
+
+
+def _steps_left(model: Metered, turns: Sequence[Turn]) -> int | None:
+    """Turns that this run may still take; `None` where nobody limits them."""
+    steps = model.account.budget.steps
+    return None if steps is None else max(0, int(steps) - len(turns))
+
+
+def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
+    """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
+
+    Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  Beside it stands where it is
+    from: `given`, `pending`, `prose` or nowhere (`None`).
+    """
+    if turns and turns[-1].answer is not None:
+        return turns[-1].answer, "given"
+    if (pending := next((t.pending for t in reversed(turns) if t.pending is not None), None)) is not None:
+        return pending, "pending"
+    texts = (t.reply.text.strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
+    prose = next((text for text in texts if is_prose(text)), None)
+    return (None, None) if prose is None else (Given(prose, "text"), "prose")
+
+
+def _no_answer(action: Action) -> bool:
+    """It acts, or it says that there is no answer."""
+    gives_up = isinstance(action, Malformed) and (REFUSAL in action.notes or BLOCKED in action.notes)
+    return gives_up or isinstance(action, (RunCode, CallTool))
+
+
+def attach(error: BaseException, outcome: Outcome) -> None:
+    """Leave with an exception what was done until it: `outcome`, `usage`, `trace` and `partial_answer`."""
+    for name, value in (
+        ("outcome", outcome),
+        ("usage", outcome.usage),
+        ("trace", outcome.trace),
+        ("partial_answer", outcome.answer),
+    ):
+        with contextlib.suppress(AttributeError):  # an exception class with slots keeps what it can
+            setattr(error, name, value)

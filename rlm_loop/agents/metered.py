@@ -1,0 +1,246 @@
+"""The only model that an agent is ever handed: no call escapes the budget, the ledger or the trace."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from rlm_loop.accounting.attribution import Again, Part, attribute, credible
+from rlm_loop.accounting.budget import Account, BudgetSpent, Price, Reservation
+from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.charges import NO_REPLY, difference
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.scope import call_scope
+from rlm_loop.accounting.slots import Slots
+from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
+from rlm_loop.models.base import Model
+from rlm_loop.models.counting import measured, size_unmeasured
+from rlm_loop.tools.waiting import GivenUp, Pending
+from rlm_loop.traces.trace import Trace, common
+
+T = TypeVar("T")
+_UNHEARD = "Cancelled: there was no reply before the run ended; what it costs is not known"
+
+
+@dataclass
+class Metered:
+    """A model with its account.  `node` and `purpose` say who calls; `max_tokens` limits each reply.
+
+    `slots` limit how many calls of the whole tree are under way at once, `price` is the model's own where it is known.
+    """
+
+    model: Model
+    account: Account
+    ledger: Ledger
+    trace: Trace
+    node: Node = field(default_factory=Node)
+    purpose: str = "agent"
+    max_tokens: int | None = None
+    slots: Slots | None = None
+    price: Price | None = None
+    turn: int = 0
+    """The turn of the latest call."""
+    _sent: tuple[Message, ...] = field(default=(), repr=False)
+    _counted: tuple[int, Sequence[Part]] = field(default=(0, ()), repr=False)  # the last call whose parts are kept
+    _seen: set[Message | tuple[int, Span]] = field(
+        default_factory=set["Message | tuple[int, Span]"], init=False, repr=False
+    )
+    """Messages and texts that were sent; a copy by `replace` is another caller and begins with none."""
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def depth(self) -> int:
+        """Levels below the root."""
+        return self.node.depth
+
+    def scoped(
+        self,
+        node: Node,
+        *,
+        purpose: str,
+        model: Model | None = None,
+        price: Price | None = None,
+        max_tokens: int | None = None,
+        account: Account | None = None,
+    ) -> Metered:
+        """For another caller of the tree: on the same account, or on a part of it."""
+        return replace(
+            self,
+            model=model or self.model,
+            price=self.price if model is None else price,
+            node=node,
+            purpose=purpose,
+            max_tokens=self.max_tokens if max_tokens is None else max_tokens,
+            account=account or self.account,
+            turn=0,
+            _sent=(),
+            _counted=(0, ()),
+        )
+
+    def complete(self, prompt: Prompt, *, turn: int = 0) -> Reply:
+        """Wait for a free slot, reserve, call, settle, charge, record; the reply is billed before anybody reads it.
+
+        Raises `BudgetSpent` where nothing is left, `Cancelled` where nobody waits for the reply any more, and
+        whatever the model raises (`ModelError`).
+        """
+        self.turn = turn
+        scope = self.node.scope
+        scope.check()
+        parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
+        estimate = size_unmeasured(self.model, prompt) if parts is None else sum(p.tokens for p in parts)
+        with nullcontext() if self.slots is None else self.slots.held(scope):
+            held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
+            number = self.trace.next_call()
+            try:
+                request = self.trace.request(
+                    prompt,
+                    call_id=number,
+                    node=self.node.path,
+                    turn=turn,
+                    depth=self.depth,
+                    purpose=self.purpose,
+                    model=self.name,
+                    max_tokens=held.max_tokens,
+                    estimate=estimate,
+                )
+                call = self.node.depart(lambda: self._write_off(held, request, turn, number))
+            except BaseException:
+                self.account.settle(held, Usage.nothing())
+                raise
+            try:
+                reply = self._in_time(
+                    lambda: self.model.complete(prompt, max_tokens=held.max_tokens),
+                    late=lambda reply: self._record_late(request, turn, number, reply),
+                )
+            except BudgetSpent as spent:  # the reply may come yet, and be billed
+                self.node.arrive(call)
+                self._write_off(held, request, turn, number, f"BudgetSpent: {spent.reason}")
+                raise
+            except BaseException as error:
+                self.node.arrive(call)
+                self.account.settle(held, None, getattr(error, "waited", 0.0))
+                self._record_error(request, turn, f"{type(error).__name__}: {error}", call_id=number)
+                raise
+            self.node.arrive(call)
+            usage, _ = credible(reply.usage)
+            self.account.settle(held, usage, reply.waited)
+            self.node.spend(usage)
+        self._charge(prompt, parts, reply, request, turn, number)
+        scope.check()  # charged, but too late to be of use
+        return reply
+
+    def _in_time(self, work: Callable[[], T], late: Callable[[T], None] | None = None) -> T:
+        """What the model does, waited for until the time is up: then `BudgetSpent` is raised.
+
+        Sub-calls are waited for by who asked for them.  Where Ctrl-C alone could end the wait, a model of which the
+        calls can be interrupted is called directly.
+        """
+        account = self.account
+        if self.depth:
+            token = call_scope.set(self.node.scope)
+            try:
+                return work()
+            finally:
+                call_scope.reset(token)
+        if getattr(self.model, "immediate", False):
+            return work()
+        main = threading.current_thread() is threading.main_thread()
+        if main and account.seconds_left() is None and getattr(self.model, "interruptible", False):
+            return work()
+        try:
+            return Pending(work, "model", self.node.scope, late).result(account.seconds_left)
+        except GivenUp:
+            raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
+
+    def _charge(
+        self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int, number: int
+    ) -> None:
+        found = attribute(prompt, parts, reply.usage)
+        sent = common(self._sent, prompt.messages)
+        again = list(self._sent_before(prompt.messages, sent))
+        call = self.ledger.charge(
+            found.parts,
+            found.usage,
+            turn=turn,
+            depth=self.depth,
+            purpose=self.purpose,
+            node=self.node.path,
+            sent_messages=sent,
+            again=again,
+            exact=found.exact,
+            seconds=reply.seconds,
+            waited=reply.waited,
+            counted=found.counted,
+            doubt=found.doubt,
+        )
+        after, before = self._counted
+        charged = {
+            "call": call.call,
+            "purpose": self.purpose,
+            "exact": call.exact,
+            "sent": sent,
+            "after": after,
+            "parts": difference(before, parts) if parts else None,
+            **({"again": again} if again else {}),  # where compaction moved messages forward
+        }
+        self._sent = prompt.messages
+        for message in prompt.messages[sent:]:
+            self._seen.update((message, *((message.turn, span) for span in message.spans)))
+        if parts:
+            self._counted = call.call, parts
+        self.trace.record(
+            "reply",
+            call_id=number,
+            node=self.node.path,
+            request=request,
+            turn=turn,
+            depth=self.depth,
+            reply=reply,
+            charged=charged,
+        )
+
+    def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
+        """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
+        if not self._seen:
+            return
+        for index, message in enumerate(messages[sent:], sent):
+            if message in self._seen:
+                yield index
+                continue
+            for cause in dict.fromkeys(span.cause for span in message.spans):
+                if all((message.turn, s) in self._seen for s in message.spans if s.cause == cause):
+                    yield index, cause
+
+    def _write_off(self, held: Reservation, request: str, turn: int, number: int, error: str = _UNHEARD) -> None:
+        """The run is over and the reply is not there: what it costs is not known, and is counted so."""
+        unknown = Usage(None, None)
+        self.account.settle(held, unknown)
+        self.node.spend(unknown)
+        call = self.ledger.charge(
+            (),
+            unknown,
+            turn=turn,
+            depth=self.depth,
+            purpose=self.purpose,
+            node=self.node.path,
+            exact=False,
+            doubt=NO_REPLY,
+        )
+        self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
+
+    def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
+        """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
+        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        self.trace.record(
+            "late_reply", **who, request=request, call_id=number, usage=reply.usage, seconds=reply.seconds
+        )
+
+    def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
+        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        self.trace.record("model_error", **who, request=request, error=error, **more)

@@ -1,0 +1,124 @@
+"""A run as it was: turns, ledger and outcome read back from a trace, with no model and no REPL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from rlm_loop.accounting.charges import calls_of
+from rlm_loop.accounting.ledger import Cached, Ledger
+from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.traces.reader import RunRecord, reply_of
+
+_ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
+
+
+def turns_of(record: RunRecord) -> tuple[Turn, ...]:
+    """The turns of the root agent.  A reply whose turn was never finished is not among them."""
+    replies: dict[int, Reply] = {
+        event["turn"]: reply_of(event["reply"])
+        for event in record.of("reply")
+        if event.get("depth", 0) == 0 and event.get("charged", {}).get("purpose") != "compaction"
+    }
+    return tuple(
+        Turn(
+            event["turn"],
+            replies.get(event["turn"], Reply()),
+            tuple(action_of(a) for a in event["actions"]),
+            tuple(observation_of(o) for o in event["observations"]),
+            event.get("seconds", 0.0),
+        )
+        for event in record.of("turn")
+        if event.get("depth", 0) == 0
+    )
+
+
+def ledger_of(record: RunRecord) -> Ledger:
+    """Every model call of the run, sub-calls included, with its rows as they were counted."""
+    asked = {e["node"]: e for e in record.of("subcall_start") if e["kind"] == "cached"}
+    cached = [
+        Cached(e["node"], e["depth"], asked[e["node"]]["turn"], Usage.of(e["saved"]))
+        for e in record.of("subcall_end")
+        if e["node"] in asked and e.get("saved")
+    ]
+    return Ledger(sorted(calls_of(record), key=lambda call: call.call), cached)
+
+
+def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
+    """The outcome of a recorded run.
+
+    Values that were not JSON come back as their `repr`.  A run that never came to its end (the process was
+    killed) has the stop `failed` and says so.
+    """
+    turns, ledger = turns_of(record), ledger_of(record)
+    start, end = record.start, record.end
+    outcome = Outcome(
+        answer=None,
+        stop=Stop.FAILED,
+        turns=turns,
+        usage=ledger.usage,
+        ledger=ledger,
+        reason="the trace has no end: the run was killed, or is still going on",
+        seconds=sum(t.seconds for t in turns),
+        trace=trace,
+        question=str(start.get("question", "")),
+        model=str(start.get("model", "")),
+        agent=str(start.get("agent", "")),
+        run=record.id,
+    )
+    if end is None:
+        return outcome
+    return replace(
+        outcome,
+        answer=value_of(end.get("answer")),
+        stop=Stop(end["stop"]),
+        artifact=value_of(end.get("artifact")),
+        answer_form=end.get("answer_form"),
+        over_budget=bool(end.get("over_budget", False)),
+        reason=str(end.get("reason", "")),
+        seconds=end.get("seconds", 0.0),
+        working_seconds=end.get("working_seconds", 0.0),
+        isolation=str(end.get("isolation", "")),
+    )
+
+
+def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != "is"}
+
+
+def action_of(data: Mapping[str, Any]) -> Action:
+    """An `Action` from its stored form."""
+    values = _fields(data)
+    if "notes" in values:
+        values["notes"] = tuple(values["notes"])
+    if "value" in values:
+        values["value"] = value_of(values["value"])
+    return _ACTIONS[data["is"]](**values)
+
+
+def observation_of(data: Mapping[str, Any]) -> Observation:
+    """An `Observation` from its stored form; displays are not stored."""
+    values = _fields(data)
+    failure: Mapping[str, Any] | None = values.pop("failure", None)
+    values.pop("displays", None)  # of which a trace has only kind and size
+    values["variables"] = tuple(values.get("variables", ()))  # traces of before they were there have none
+    answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
+    return Observation(
+        failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values
+    )
+
+
+def _given(data: Mapping[str, Any] | None) -> Given | None:
+    return None if data is None else Given(value_of(data["value"]), data.get("form", "text"))
+
+
+def value_of(stored: Any) -> Any:
+    """A stored value; what was kept as its `repr` comes back as that text."""
+    if isinstance(stored, dict) and set(cast("dict[str, Any]", stored)) == {"repr"}:
+        return cast("dict[str, Any]", stored)["repr"]
+    if isinstance(stored, list):
+        return [value_of(item) for item in cast("list[Any]", stored)]
+    return cast("Any", stored)

@@ -1,0 +1,98 @@
+"""The tools by which a model asks models: `llm_query` and `llm_query_batched`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlm_loop.accounting.budget import BudgetSpent
+from rlm_loop.agents.recursion.asking import Asking
+from rlm_loop.agents.recursion.errors import DepthExceeded, SubCallError
+from rlm_loop.agents.recursion.record import SubCall
+from rlm_loop.agents.recursion.together import Together
+from rlm_loop.repl.worker import SubAnswer, SubFailure
+from rlm_loop.tools.function import Tool, ToolError
+
+HELP = "Ask a fresh model, which sees only the prompt and the context."
+HELP_BATCHED = "Ask for each prompt at the same time; results in order, each a str or a failure, with .ok and .error."
+
+
+def query_tools(asking: Asking) -> tuple[Tool, Tool]:
+    """Both tools, for the agent of `asking`.  They take as long as they take: time limits are the run's."""
+    together = Together(asking)
+
+    def llm_query(prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None) -> str:
+        _check([prompt], max_tokens)
+        result = together.run([SubCall(prompt, context, model, max_tokens)])[0]
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def llm_query_batched(
+        prompts: list[str],
+        contexts: list[Any] | None = None,
+        *,
+        model: str | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Any]:
+        _check(prompts, max_tokens)
+        if contexts is not None and len(contexts) != len(prompts):
+            message = f"{len(prompts)} prompts and {len(contexts)} contexts: give one context for each prompt"
+            raise ToolError("invalid_arguments", message)
+        if not prompts:
+            return []
+        name = asking.agent.node.batch()
+        given = contexts if contexts is not None else [None] * len(prompts)
+        calls = [SubCall(p, c, model, max_tokens, name, i) for i, (p, c) in enumerate(zip(prompts, given, strict=True))]
+        _check_room(asking, calls)
+        results = together.run(calls)
+        for result in results:
+            if isinstance(result, DepthExceeded):  # no other one would fare better
+                raise result
+        if not any(isinstance(result, str) for result in results):
+            for result in results:
+                if isinstance(result, BudgetSpent):
+                    raise result
+        return [_shown(result) for result in results]
+
+    forever = float("inf")
+    return (
+        Tool("llm_query", HELP, llm_query, timeout=forever),
+        Tool("llm_query_batched", HELP_BATCHED, llm_query_batched, timeout=forever),
+    )
+
+
+def _check(prompts: list[str], max_tokens: int | None) -> None:
+    """Refuse what cannot be meant, before anything is asked."""
+    for number, prompt in enumerate(prompts):
+        if not isinstance(prompt, str):
+            raise ToolError("invalid_arguments", f"a prompt is a str, not {type(prompt).__name__}: write it out")
+        if not prompt.strip():
+            which = "the prompt of llm_query" if len(prompts) == 1 else f"prompt {number} of llm_query_batched"
+            raise ToolError("invalid_arguments", f"{which} is empty")
+    if max_tokens is not None and max_tokens < 1:
+        raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
+
+
+def _check_room(asking: Asking, calls: list[SubCall]) -> None:
+    """A batch that cannot be answered as a whole is refused as a whole: nothing is paid for, nothing lost."""
+    agent, settings = asking.agent, asking.settings
+    if spent := agent.account.spent_out():
+        raise spent
+    depth = agent.node.depth + 1
+    left = agent.account.calls_left()
+    if left is None or (depth > settings.max_depth and settings.on_depth != "flat"):
+        return
+    needed = len(calls)
+    if settings.tree.answers is not None:
+        model = settings.model_for(calls[0].model, agent)[0].name
+        keys = {asking.key(call, depth, model) for call in calls}
+        needed = sum(not settings.tree.answers.known(key) for key in keys)
+    if needed > left:
+        message = f"{needed} calls are needed and {left} are left: nothing was asked, send fewer prompts"
+        raise SubCallError(message, "budget")
+
+
+def _shown(result: str | SubCallError | BudgetSpent) -> SubAnswer | SubFailure:
+    if isinstance(result, str):
+        return SubAnswer(result)
+    return SubFailure(result.reason)

@@ -1,0 +1,128 @@
+"""What a trace, the ledger and the hooks are told of one sub-call: that it started, and once how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlm_loop.accounting.call_tree import Node
+from rlm_loop.agents.metered import Metered
+from rlm_loop.messages import Usage
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.tools.hooks import notify
+
+Kind = Literal["completion", "agent", "cached", "fallback", "denied"]
+
+
+@dataclass(frozen=True)
+class SubCall:
+    """What is asked.  `context` is handed to the sub-agent as its variable, or follows the prompt of a completion.
+
+    `batch` is the batch that it belongs to and `index` its place there.
+    """
+
+    prompt: str
+    context: Any = None
+    model: str | None = None
+    max_tokens: int | None = None
+    batch: str | None = None
+    index: int | None = None
+
+
+class Record:
+    """The events of one sub-call.  `end` may come from another thread, and only the first one counts."""
+
+    def __init__(
+        self, asked: SubCall, node: Node, agent: Metered, hooks: tuple[object, ...], clock: Callable[[], float]
+    ) -> None:
+        self._asked, self._node, self._agent, self._hooks, self._clock = asked, node, agent, hooks, clock
+        self._lock = threading.Lock()
+        self._began: float | None = None
+        self._ended = False
+
+    def start(self, kind: Kind, *, model: str | None = None, policy: str | None = None) -> None:
+        """It starts, as this kind; `policy` is what `on_depth` said where the depth is exceeded."""
+        asked, node, trace = self._asked, self._node, self._agent.trace
+        with self._lock:
+            if self._ended:
+                return
+            self._began = self._clock()
+            if kind == "completion" and asked.context is None:
+                sha256 = sha256_of(asked.prompt)  # its request stores the text as a message
+            else:
+                sha256 = trace.text(asked.prompt)
+            trace.record(
+                "subcall_start",
+                node=node.path,
+                parent=self._agent.node.path,
+                turn=self._agent.turn,
+                depth=node.depth,
+                kind=kind,
+                model=model,
+                max_tokens=asked.max_tokens,
+                policy=policy,
+                prompt_sha256=sha256,
+                prompt_chars=len(asked.prompt),
+                context=_about(asked.context),
+                batch=asked.batch,
+                index=asked.index,
+            )
+        about = {"node": node.path, "depth": node.depth, "kind": kind, "model": model}
+        notify(self._hooks, "on_subcall_start", **about, prompt=asked.prompt)
+
+    def end(
+        self,
+        answer: str | None = None,
+        *,
+        error: tuple[str, str] | None = None,
+        stop: str | None = None,
+        saved: Usage | None = None,
+    ) -> None:
+        """It ended: with an answer, or an error given as its kind and one line."""
+        node, trace = self._node, self._agent.trace
+        with self._lock:
+            if self._ended or self._began is None:
+                self._ended = True
+                return
+            self._ended = True
+            seconds, usage = self._clock() - self._began, node.usage
+            more: Mapping[str, Any] = {} if saved is None else {"saved": saved}
+            trace.record(
+                "subcall_end",
+                node=node.path,
+                depth=node.depth,
+                ok=error is None,
+                error=None if error is None else {"kind": error[0], "message": error[1]},
+                answer_chars=None if answer is None else len(answer),
+                answer_sha256=None if answer is None else sha256_of(answer),
+                seconds=seconds,
+                usage=usage,
+                stop=stop,
+                **more,
+            )
+            trace.forget(node.path)
+        notify(
+            self._hooks,
+            "on_subcall_end",
+            node=node.path,
+            depth=node.depth,
+            ok=error is None,
+            error=None if error is None else error[1],
+            answer=answer,
+            seconds=seconds,
+            usage=usage,
+        )
+
+
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _about(context: Any) -> dict[str, Any] | None:
+    found = context_fingerprint(context)
+    if found is None:
+        return None
+    return {"type": found.get("type"), "size": found.get("bytes", found.get("size")), "sha256": found.get("sha256")}

@@ -1,0 +1,93 @@
+"""What a run says about its sub-calls, and what all of them share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rlm_loop.accounting.budget import Account, Budget, Price
+from rlm_loop.accounting.slots import Slots
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion.answers import Answers
+from rlm_loop.agents.recursion.errors import SubCallError
+from rlm_loop.models import get_model
+from rlm_loop.models.base import Model, ModelError
+
+OnDepth = Literal["error", "flat", "text"]
+
+
+class Tree:
+    """What all agents of one run share.
+
+    At most `concurrency` model calls are under way at once, and at most so many sub-agents run besides one for each
+    agent that waits for it.  With `cache`, identical sub-calls are made once.
+    """
+
+    def __init__(self, concurrency: int = 8, *, cache: bool = False) -> None:
+        self.calls = Slots(concurrency)
+        self.agents = Slots(concurrency)
+        self.answers = Answers() if cache else None
+        self._models: dict[str, Model] = {}
+        self._lock = threading.Lock()
+
+    def model(self, name: str, known: tuple[Model | None, ...], listed: Mapping[str, str | Model]) -> Model:
+        """The model of that name: one that the run uses already, else one that the user listed, made once.
+
+        A name is what a cell says: it is looked up, and never read as an address.
+        """
+        for model in known:
+            if model is not None and model.name == name:
+                return model
+        if name not in listed:
+            there = [m.name for m in known if m is not None] + list(listed)
+            reason = f"no model {str(name)[:100]!r} may be asked here; there are: {', '.join(there)}"
+            raise SubCallError(reason, "invalid_arguments")
+        with self._lock:
+            if name not in self._models:
+                try:
+                    self._models[name] = get_model(listed[name])
+                except (ModelError, ImportError, ValueError) as error:
+                    raise SubCallError(str(error), "invalid_arguments") from error
+            return self._models[name]
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """The settings of an agent's sub-calls.
+
+    `sub_model` answers instead of the agent's own model, and those of `sub_models` where a cell names them;
+    `sub_budget` limits each sub-call with all below it, besides what is left of the whole; `hooks` are told of each
+    sub-call, from the threads in which they run.
+    """
+
+    max_depth: int = 1
+    on_depth: OnDepth = "error"
+    sub_model: Model | None = None
+    sub_models: Mapping[str, str | Model] = field(default_factory=dict[str, "str | Model"])
+    sub_budget: Budget | None = None
+    hooks: tuple[object, ...] = ()
+    tree: Tree = field(default_factory=Tree)
+
+    def model_for(self, name: str | None, agent: Metered) -> tuple[Model, Price | None]:
+        """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""
+        if name is not None:
+            model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
+        else:
+            model = self.sub_model or agent.model
+        price = price_of(model)
+        if price is None and self.account_for(agent).priced:
+            raise SubCallError(f"the price of {model.name} is not known, and this run has a cost limit", "denied")
+        return model, price
+
+    def account_for(self, agent: Metered) -> Account:
+        """What a sub-call spends from."""
+        if self.sub_budget is None:
+            return agent.account
+        return agent.account.scope(self.sub_budget, price=agent.price or (0.0, 0.0))
+
+
+def price_of(model: Model) -> Price | None:
+    """US dollars per input and output token, where they are known."""
+    return getattr(model, "price", None)  # as `Priced` has it, without asking the protocol, which is slow

@@ -1,0 +1,39 @@
+"""Which run of a trace file a command is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlm_loop.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from rlm_loop.traces.reader import RunRecord
+
+Run = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="ID",
+        help="Which run of the file: its id (`trace runs`), or its number from 0, negative from the end. Default: the "
+        "last one that was not broken off and tried again.",
+    ),
+]
+
+
+def record_of(file: str, run: str | None) -> RunRecord:
+    """The run that is meant; where nobody chose and there are several, standard error says which one it is."""
+    from rlm_loop.traces.reader import read
+
+    record = read(file, run=run)
+    tell_others(file, record, run)
+    return record
+
+
+def tell_others(file: str, record: RunRecord, run: str | None) -> None:
+    """Say on standard error which run was taken, where nobody chose and there are several."""
+    from rlm_loop.traces.runs import runs_in
+
+    if run is None and len(there := runs_in(file)) > 1:
+        echo(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them", err=True)

@@ -1,0 +1,66 @@
+"""`rlm-loop doctor`: what this machine can do, what is missing and how to get it, and what isolation is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlm_loop.cli.setup import as_json
+from rlm_loop.cli.terminal import echo, results
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rlm_loop.cli.machine import Finding
+
+
+def doctor(
+    as_text: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Say what this machine can do, what is missing and how to get it, and what isolation protects from."""
+    from rlm_loop.cli import machine
+    from rlm_loop.repl.isolation.kinds import PROTECTION
+
+    kinds, others, chosen = machine.isolation(), machine.surroundings(), machine.chosen()
+    if as_text:
+        found = {"isolation": kinds, "surroundings": others}
+        data = {name: [asdict(f) for f in findings] for name, findings in found.items()}
+        echo(as_json({"auto": chosen, **data, "protection": {k: dict(v) for k, v in PROTECTION.items()}}))
+        return
+    console = results()
+    console.print(f'Isolation of cells; launcher="auto" means {chosen} here', markup=False, soft_wrap=True)
+    console.print(_found(kinds))
+    console.print("\nWhat else is here")
+    console.print(_found(others))
+    console.print("\nWhat each kind protects from, as far as it goes (docs/isolation.md)")
+    console.print(_protection([k.name for k in kinds]))
+    missing = [f for f in (*kinds, *others) if not f.there and f.how]
+    if missing:
+        console.print("\nHow to get what is missing")
+        for finding in missing:
+            console.print(f"  {finding.name}: {finding.how}", markup=False, soft_wrap=True)
+
+
+def _found(findings: Iterable[Finding]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for f in findings:
+        mark = Text("yes", "green") if f.there else Text("no", "red")
+        table.add_row(f"  {f.name}", mark, Text(f.found))
+    return table
+
+
+def _protection(kinds: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    from rlm_loop.repl.isolation.kinds import PROTECTION
+
+    table = Table("", *kinds, box=None, pad_edge=False)
+    for hazard, answers in PROTECTION.items():
+        table.add_row(f"  {hazard}", *(answers[kind] for kind in kinds))
+    return table

@@ -1,0 +1,122 @@
+"""What the commands about studies share: finding an experiment, running it, showing tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.cli.setup import INTERRUPTED, Misuse
+from rlm_loop.cli.terminal import echo, notes, results
+
+if TYPE_CHECKING:
+    from rlm_loop.report.tables.table import Table
+    from rlm_loop.study import Results, Study
+
+Experiment = Annotated[
+    str, typer.Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
+]
+HalfRun = Annotated[str | None, typer.Option("--half", help="As it was run.")]
+ChosenRun = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
+]
+Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
+
+
+def chosen_options(pairs: list[str], half: str | None) -> dict[str, Any]:
+    """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
+    if half not in (None, "development", "held"):
+        raise Misuse(f"there is no half {half!r}; there are development and held")
+    options: dict[str, Any] = {} if half is None else {"half": half}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise Misuse(f"--set takes NAME=VALUE, not {pair!r}")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
+
+def load(experiment: str, **options: Any) -> Study:
+    """The study of a file, a folder with a `study.py`, or a name in `experiments/`."""
+    from rlm_loop.study import StudyError, load_study_file
+
+    named = Path("experiments") / experiment
+    where = named if not Path(experiment).exists() and named.exists() else Path(experiment)
+    if not where.exists():
+        there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
+        known = f"; experiments/ has {', '.join(there)}" if there else ""
+        raise StudyError(f"there is no experiment {experiment}{known}")
+    return load_study_file(where, **options)
+
+
+def run_study(study: Study, folder: str, **options: Any) -> int:
+    """Run what is left of a study with progress on standard error, then show its table; `options` as `Study.run`."""
+    from rlm_loop.study import StudyInterrupted, StudyWarning, Unfair
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", StudyWarning)
+            warnings.showwarning = _showing(StudyWarning)
+            found = study.run(folder, progress=True, **options)
+    except StudyInterrupted as stopped:
+        echo(stopped.message, err=True)
+        return INTERRUPTED
+    except Unfair as unfair:
+        echo(unfair.diff, err=True)
+        raise
+    show_results(found)
+    return 0
+
+
+def _showing(kind: type[Warning]) -> Callable[..., None]:
+    """Warnings of a kind as a line each; all others as before."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+        if issubclass(category, kind):
+            echo(f"note: {message}", err=True)
+        else:
+            usual(message, category, filename, lineno, *rest)
+
+    return show
+
+
+def show_results(found: Results) -> None:
+    """The table of the arms, and where everything lies."""
+    from rlm_loop.report import arm_table, save_figure
+    from rlm_loop.study import StudyError
+
+    console = notes()
+    if not found.compared:
+        if found.crashed:
+            raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
+        raise StudyError("no task was tried by every arm yet; run the same command again to go on")
+    show_table(arm_table(found))
+    figure = save_figure(found, found.folder)[0]
+    for label, where in (
+        ("plot", figure),
+        ("results", Path(found.folder) / "results.jsonl"),
+        ("traces", Path(found.folder) / "traces"),
+    ):
+        console.print(f"{label + ':':<9}{where}", markup=False, soft_wrap=True)
+    console.print(
+        f"one run:  rlm-loop trace show {Path(found.folder) / found.rows[0]['trace']}", markup=False, soft_wrap=True
+    )
+
+
+def show_table(table: Table, *, markdown: bool = False) -> None:
+    """A table: drawn where it fits the terminal, in plain characters elsewhere."""
+    if markdown:
+        echo(table.to_markdown())
+    elif sys.stdout.isatty():
+        results().print(table)
+    else:
+        echo(table.to_text())

@@ -1,0 +1,117 @@
+"""The command line `rlm-loop`: puts the sub-commands together, and turns errors into one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import rlm_loop.cli.models
+import rlm_loop.cli.study
+import rlm_loop.cli.swebench
+import rlm_loop.cli.trace
+from rlm_loop import __version__
+from rlm_loop.cli.demo import demo
+from rlm_loop.cli.doctor import doctor
+from rlm_loop.cli.meter import meter
+from rlm_loop.cli.presets import presets
+from rlm_loop.cli.run import run
+from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
+from rlm_loop.cli.terminal import echo
+
+if TYPE_CHECKING:
+    from rlm_loop.models.base import Model
+
+app = typer.Typer(
+    name="rlm-loop",
+    help="Small agent loops side by side: what each costs in tokens, and what each resolves.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(run)
+app.command()(demo)
+app.command()(doctor)
+app.command()(presets)
+app.command()(meter)
+app.add_typer(rlm_loop.cli.models.app, name="models")
+app.add_typer(rlm_loop.cli.study.app, name="study")
+app.add_typer(rlm_loop.cli.swebench.app, name="swebench")
+app.add_typer(rlm_loop.cli.trace.app, name="trace")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        echo(f"rlm-loop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere in the line).")
+    ] = False,
+) -> None:
+    """Options of every command; `main` has taken `--debug` out of the line before this is reached."""
+
+
+def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None = None) -> int:
+    """Run a command line and return its exit code.
+
+    `argv` is the line without the program's name (default: this process's).  `models` turns a name into a model
+    (default: `rlm_loop.models.get_model`), so that a test can hand in its own.
+    """
+    arguments, debug = _without_debug(list(sys.argv[1:] if argv is None else argv))
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):  # an answer may hold what the terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        code = app(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
+        sys.stdout.flush()
+    except (typer.Abort, KeyboardInterrupt):
+        echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader (`head`, a pager) has gone: nothing is left to say, nor to flush at exit
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        echo(_complaint(error), err=True)
+        return MISUSE
+    return code if isinstance(code, int) else 0
+
+
+def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [a for a in arguments[:end] if a != "--debug"]
+    return options + arguments[end:], len(options) < end
+
+
+def _complaint(error: Exception) -> str:
+    """One line.  Mistakes in the line itself (an unknown option ...) are worded by the parser."""
+    worded = getattr(error, "format_message", None)
+    if worded is None:
+        return f"error: {explain(error)}"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return str(worded())
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "rlm-loop"
+    return f"error: {' '.join(str(worded()).split()).rstrip('.')}; see `{where} --help`"
+
+
+def _get_model(name: str, **options: object) -> Model:
+    from rlm_loop.models import get_model
+
+    return get_model(name, **options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""`rlm-loop models`: the local models that are known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from rlm_loop.cli.terminal import echo, notes, results
+
+app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names from `rlm-loop models list`.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """The known models, whether they are here, and their licences."""
+    from rich.table import Table
+
+    from rlm_loop.models import weights
+
+    table = Table("name", "size", "state", "licence", "what it is", box=None, pad_edge=False)
+    for listed in weights.list_models():
+        known = listed.known
+        table.add_row(known.name, megabytes(known.size), listed.state, known.licence, known.note)
+    results().print(table)
+    notes().print(f"kept in {weights.cache_folder()}", markup=False, soft_wrap=True)
+
+
+@app.command()
+def pull(
+    names: Names,
+    verify: Annotated[bool, typer.Option("--verify", help="Read a file that is here again and check it.")] = False,
+) -> None:
+    """Fetch models into the cache folder, once; an interrupted pull goes on where it stopped."""
+    for name in names:
+        fetch(name, verify=verify)
+
+
+@app.command()
+def path(name: Annotated[str, typer.Argument(help="A name from `rlm-loop models list`.")]) -> None:
+    """Print where the checked file of a model is."""
+    from rlm_loop.models import weights
+
+    echo(str(weights.path(name)))
+
+
+def fetch(name: str, *, verify: bool = False) -> None:
+    """Pull one model, with its licence and a progress bar on standard error."""
+    from rlm_loop.models import weights
+    from rlm_loop.models.catalog import find
+
+    known = find(name)
+    console = notes()
+    if known is not None:
+        about = f"{known.name}: {known.note}; {megabytes(known.size)}, licence {known.licence}"
+        console.print(about, markup=False, soft_wrap=True)
+    with progress_bar(name) as tell:
+        file = weights.pull(name, progress=tell, verify=verify)
+    console.print(f"{name} is ready: {file}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def progress_bar(name: str) -> Generator[Callable[[int, int, str], None]]:
+    """A function to report progress to: a bar in a terminal, a line every tenth elsewhere."""
+    console = notes()
+    if not console.is_terminal:
+        yield _lines(name)
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(name, total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"{name}: {what}")
+
+        yield tell
+
+
+def _lines(name: str) -> Callable[[int, int, str], None]:
+    seen: set[int] = set()
+
+    def tell(done: int, total: int, what: str) -> None:
+        tenth = 10 * done // total if total else 0
+        if tenth not in seen:
+            seen.add(tenth)
+            echo(f"{name}: {megabytes(done)} of {megabytes(total)}, {what}", err=True)
+
+    return tell
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

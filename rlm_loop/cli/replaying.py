@@ -1,0 +1,148 @@
+"""`rlm-loop trace replay` and `rlm-loop trace fork`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rlm_loop.cli.chosen_run import Run, record_of, tell_others
+from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, setup_of
+from rlm_loop.cli.terminal import echo, notes, results
+
+_CONTEXT = Annotated[
+    str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
+]
+
+
+def replay(
+    files: Annotated[list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar.gz).")],
+    run: Run = None,
+    context: _CONTEXT = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
+) -> int:
+    """Drive today's loop with recorded runs: exit status 1 where a request, turn, end or ledger row differs.
+
+    No model and no code is run.
+    """
+    from pathlib import Path
+
+    from rlm_loop.replay import Replayed, ReplayError
+    from rlm_loop.replay import replay as again
+    from rlm_loop.replay.packed import recorded_runs
+    from rlm_loop.report.notebook.text import visible
+    from rlm_loop.traces.trace import TraceError
+
+    bad = total = 0
+    for file in files:
+        packed = file.endswith((".tar.gz", ".tgz"))
+        for name, record in recorded_runs(file, run=run):
+            total += 1
+            if not packed and not isinstance(record, TraceError):
+                tell_others(file, record, run)
+            found: Replayed | ReplayError | TraceError
+            try:
+                found = record if isinstance(record, TraceError) else again(record, context=_path(context, Path))
+            except ReplayError as error:
+                if not packed and len(files) == 1:
+                    raise
+                found = error
+            bad += not (isinstance(found, Replayed) and found.same)
+            if json_:
+                echo(as_json(_facts(name, found)))
+            elif not packed or not (isinstance(found, Replayed) and found.same):
+                head = f"{name}: " if packed or len(files) > 1 else ""
+                echo(visible(f"{head}{found}"))
+    if not json_ and (total > 1 or any(f.endswith((".tar.gz", ".tgz")) for f in files)):
+        echo(f"{total - bad} of {total} runs are the same")
+    return NOT_ANSWERED if bad else ANSWERED
+
+
+def _path(context: str | None, path: type) -> object:
+    return None if context is None else path(context)
+
+
+def _facts(name: str, found: object) -> dict[str, object]:
+    from rlm_loop.replay import Replayed
+
+    if not isinstance(found, Replayed):
+        return {"trace": name, "same": False, "error": str(found)}
+    return {
+        "trace": name,
+        "same": found.same,
+        "requests": found.requests,
+        "equal": found.equal,
+        "turns": found.turns,
+        "complete": found.complete,
+        "difference": None if found.difference is None else str(found.difference),
+        "differences": [vars(d) for d in found.differences],
+        "damage": list(found.damage),
+        "notes": list(found.notes),
+    }
+
+
+def fork(
+    setup: typer.Context,
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    at: Annotated[int, typer.Option("--at", help="The last recorded turn to keep; 0 begins anew.")],
+    run: Run = None,
+    model: Annotated[str | None, typer.Option("--model", help="Another model than the recorded one.")] = None,
+    context: _CONTEXT = None,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", metavar="SOURCE", help="The very source of the run's workspace.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--max-steps", "--steps", help="Turns at most, the recorded ones included.")
+    ] = None,
+    trace: Annotated[str | None, typer.Option("--trace", metavar="FILE", help="Where to record the new run.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
+) -> int:
+    """Go on live from a turn of a recorded run; what was done until then is not paid for again."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from rlm_loop.cli.run import summary
+    from rlm_loop.cli.steps import step_panel
+    from rlm_loop.replay import ReplayError
+    from rlm_loop.replay import fork as go_on
+    from rlm_loop.replay.fork import recorded_budget
+    from rlm_loop.report.notebook.text import closing_line, visible
+    from rlm_loop.workspace import Workspace
+
+    record = record_of(file, run)
+    settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
+    name = model or str(record.start.get("model", ""))
+    opened = None if workspace is None else Workspace(Path(workspace))
+    try:
+        try:
+            live = setup_of(setup).models(name)
+        except Exception as error:
+            raise Misuse(f"the model {name} cannot be had ({error}): give --model") from error
+        outcome = go_on(
+            record, at=at, model=live, context=_path(context, Path), workspace=opened, trace=trace, **settings
+        )
+    except ReplayError as error:
+        raise Misuse(_as_options(str(error))) from error
+    finally:
+        if opened is not None:
+            opened.close()
+    if json_:
+        echo(as_json(summary(outcome)))
+    else:
+        console = results()
+        console.print(f"turns 1 to {at} are recorded", style="dim")
+        for turn in outcome.turns[at:]:
+            console.print(step_panel(turn))
+        echo(closing_line(outcome))
+        echo(visible(f"answer: {outcome.answer!r}"))
+    for note in outcome.notes:
+        notes().print(visible(f"note: {note}"), markup=False)
+    return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _as_options(text: str) -> str:
+    """What is missing, in the words of the command line; the caller's own functions can only be given in Python."""
+    for option in ("context", "model"):
+        text = text.replace(f"give {option}=", f"give --{option}")
+    text = text.replace("give workspace=Workspace(...)", "give --workspace")
+    return text + " (in Python: rlm_loop.replay.fork)" if "give " in text and "--" not in text else text

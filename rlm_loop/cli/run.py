@@ -1,0 +1,245 @@
+"""`rlm-loop run`: one agent on one question."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.cli.run_place import allowed, hand_over, opened
+from rlm_loop.cli.setup import ANSWERED, INTERRUPTED, NOT_ANSWERED, Misuse, as_json, explain, read_text, setup_of
+from rlm_loop.cli.terminal import echo, notes
+
+if TYPE_CHECKING:
+    from rlm_loop.cli.asking import AskInTerminal
+    from rlm_loop.cli.steps import LiveSteps
+    from rlm_loop.dialects.injectors import Injector
+    from rlm_loop.outcome import Outcome
+
+
+class Strategy(StrEnum):
+    """The agents by their names on the command line."""
+
+    TOOL_LOOP = "tool-loop"
+    LEAN = "lean"
+    REACT = "react"
+    DIRECT = "direct"
+
+
+def run(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(help="What is to be done; - reads it from standard input.")],
+    context_file: Annotated[
+        str | None,
+        typer.Option(
+            "--context",
+            metavar="FILE",
+            help="A file or folder of any size that becomes the variable `context`; - is text from standard input.",
+        ),
+    ] = None,
+    agent: Annotated[Strategy, typer.Option("--agent", help="The strategy.")] = Strategy.TOOL_LOOP,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
+        ),
+    ] = "local",
+    max_steps: Annotated[
+        int | None,
+        typer.Option("--max-steps", min=0, help="Replies of the model at most (default: 20, of react 50)."),
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Wall time at most.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=0, help="Tokens of the whole run at most, input plus output.")
+    ] = None,
+    reply_tokens: Annotated[
+        int | None, typer.Option("--reply-tokens", min=1, help="Tokens of one reply at most.")
+    ] = None,
+    require_code: Annotated[
+        bool, typer.Option("--require-code", help="Ask once for code before an answer in plain text counts.")
+    ] = False,
+    max_depth: Annotated[
+        int | None, typer.Option("--max-depth", min=0, help="Levels of llm_query; 0 forbids it (default: 1).")
+    ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            "--workspace", metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read."
+        ),
+    ] = None,
+    patch: Annotated[
+        str | None,
+        typer.Option("--patch", metavar="FILE", help="Write what changed in the workspace there, as a git diff."),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="NAMES", help="The tools that may run, by commas; others are not offered."),
+    ] = None,
+    approve: Annotated[
+        bool,
+        typer.Option(
+            "--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."
+        ),
+    ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option("--history", metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary."),
+    ] = None,
+    max_history: Annotated[
+        int | None, typer.Option("--max-history", help="Messages of past turns at most; whole turns are left out.")
+    ] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option("--preset", metavar="NAME", help="Adds text of another framework: see presets.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Passed to the model.")] = None,
+    trace: Annotated[
+        str | None, typer.Option("--trace", metavar="FILE", help="Append what happens to this file.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object on standard output and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
+) -> int:
+    """Run one agent on a question: its steps as they happen, the answer last.
+
+    Steps go to standard error and the answer to standard output. Exit code: 0 answered, 1 not answered,
+    2 the run could not be made (a wrong name, a missing file or key ...), 130 interrupted.
+    """
+    from rlm_loop.agents import AGENTS
+    from rlm_loop.agents.loop import Interrupted
+    from rlm_loop.cli.steps import LiveSteps
+
+    live = None if quiet or json_ else LiveSteps(notes())
+    try:
+        asking = _asking(live, "-" in (question, context_file)) if approve else None
+        asked, given = _texts(question, context_file)
+        chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
+        made = AGENTS[agent.value](
+            model=chosen,
+            max_tokens=reply_tokens,
+            require_code=require_code,
+            **_wanted(
+                max_steps=max_steps, seconds=seconds, max_depth=max_depth, history=history, max_history=max_history
+            ),
+            hooks=() if live is None else (live,),
+            approve=asking,
+        )
+        made = replace(
+            made,
+            budget=replace(made.budget, tokens=max_tokens),
+            injectors=_injectors(preset or [], made.limits().steps),
+        )
+        with opened(workspace, patch) as space:
+            made = replace(made, allow=allowed(allow, space))
+            outcome = made.run(asked, context=given, workspace=space, trace=trace)
+    except Interrupted as stopped:
+        _stop(live)
+        _show(stopped.outcome, json_=json_, quiet=quiet)
+        if workspace is not None:
+            hand_over(str(stopped.outcome.artifact or ""), patch, tell=not json_)
+        if not json_:
+            notes().print(_where(stopped.outcome.trace), markup=False, soft_wrap=True)
+        return INTERRUPTED
+    except Exception as error:
+        _stop(live)
+        if json_:
+            echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
+        elif trace is not None and getattr(error, "outcome", None) is not None:
+            notes().print(_where(trace), markup=False, soft_wrap=True)
+        raise
+    _stop(live)
+    _show(outcome, json_=json_, quiet=quiet)
+    if workspace is not None:
+        hand_over(str(outcome.artifact or ""), patch, tell=not json_)
+    return ANSWERED if outcome.answered else NOT_ANSWERED
+
+
+def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
+    """Who asks the user, where there is one to ask."""
+    from rlm_loop.cli.asking import AskInTerminal
+
+    if input_is_taken or not sys.stdin.isatty():
+        raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")
+    return AskInTerminal(notes(), live)
+
+
+def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:
+    """The injectors of the presets; their counters tell of the run's own limit of steps."""
+    from rlm_loop.dialects.presets import preset
+
+    try:
+        return tuple(injector for name in names for injector in preset(name, steps=steps or None))
+    except ValueError as error:
+        raise Misuse(str(error)) from error
+
+
+def _wanted(**options: Any) -> dict[str, Any]:
+    """What was asked for: an agent has limits of its own."""
+    return {k: v for k, v in options.items() if v is not None}
+
+
+def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
+    from rlm_loop.repl.contexts.on_disk import ContextFile, as_context
+
+    if question == "-" and context_file == "-":
+        raise Misuse("question and context cannot both come from standard input; put one of them in a file")
+    asked = read_text("-", stdin=sys.stdin.buffer.read) if question == "-" else question
+    if not asked.strip():
+        raise Misuse("the question is empty; say what is to be done")
+    if context_file is None or context_file == "-":
+        return asked, None if context_file is None else read_text("-", stdin=sys.stdin.buffer.read)
+    given = as_context(Path(context_file))
+    if isinstance(given, ContextFile) and given.kind == "bytes":  # more often the wrong file than one that is meant
+        raise Misuse(
+            f"{context_file} is not UTF-8 text; convert it first, for example with iconv, "
+            "or hand it in from Python as bytes: run(question, context=Path(...))"
+        )
+    return asked, given
+
+
+def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
+    from rlm_loop.report.notebook.text import closing_line
+
+    if json_:
+        echo(as_json(summary(outcome)))
+        return
+    if not quiet or not outcome.answered:
+        notes().print(closing_line(outcome), markup=False, soft_wrap=True)
+    if outcome.answer is not None or outcome.answered:
+        if not outcome.answered:
+            notes().print("the best answer so far:")
+        echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """An outcome without its turns, as it is printed for machines.  Unknown figures are null, never zero."""
+    names = (
+        "answer answered answer_form stop reason over_budget steps usage seconds working_seconds "
+        "model agent question trace run artifact evidence"
+    )
+    return {
+        **{name: getattr(outcome, name) for name in names.split()},
+        "stop": str(outcome.stop),
+        "last_reply": outcome.last_reply,
+        "usage": dict(vars(outcome.usage)),
+        "input_tokens_by_cause": outcome.ledger.by_cause(),
+        "tokens_counted": outcome.ledger.counting,
+    }
+
+
+def _partial(error: Exception) -> dict[str, Any]:
+    outcome = getattr(error, "outcome", None)
+    return {} if outcome is None else {"partial": summary(outcome)}
+
+
+def _where(trace: str | None) -> str:
+    if trace is None:
+        return "no trace was kept; --trace FILE keeps one"
+    return f"the trace is in {trace}: rlm-loop trace show {trace}"
+
+
+def _stop(live: Any) -> None:
+    if live is not None:
+        live.stop()

@@ -1,0 +1,80 @@
+"""What a command needs from outside, and how it says that something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import typer
+
+    from rlm_loop.models.base import Model
+
+#: Exit codes.  130 is the shell's convention for Ctrl-C.
+ANSWERED, NOT_ANSWERED, MISUSE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Misuse(Exception):
+    """The command cannot be carried out as given; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where models come from: the function that turns a name (and options such as `seed`) into a model."""
+
+    models: Callable[..., Model]
+
+
+def setup_of(context: typer.Context) -> Setup:
+    """The set-up that `cli.main` was called with."""
+    return context.obj
+
+
+def explain(error: BaseException) -> str:
+    """What went wrong, as one line."""
+    from rlm_loop.accounting.budget import UnknownPrice
+    from rlm_loop.models.base import ModelError
+    from rlm_loop.repl.contexts.on_disk import ContextError
+    from rlm_loop.replay.errors import ReplayError
+    from rlm_loop.report.notebook.text import visible
+    from rlm_loop.study.errors import StudyError
+    from rlm_loop.tasks.clones import CloneError
+    from rlm_loop.tasks.jsonl import SuiteFileError
+    from rlm_loop.tasks.swebench.harness import HarnessError
+    from rlm_loop.traces.trace import TraceError
+
+    text = visible(" ".join(str(error).split()))
+    ours = (Misuse, ContextError, ModelError, ReplayError, StudyError, TraceError, UnknownPrice, ImportError)
+    if isinstance(error, (*ours, SuiteFileError, CloneError, HarnessError)):
+        return text or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}; choose another path, or change its permissions"
+    return f"{type(error).__name__}: {text} (not expected; `--debug` shows where)"
+
+
+def read_text(path: str, *, stdin: Callable[[], bytes], what: str = "the context") -> str:
+    """A file as text, byte-exact, or standard input for `-`.  Raises `Misuse` for what is not UTF-8."""
+    try:
+        raw = stdin() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise Misuse(f"cannot read {what} {path}: {error.strerror}; name a text file, or -") from error
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        name = "standard input" if path == "-" else path
+        raise Misuse(
+            f"{name} is not UTF-8 text (byte {error.start:,} is 0x{raw[error.start]:02x}); "
+            "convert it first, for example with iconv"
+        ) from error
+
+
+def as_json(value: Any) -> str:
+    """One line of strict JSON (no NaN), objects by their `repr`."""
+    import json
+
+    from rlm_loop.traces.trace import plain
+
+    return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)

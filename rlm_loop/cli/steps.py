@@ -1,0 +1,131 @@
+"""Steps of a run in the terminal: a panel a turn, shown as the turn ends or read back from a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlm_loop.accounting.amounts import counted
+from rlm_loop.accounting.tree import FOLD
+from rlm_loop.actions import RunCode
+from rlm_loop.report.notebook.live.subcalls import SubCalls
+from rlm_loop.report.notebook.run_html import asked, clipped, observed, prose
+from rlm_loop.report.notebook.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console, RenderableType
+    from rich.panel import Panel
+    from rich.status import Status
+    from rich.text import Text
+
+    from rlm_loop.accounting.tree import TraceTree
+    from rlm_loop.actions import Observation
+    from rlm_loop.messages import Usage
+    from rlm_loop.outcome import Turn
+
+
+def step_panel(turn: Turn) -> Panel:
+    """What the model wrote, the code it ran or the tools it called, what came back, and the turn's tokens."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    if written := prose(turn):
+        parts.append(Text(visible(clipped(written))))
+    for action, observation in zip(turn.actions, turn.observations, strict=True):
+        label, text = asked(action)
+        if isinstance(action, RunCode):
+            parts.append(_code(text))
+        else:
+            parts.append(Text.assemble((f"{label}\n", "bold cyan"), visible(clipped(text))))
+        parts += _came_back(observation, text)
+    return Panel(
+        Group(*parts),
+        title=f"turn {turn.index}",
+        title_align="left",
+        subtitle=f"{counted(turn.reply.usage)}, {turn.seconds:.1f} s",
+        subtitle_align="right",
+        border_style="yellow" if any(o.failure is not None for o in turn.observations) else "blue",
+    )
+
+
+def _code(text: str) -> RenderableType:
+    from rich.syntax import Syntax
+
+    return Syntax(visible(clipped(text)), "python", theme="ansi_dark", word_wrap=True, background_color="default")
+
+
+def _came_back(observation: Observation, said: str) -> list[RenderableType]:
+    from rich.text import Text
+
+    label, text = observed(observation)
+    shown: list[RenderableType] = []
+    if text and text not in (said, repr(said)):
+        style = "bold red" if observation.failure is not None else "bold green"
+        shown.append(Text.assemble((f"{label}\n", style), visible(clipped(text)).rstrip("\n")))
+    if observation.answer is not None and label != "answer" and repr(observation.answer.value) != repr(said):
+        shown.append(Text.assemble(("answer\n", "bold green"), visible(clipped(repr(observation.answer.value)))))
+    return shown
+
+
+def tree_lines(tree: TraceTree, *, fold: int, root: bool = True) -> Iterator[Text]:
+    """A call tree for the terminal: failures red, what has not ended yellow.  `root` is whether its line is shown."""
+    from rich.text import Text
+
+    from rlm_loop.accounting.tree import lines
+
+    styles = {"ok": "", "failed": "red", "open": "yellow"}
+    for number, line in enumerate(lines(tree, fold)):
+        if number or root:
+            yield Text(visible(line.text), style=styles[line.status])
+
+
+class LiveSteps:
+    """A hook that shows each step of the root as it happens, its sub-calls, and what goes on in between."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status: Status | None = None
+        self._calls = SubCalls()
+        self._turn = 0
+
+    def on_step_start(self, *, turn_index: int, **_: object) -> None:
+        if self._calls.agents:  # the step of a sub-agent
+            return
+        self._turn = turn_index
+        self._status = self._console.status(f"turn {turn_index}: the model writes, code runs ...", spinner="dots")
+        self._status.start()
+
+    def on_subcall_start(
+        self, *, node: str, kind: str, model: str | None = None, prompt: str = "", **_: object
+    ) -> None:
+        self._calls.start(node, kind, model, self._turn, prompt)
+        self._say()
+
+    def on_subcall_end(
+        self, *, node: str, ok: bool, seconds: float, usage: Usage, error: str | None = None, **_: object
+    ) -> None:
+        self._calls.end(node, ok, error, seconds, usage)
+        self._say()
+
+    def on_step_end(self, *, turn: Turn, **_: object) -> None:
+        if self._calls.agents:
+            return
+        self.stop()
+        self._console.print(step_panel(turn))
+        if len(self._calls):
+            for line in tree_lines(self._calls.taken(), fold=FOLD, root=False):
+                self._console.print(line, soft_wrap=True)
+
+    def _say(self) -> None:
+        status = self._status
+        if status is not None:
+            status.update(f"turn {self._turn}: {self._calls.line()}")
+
+    def stop(self) -> None:
+        """End the animation; called again it does nothing."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None

@@ -1,0 +1,143 @@
+"""`rlm-loop study`: run an experiment, go on with it, read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlm_loop.cli.experiments import (
+    ChosenRun,
+    Experiment,
+    Folder,
+    HalfRun,
+    chosen_options,
+    load,
+    run_study,
+    show_table,
+)
+from rlm_loop.cli.setup import as_json, setup_of
+from rlm_loop.cli.study_reading import anytime, failures, report
+from rlm_loop.cli.terminal import echo
+
+app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
+
+
+@app.command("resume", help="The same as run: episodes that have a row are skipped; --retry-failed for failed ones.")
+@app.command("run")
+def run(
+    context: typer.Context,
+    experiment: Experiment,
+    out: Annotated[str | None, typer.Option("--out", help="Where results go; default runs/NAME.")] = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
+    half: Annotated[str | None, typer.Option("--half", help="development or held; passed to the experiment.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Cells at a time; default 1, or what the executor takes.")
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            "--executor",
+            metavar="WHERE",
+            help="threads:N, processes:N, dask[:N], dask:ADDRESS or ray[:ADDRESS]; see docs/where_it_runs.md.",
+        ),
+    ] = None,
+    chosen: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed episodes again.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0, help="US dollars for the whole study, earlier runs included.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Model calls a minute at most.")] = None,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
+    ] = False,
+) -> int:
+    """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
+    options = chosen_options(chosen or [], half)
+    if model is not None:
+        setup_of(context).models(model)  # a wrong name is said now, before anything is made
+        options["model"] = model
+    study = load(experiment, **options)
+    return run_study(
+        study,
+        out or f"runs/{study.name}",
+        limit=limit,
+        seconds=seconds,
+        jobs=jobs,
+        executor=executor,
+        retry_failed=retry_failed,
+        max_cost=max_cost,
+        rate=rate,
+        mixed=mixed,
+    )
+
+
+@app.command()
+def status(
+    folder: Folder,
+    json_: Annotated[bool, typer.Option("--json", help="Everything, as one line of JSON.")] = False,
+) -> None:
+    """How far a study is, arm by arm; it may be running in another terminal."""
+    from dataclasses import asdict
+
+    from rlm_loop.report.tables.table import Table
+    from rlm_loop.study import status as status_of
+
+    found = status_of(folder)
+    if json_:
+        echo(as_json(asdict(found)))
+        return
+    rows: list[list[str]] = []
+    for arm in found.arms:
+        shown = f"{arm.resolved} ({arm.unknown} not judged)" if arm.unknown else str(arm.resolved)
+        rows.append([arm.arm, arm.model, str(arm.planned), str(arm.done), str(arm.failed), shown])
+    show_table(Table(found.name, ["arm", "model", "planned", "finished", "failed", "resolved"], rows, labels=2))
+    for line in found.lines():
+        echo(line)
+
+
+@app.command("compact")
+def compact_(
+    folder: Folder,
+    drop: Annotated[
+        bool, typer.Option("--drop-lines", help="Remove results.jsonl once the Parquet file is read back as equal.")
+    ] = False,
+) -> None:
+    """Write the rows of a study to results.parquet (needs the extra `parquet`)."""
+    from rlm_loop.study import compact
+
+    echo(str(compact(folder, keep=not drop)))
+
+
+@app.command()
+def contract(
+    experiment: Annotated[
+        str, typer.Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
+    ],
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
+    json_: Annotated[bool, typer.Option("--json", help="As contract.json has it.")] = False,
+) -> int:
+    """In what the arms of a study differ, by their first requests; no model is called.
+
+    Exit code: 0 as declared (or nothing was declared), 1 not so.
+    """
+    from rlm_loop.study import contract as contract_of
+    from rlm_loop.study.store.folder import CONTRACT, read_contract
+
+    found = read_contract(experiment) if (Path(experiment) / CONTRACT).is_file() else None
+    if found is None:
+        options = chosen_options(chosen or [], half) | ({} if model is None else {"model": model})
+        found = contract_of(load(experiment, **options))
+    echo(as_json(found.to_dict()) if json_ else str(found))
+    return 0 if found.fair else 1
+
+
+for command in (report, failures, anytime):
+    app.command()(command)

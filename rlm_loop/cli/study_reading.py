@@ -1,0 +1,121 @@
+"""`rlm-loop study report`, `failures` and `anytime`: read what a study has found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, HalfRun, chosen_options, load, show_table
+from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.terminal import echo, notes
+
+
+def report(
+    folder: Folder,
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="The arm to compare with; default that of its analysis, else the first."),
+    ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")] = False,
+    html: Annotated[
+        str | None,
+        typer.Option("--html", metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it."),
+    ] = None,
+    no_traces: Annotated[bool, typer.Option("--no-traces", help="With --html: no pages of the traces.")] = False,
+) -> None:
+    """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
+    from rlm_loop.report import arm_table, save_figure, suite_table, target_table
+    from rlm_loop.study import load_study
+
+    if html is not None:
+        _write_page(folder, html, baseline, traces=not no_traces)
+        return
+    found = load_study(folder)
+    for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
+        show_table(table, markdown=markdown)
+        echo()
+    for path in save_figure(found, out or folder):
+        notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+
+
+def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -> None:
+    from tqdm import tqdm
+
+    from rlm_loop.report.study import trace_folder, write_study_page
+
+    echo(
+        write_study_page(
+            folder,
+            html,
+            baseline=baseline,
+            traces=traces,
+            progress=lambda found: tqdm(found, desc="traces", unit="", disable=None, leave=False),
+        )
+    )
+    if traces:
+        notes().print(f"traces: {trace_folder(html)}", markup=False, soft_wrap=True)
+
+
+def failures(
+    folder: Folder,
+    experiment: Experiment,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
+    by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+) -> None:
+    """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
+    the file, edit rejected, wrong fix, ran out, gave up ..."""
+    from rlm_loop.report import failure_table, patch_failure_table
+    from rlm_loop.study import diagnose_episodes, load_study
+    from rlm_loop.study.compare.patch_failures import diagnose_patches
+
+    suites = load(experiment, **chosen_options(chosen or [], half)).suites
+    patches = any(task.workspace is not None for suite in suites for task in suite)
+    known = ("suite", "task") if patches else ("size", "family", "suite", "task")
+    if by not in (None, *known):
+        raise Misuse(f"--by {by} is none of {', '.join(known)}")
+    episodes = (diagnose_patches if patches else diagnose_episodes)(load_study(folder), suites)
+    if json_:
+        for row in episodes:
+            echo(as_json(row))
+        return
+    table = (patch_failure_table if patches else failure_table)(episodes, by or known[0])
+    show_table(table, markdown=markdown)
+
+
+def anytime(
+    folder: Folder,
+    experiment: Experiment,
+    half: HalfRun = None,
+    chosen: ChosenRun = None,
+    out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+) -> None:
+    """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
+    from rlm_loop.agents.attempts import load_scores, save_scores
+    from rlm_loop.report import anytime_table, save_anytime_figure
+    from rlm_loop.study import load_study
+    from rlm_loop.study.compare.anytime_curves import anytime_of
+
+    suites = load(experiment, **chosen_options(chosen or [], half)).suites
+    found, there = load_study(folder), Path(out or folder)
+    try:
+        scores = load_scores(there / "scores.json")
+    except ValueError as error:
+        raise Misuse(str(error)) from error
+    before = len(scores)
+    try:
+        runs = anytime_of(found, suites, scores=scores, progress=True)
+    finally:  # what was judged until Ctrl-C is kept
+        if len(scores) > before:
+            save_scores(there / "scores.json", scores)
+    if not any(runs.values()):
+        raise Misuse(f"no task of {experiment} has a workspace and was tried by every arm in {folder}")
+    show_table(anytime_table(runs), markdown=markdown)
+    for path in save_anytime_figure(runs, there):
+        notes().print(f"figure: {path}", markup=False, soft_wrap=True)

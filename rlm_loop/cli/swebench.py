@@ -1,0 +1,214 @@
+"""`rlm-loop swebench`: predictions of a study for SWE-bench's harness, its verdicts, and instances to choose from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.cli.experiments import show_table
+from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
+from rlm_loop.cli.terminal import echo, notes
+
+if TYPE_CHECKING:
+    from rlm_loop.tasks.swebench import Report
+
+app = typer.Typer(help="SWE-bench: instances, predictions, evaluation and reports.", no_args_is_help=True)
+
+Arm = Annotated[str, typer.Option("--arm", help="The arm of the study, where it has several.")]
+StudyFolder = Annotated[str | None, typer.Option("--study", help="A study's folder: show its table with the verdicts.")]
+Model = Annotated[str, typer.Option("--model", help="The model of the study, where it has several.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="The seed of the study, where it has several.")]
+SuiteName = Annotated[str, typer.Option("--suite", help="The suite of the study, where it has several.")]
+Dataset = Annotated[
+    str, typer.Option("--dataset", metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
+]
+
+
+@app.command("list")
+def show(
+    dataset: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A set's name, hf://OWNER/NAME, or a file.")],
+    only: Annotated[list[str] | None, typer.Option("--only", help="A repository (may be repeated).")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="An instance id (may be repeated).")] = None,
+    part: Annotated[str | None, typer.Option("--slice", help="A slice, such as 0:10.")] = None,
+    sample: Annotated[int | None, typer.Option("--sample", min=0, help="A draw of so many.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the draw.")] = 0,
+) -> None:
+    """The instances of a set: id, repository, commit, number of tests, first line of the problem."""
+    from rlm_loop.report.tables.table import Table
+    from rlm_loop.tasks.swebench import read_instances, select
+
+    found = select(read_instances(dataset), ids=ids, only=only, part=part, sample=sample, seed=seed)
+    rows = [
+        [i.instance_id, i.repo, i.base_commit[:12], str(len(i.fail_to_pass)), str(len(i.pass_to_pass)), _head(i)]
+        for i in found
+    ]
+    columns = ["instance", "repository", "base", "fail to pass", "pass to pass", "problem"]
+    show_table(Table(f"{len(found)} instances of {dataset}", columns, rows, labels=3))
+
+
+def _head(instance: Any) -> str:
+    lines = str(instance.problem_statement).strip().splitlines()
+    return lines[0][:50] if lines else ""
+
+
+@app.command()
+def predictions(
+    folder: Annotated[str, typer.Argument(help="The folder of a study's results.")],
+    out: Annotated[str, typer.Option("--out", help="The file to write, in the official JSONL.")] = "predictions.jsonl",
+    arm: Arm = "",
+    model: Model = "",
+    seed: Seed = None,
+    suite: SuiteName = "",
+    name: Annotated[str, typer.Option("--name", help="What stands as model_name_or_path.")] = "",
+    crashed: Annotated[
+        str, typer.Option("--crashed", help="Runs that crashed: 'leave out', or 'empty' for an empty patch.")
+    ] = "leave out",
+) -> int:
+    """Write the patches of a study's arm in the form that the official harness reads."""
+    from rlm_loop.study.compare.patches import study_predictions
+
+    if crashed not in ("leave out", "empty"):
+        raise Misuse(f"--crashed is 'leave out' or 'empty', not {crashed!r}")
+    found = study_predictions(folder, arm, model=model, seed=seed, suite=suite, name=name, crashed=crashed)
+    path = found.write(out)
+    empty = sum(not p.model_patch.strip() for p in found.rows)
+    echo(f"{len(found)} predictions, {empty} of them empty: {path}")
+    for task, why in found.left_out.items():
+        notes().print(f"left out {task}: {why}", markup=False, soft_wrap=True)
+    return ANSWERED if found.rows else NOT_ANSWERED
+
+
+@app.command()
+def evaluate(
+    predictions_file: Annotated[str, typer.Argument(metavar="PREDICTIONS", help="Official JSONL (or JSON).")],
+    dataset: Dataset,
+    split: Annotated[str, typer.Option("--split", help="The split of a set of the hub.")] = "test",
+    run_id: Annotated[str, typer.Option("--run-id", help="Names the logs and the report.")] = "rlm-loop",
+    ids: Annotated[list[str] | None, typer.Option("--id", help="An instance id (may be repeated).")] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Containers at a time.")] = 4,
+    timeout: Annotated[int, typer.Option("--timeout", min=1, help="Seconds for one instance.")] = 1800,
+    folder: Annotated[str, typer.Option("--folder", help="Where logs and the report go.")] = ".",
+    python: Annotated[
+        str | None,
+        typer.Option("--python", help="Without containers: the interpreter that has the dependencies. Needs --repos."),
+    ] = None,
+    repos: Annotated[str | None, typer.Option("--repos", help="A folder of local clones, for --python.")] = None,
+    study: StudyFolder = None,
+    arm: Arm = "",
+    model: Model = "",
+    seed: Seed = None,
+    suite: SuiteName = "",
+) -> None:
+    """Judge predictions: by the official harness, or here in an environment of yours (--python)."""
+    from rlm_loop.tasks.swebench import evaluate_predictions
+
+    if (python is None) != (repos is None):
+        raise Misuse("--python and --repos belong together: an environment, and the repositories to test in it")
+    if python is not None:
+        found = _here(predictions_file, dataset, split, run_id, ids, timeout, folder, python, repos or "")
+    else:
+        found = evaluate_predictions(
+            predictions_file,
+            dataset,
+            split=split,
+            run_id=run_id,
+            ids=ids,
+            workers=workers,
+            timeout=timeout,
+            folder=folder,
+        )
+    show_report(found)
+    if study is not None:
+        _show_study(study, found, arm, model, seed, suite)
+
+
+def _here(
+    file: str,
+    dataset: str,
+    split: str,
+    run_id: str,
+    ids: list[str] | None,
+    timeout: int,
+    folder: str,
+    python: str,
+    repos: str,
+) -> Report:
+    from dataclasses import replace
+
+    from rlm_loop.tasks import get_suite
+    from rlm_loop.tasks.swebench import evaluate_here, read_predictions, write_report
+    from rlm_loop.tasks.swebench.source import place_of
+
+    rows = [p for p in read_predictions(file) if ids is None or p.instance_id in ids]
+    if not rows:
+        raise Misuse(f"{file} has no prediction with these ids")
+    hub = {"split": split} if place_of(dataset).startswith("hf://") else {}
+    wanted = [p.instance_id for p in rows]
+    chosen = get_suite(f"swebench:{dataset}", repos=repos, ids=wanted, python=python, timeout=timeout, **hub)
+    console = notes()
+    found = evaluate_here(rows, chosen, tell=lambda line: console.print(line, markup=False, soft_wrap=True))
+    model = rows[0].model_name_or_path.replace("/", "__")
+    return replace(found, path=str(write_report(found, Path(folder) / f"{model}.{run_id}.json")))
+
+
+@app.command()
+def report(
+    file: Annotated[str, typer.Argument(metavar="REPORT", help="The harness's report, MODEL.RUN_ID.json.")],
+    logs: Annotated[str | None, typer.Option("--logs", help="logs/run_evaluation/RUN_ID/MODEL of that run.")] = None,
+    study: StudyFolder = None,
+    arm: Arm = "",
+    model: Model = "",
+    seed: Seed = None,
+    suite: SuiteName = "",
+) -> None:
+    """Show a report of the harness, alone or as the verdicts of a study's arm."""
+    from rlm_loop.tasks.swebench import read_report
+
+    found = read_report(file, logs)
+    show_report(found)
+    if study is not None:
+        _show_study(study, found, arm, model, seed, suite)
+
+
+def show_report(found: Report) -> None:
+    """One line an instance, and the counts."""
+    from rlm_loop.report.tables.table import Table
+
+    rows = [[v.instance_id, v.status, v.reason[:80]] for v in found.verdicts]
+    rate = "" if found.rate is None else f" ({found.rate:.0%} of the submitted are resolved)"
+    noted = [f"{found}{rate}", *([f"report: {found.path}"] if found.path else [])]
+    show_table(Table("SWE-bench evaluation", ["instance", "status", "reason"], rows, noted, labels=3))
+
+
+def _show_study(folder: str, found: Report, arm: str, model: str, seed: int | None, suite: str) -> None:
+    from rlm_loop.report import arm_table
+    from rlm_loop.study import load_study
+    from rlm_loop.study.compare.patches import with_report
+
+    judged = with_report(load_study(folder), found, arm, model=model, seed=seed, suite=suite)
+    echo()
+    show_table(arm_table(judged))
+
+
+@app.command()
+def export(
+    suite: Annotated[str, typer.Argument(help="A suite's name, or a folder with a git repository: its past fixes.")],
+    out: Annotated[str, typer.Option("--out", help="The file to write, JSON Lines of SWE-bench's schema.")],
+    python: Annotated[str | None, typer.Option("--python", help="For a repository: the tests' interpreter.")] = None,
+    most: Annotated[int, typer.Option("--max", min=1, help="For a repository: tasks at most.")] = 20,
+    repos: Annotated[
+        str | None, typer.Option("--repos", help="A folder to write repositories to, for suites that come from none.")
+    ] = None,
+) -> None:
+    """Write a suite, or the past fixes of a repository, as instances of SWE-bench's schema."""
+    from rlm_loop.tasks import Suite, get_suite
+    from rlm_loop.tasks.swebench import instances_from, write_instances
+
+    if Path(suite).is_dir():
+        chosen = Suite.from_git_history(suite, max=most, python=python)
+    else:
+        chosen = get_suite(suite)
+    found = instances_from(chosen, repos)
+    echo(f"{len(found)} instances: {write_instances(found, out)}")

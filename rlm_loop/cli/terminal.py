@@ -1,0 +1,55 @@
+"""What the command line prints: to a terminal nothing that would steer it, to a file or a pipe the text as it is.
+
+What models, servers and files of others say ends up here.  An escape sequence in it could set the clipboard (OSC 52),
+the title, or rewrite the lines above; a bidirectional control shows code in another order than it runs in.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.notebook.text import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+
+
+def echo(text: object = "", *, err: bool = False) -> None:
+    """Print a line of the result, or (`err`) a note."""
+    stream = sys.stderr if err else sys.stdout
+    print(harmless(str(text)) if stream.isatty() else text, file=stream, flush=True)
+
+
+def notes() -> Console:
+    """For everything that is not the result: standard error, so that the result can be piped."""
+    return _console(stderr=True)
+
+
+def results() -> Console:
+    """For tables that are the result of a command."""
+    return _console()
+
+
+def _console(**options: Any) -> Console:
+    from rich.console import Console, RenderHook
+    from rich.segment import Segment
+
+    class Filtered:
+        """A renderable whose texts steer nothing; what Rich itself adds is kept."""
+
+        def __init__(self, inner: ConsoleRenderable) -> None:
+            self.inner = inner
+
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            for segment in console.render(self.inner, options):
+                yield segment if segment.control else Segment(harmless(segment.text), segment.style)
+
+    class Hook(RenderHook):
+        def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+            return list[Any](map(Filtered, renderables))
+
+    console = Console(highlight=False, soft_wrap=False, **options)
+    if console.is_terminal:
+        console.push_render_hook(Hook())
+    return console

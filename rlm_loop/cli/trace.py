@@ -1,0 +1,185 @@
+"""`rlm-loop trace`: reading what a run wrote down."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rlm_loop.cli import replaying, trace_price
+from rlm_loop.cli.chosen_run import Run, record_of
+from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.terminal import echo, results
+
+app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
+trace_price.add_to(app)
+app.command()(replaying.replay)
+app.command()(replaying.fork)
+
+
+@app.command()
+def show(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    run: Run = None,
+    json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="OUT.html", help="Write a page to read it in a browser instead.")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page that --html writes.")] = False,
+) -> None:
+    """The steps of a recorded run, readable, and how it ended.  A page holds all runs of the file, or the one named."""
+    if html is not None or open_:
+        _page(file, run, html, open_)
+        return
+    from rich.text import Text
+
+    from rlm_loop.accounting.tree import FOLD, tree_of
+    from rlm_loop.agents.past_run import outcome_of
+    from rlm_loop.cli.run import summary
+    from rlm_loop.cli.steps import step_panel, tree_lines
+    from rlm_loop.report.notebook.run_html import compaction_line
+    from rlm_loop.report.notebook.text import closing_line, visible
+
+    record = record_of(file, run)
+    outcome = outcome_of(record, trace=file)
+    if json_:
+        echo(as_json(summary(outcome)))
+        return
+    console = results()
+    start = record.start
+    console.print(Text(f"{outcome.agent} with {outcome.model}, task {start.get('task', '?')}", style="bold"))
+    console.print(Text(visible(outcome.question)))
+    shortened = {e["turn"]: e for e in record.of("compaction") if not e["depth"]}
+    for turn in outcome.turns:
+        console.print(step_panel(turn))
+        if turn.index in shortened:
+            console.print(Text(visible(compaction_line(shortened[turn.index])), style="yellow"))
+    tree = tree_of(record)
+    if len(tree) > 1:
+        for line in tree_lines(tree, fold=FOLD):
+            console.print(line, soft_wrap=True)
+    console.print(Text(closing_line(outcome)))
+    console.print(Text(visible(f"answer: {outcome.answer!r}")))
+
+
+def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
+    import webbrowser
+    from pathlib import Path
+
+    from rlm_loop.report.run import run_page
+
+    if html is None:
+        raise Misuse("--open opens the page that --html writes; say where with --html OUT.html")
+    page = run_page(file, run=run)
+    out = Path(html)
+    if out.exists() and out.samefile(file):
+        raise Misuse(f"--html {html} is the trace itself; name another file")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page, encoding="utf-8", newline="")
+    echo(html)
+    if opened:
+        webbrowser.open(out.resolve().as_uri())
+
+
+@app.command()
+def runs(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
+) -> None:
+    """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
+    from datetime import UTC, datetime
+
+    from rlm_loop.report.notebook.record import record_line
+    from rlm_loop.report.notebook.text import visible
+    from rlm_loop.traces.reader import RunRecord
+    from rlm_loop.traces.runs import runs_in
+
+    for found in runs_in(file):
+        record = RunRecord(tuple(found.events), found.number)
+        try:
+            at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]
+        except (TypeError, ValueError, OverflowError, OSError):  # a file of others may say anything
+            at = "?"
+        stop = None if record.end is None else record.end.get("stop")
+        about = {"run": record.id, "number": found.number, "began": at, "task": record.start.get("task"), "stop": stop}
+        if json_:
+            echo(as_json({**about, "aborted": record.aborted, "fault": found.fault}))
+            continue
+        notes = [f"does not count: {record.aborted}"] * (record.aborted is not None) + [found.fault] * bool(found.fault)
+        mark = f"  [{'; '.join(map(str, notes))}]" if notes else ""
+        echo(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}"))
+
+
+@app.command()
+def tree(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    run: Run = None,
+    fold: Annotated[
+        int, typer.Option("--fold", min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")
+    ] = 8,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per node, one a line.")] = False,
+) -> None:
+    """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
+    from rlm_loop.accounting.amounts import counted
+    from rlm_loop.accounting.tree import tree_of
+    from rlm_loop.cli.steps import tree_lines
+
+    record = record_of(file, run)
+    found = tree_of(record)
+    if json_:
+        for row in found.rows():
+            echo(as_json(row))
+        return
+    console = results()
+    for line in tree_lines(found, fold=fold):
+        console.print(line, soft_wrap=True)
+    for total in found.by_depth():
+        failed = f", {total.failed} failed" if total.failed else ""
+        console.print(
+            f"depth {total.depth}: {total.nodes} node{'' if total.nodes == 1 else 's'}{failed}, "
+            f"{total.own.calls} calls, {counted(total.own)}, {total.model_seconds:.1f} s of models",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+@app.command()
+def coverage(
+    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    context: Annotated[str, typer.Option("--context", metavar="FILE", help="The very text that the run was given.")],
+    run: Run = None,
+    width: Annotated[int, typer.Option("--width", min=1, help="Cells of the strip.")] = 80,
+    needle: Annotated[
+        list[str] | None,
+        typer.Option("--needle", metavar="START:END", help="Characters that the answer depends on; may be repeated."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="The ranges as one JSON object a line.")] = False,
+) -> None:
+    """Which parts of the context some model saw, and how the answer came about."""
+    from pathlib import Path
+
+    from rlm_loop.study.coverage import CoverageError, coverage_of, diagnose, lineage_of
+
+    record = record_of(file, run)
+    try:
+        found = coverage_of(Path(context), record)
+        ranges = [_range(text, found.size) for text in needle or ()]
+    except CoverageError as error:
+        raise Misuse(str(error)) from error
+    if json_:
+        for span in found.spans:
+            echo(as_json(vars(span)))
+        return
+    echo(found.text(width))
+    for start, end in ranges:
+        echo(f"characters {start:,} to {end:,}: {found.seen(start, end):.0%} seen")
+    echo(lineage_of(record, found).text())
+    if ranges:
+        echo(f"if the answer is wrong: {diagnose(record, found, ranges, resolved=False)}")
+
+
+def _range(text: str, size: int) -> tuple[int, int]:
+    start, _, end = text.partition(":")
+    if not (start.isdecimal() and end.isdecimal() and int(start) < int(end) <= size):
+        raise Misuse(f"--needle {text!r} is no range of a context of {size:,} characters; write START:END")
+    return int(start), int(end)

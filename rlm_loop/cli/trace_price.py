@@ -1,0 +1,79 @@
+"""`rlm-loop trace price` and `trace cache`: what a recorded run would have cost elsewhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rlm_loop.cli.chosen_run import Run, record_of
+from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.terminal import echo
+
+_File = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
+_Dollars = "US dollars per million"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Give the `trace` command these two."""
+    app.command("price")(price_run)
+    app.command("cache")(cache_run)
+
+
+def price_run(
+    file: _File,
+    input_: Annotated[float | None, typer.Option("--input", help=f"{_Dollars} prompt tokens.")] = None,
+    output: Annotated[float | None, typer.Option("--output", help=f"{_Dollars} generated tokens.")] = None,
+    cached: Annotated[float | None, typer.Option("--cached", help=f"{_Dollars} tokens read from a cache.")] = None,
+    cache_write: Annotated[float | None, typer.Option("--cache-write", help=f"{_Dollars} written to one.")] = None,
+    prices: Annotated[
+        str | None, typer.Option("--prices", metavar="FILE", help="Prices by model, JSON or TOML.")
+    ] = None,
+    cache: Annotated[
+        str | None, typer.Option("--cache", help="Simulate a cache: openai, anthropic or llama.cpp.")
+    ] = None,
+    run: Run = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
+) -> None:
+    """What a recorded run would have cost at other prices."""
+    from rlm_loop.accounting.pricing import Price, PriceError, price, read_prices
+
+    try:
+        if prices is not None:
+            if (input_, output, cached, cache_write) != (None,) * 4:
+                raise Misuse("give prices as --prices FILE or as --input and --output, not both")
+            table = read_prices(prices)
+        elif input_ is None or output is None:
+            raise Misuse("give --input and --output (US dollars per million tokens), or --prices FILE")
+        else:
+            table = {"*": Price(input_, output, cached, cache_write)}
+        bill = price(record_of(file, run), table, cache=cache)
+    except PriceError as error:
+        raise Misuse(str(error)) from error
+    except ValueError as error:  # an unknown cache
+        raise Misuse(str(error)) from error
+    if json_:
+        for line in bill.lines:
+            echo(as_json(vars(line)))
+        return
+    echo(str(bill))
+
+
+def cache_run(
+    file: _File,
+    rules: Annotated[str, typer.Option("--rules", help="openai, anthropic or llama.cpp.")] = "openai",
+    run: Run = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
+) -> None:
+    """Which prompt tokens of a recorded run a provider would have had in its cache, and what breaks it."""
+    from rlm_loop.accounting.prompt_cache import simulate
+
+    try:
+        report = simulate(record_of(file, run), rules)
+    except ValueError as error:
+        raise Misuse(str(error)) from error
+    if json_:
+        for read in report.reads:
+            echo(as_json(vars(read)))
+        return
+    echo(str(report))

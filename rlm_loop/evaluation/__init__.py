@@ -1,6 +1,0 @@
-"""Judge a patch by the tests of a repository, which the patch cannot change."""
-
-from rlm_loop.evaluation.evaluate import evaluate
-from rlm_loop.evaluation.result import Evaluation, TestsCannotRun, Verdict
-
-__all__ = ["Evaluation", "TestsCannotRun", "Verdict", "evaluate"]

@@ -1,0 +1,109 @@
+"""A context that lies on disk: a file or a folder, named by the caller and read where the cells run, never here.
+
+`run(context=Path(...))` makes one of these.  What a cell gets for it is in `unread.py` and
+`folder.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from rlm_loop.repl.contexts.files import SNIFF, is_text, listing
+
+
+class ContextError(ValueError):
+    """A context cannot be used; the message is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class ContextFile:
+    """A file as the context: in a cell a `str` where it is UTF-8 text, else `bytes`, read when a cell first names it.
+
+    `size` is its bytes as the run began: what is appended later is no part of the context.  `kind` is decided by the
+    first 64 KiB (UTF-8, less than an eighth NUL); bytes further on that are not UTF-8 come as lone surrogates
+    (`surrogateescape`), so that none is lost.  Line ends stay as they are.
+    Raises `ContextError` where there is no file that can be read.
+    """
+
+    path: Path
+    size: int = field(init=False)
+    kind: Literal["str", "bytes"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        path = _there(self.path)
+        if path.is_dir():
+            raise ContextError(f"the context {str(self.path)!r} is a folder: give the path alone, or ContextFolder")
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "size", path.stat().st_size)
+        object.__setattr__(self, "kind", "str" if is_text(self.head(SNIFF)) else "bytes")
+
+    def head(self, count: int) -> bytes:
+        """The first bytes."""
+        with self.path.open("rb") as f:
+            return f.read(min(count, self.size))
+
+    def tail(self, count: int) -> bytes:
+        """The last bytes."""
+        with self.path.open("rb") as f:
+            f.seek(max(0, self.size - count))
+            return f.read(min(count, self.size))
+
+
+@dataclass(frozen=True)
+class ContextFolder:
+    """A folder as the context: in a cell a dict from relative path (with `/`) to text, each file read when asked for.
+
+    A file that is no text is `bytes`, by the rule of `ContextFile`.  It has the regular files that are there when the
+    run begins; names that begin with a dot only with `hidden`; no links that lead out of the folder.
+    Raises `ContextError` where there is no folder that can be read.
+    """
+
+    path: Path
+    hidden: bool = False
+
+    def __post_init__(self) -> None:
+        path = _there(self.path)
+        if not path.is_dir():
+            raise ContextError(f"the context {str(self.path)!r} is a file: give the path alone, or ContextFile")
+        object.__setattr__(self, "path", path)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The files in order, with their sizes in bytes."""
+        return listing(str(self.path), self.hidden)
+
+
+OnDisk = ContextFile | ContextFolder
+
+
+def as_context(value: Any) -> Any:
+    """What a caller gave as the context, with a path turned into the file or folder that it names.
+
+    Raises `ContextError` for a path that is not there or cannot be read.
+    """
+    if not isinstance(value, Path):
+        return value
+    return ContextFolder(value) if _there(value).is_dir() else ContextFile(value)
+
+
+def _there(path: Path | str) -> Path:
+    """The absolute path of a regular file or a folder that this user may read."""
+    given = str(path)
+    try:
+        resolved = Path(path).expanduser().resolve(strict=True)
+        mode = resolved.stat().st_mode
+    except FileNotFoundError:
+        raise ContextError(f"the context {given!r} does not exist: No such file or directory; check the path") from None
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise ContextError(f"the context {given!r} cannot be read: {reason}; check the path") from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ContextError(f"the context {given!r} is neither a file nor a folder; copy it into a file first")
+    if not os.access(resolved, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
+        raise ContextError(f"the context {given!r} cannot be read: Permission denied; change its permissions")
+    return resolved

@@ -1,0 +1,264 @@
+"""Jobs given to a worker and how they end: done, stopped at a limit, killed, or dead."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.host.calls import CellCalls
+from rlm_loop.repl.host.direct import DirectWorker
+from rlm_loop.repl.host.process import Starter, Worker, WorkerGone, WorkerProcess
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.repl.limits import REPEAT
+from rlm_loop.repl.text import Piece, printed
+
+_SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
+_BUSY_SLICE = 0.05
+_AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is told to quit
+_QUIT = 0.2  # seconds for it to do so, before it is killed too
+_AHEAD = 10_000  # messages between two cells; there is one for each job sent ahead, and the rest is a flood
+
+_NOTHING = Piece()
+
+Stopped = Literal["", "timeout", "budget", "interrupted"]
+
+
+class Ended(NamedTuple):
+    """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported."""
+
+    how: Literal["done", "died", "killed"]
+    stopped: Stopped = ""
+    report: Mapping[str, Any] = MappingProxyType({})
+    out: Piece = _NOTHING
+    seconds: float = 0.0
+    cause: str = ""
+
+
+class Driver:
+    """One worker, replaced when it is lost; `fresh` says that the REPL in it knows nothing yet."""
+
+    def __init__(
+        self,
+        start: Callable[[], Worker],
+        clock: Callable[[], float],
+        grace: float,
+    ) -> None:
+        self._start, self._clock, self._grace = start, clock, grace
+        self._backlog: deque[dict[str, Any]] = deque()
+        self.worker: Worker | None = None
+        self.generation = 0
+        self.fresh = True
+        self._ready = False
+        self._printed = _NOTHING
+
+    def begin(self) -> Worker:
+        """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
+        if self.worker is None:
+            with shielded():
+                worker = self._start()
+                self.worker, self.generation, self.fresh, self._ready = worker, 1, True, False
+        return self.worker
+
+    def ensure(self) -> Worker:
+        """The running worker, started when there is none, once it is ready."""
+        worker = self.begin()
+        if not self._ready:
+            try:
+                end = self._clock() + 30
+                while worker.repl_pid is None:
+                    if cause := self._take(worker.receive(_SLICE)):
+                        raise ReplError(f"the REPL ended while starting: {worker.complaint() or cause}")
+                    if self._clock() > end:
+                        raise ReplError("the REPL did not start within 30 s")
+            except WorkerGone:
+                complaint = worker.complaint()
+                self.drop()
+                raise ReplError(f"the REPL ended while starting: {complaint or 'no message'}") from None
+            except BaseException:
+                self.drop()
+                raise
+            self._ready = True
+        return worker
+
+    def died_meanwhile(self) -> str:
+        """Read what arrived between jobs; how the REPL ended if it did, else an empty string."""
+        worker = self.worker
+        if worker is None:
+            return ""
+        cause = ""
+        try:
+            while (frame := worker.receive(0)) is not None:
+                if len(self._backlog) >= _AHEAD:
+                    self.drop()
+                    return f"it sent more than {_AHEAD:,} messages between two cells"
+                died = self._take(frame)
+                if died:
+                    cause = died
+                    self._backlog.clear()
+                else:
+                    self._backlog.append(frame)  # jobs sent ahead may be done by now
+        except WorkerGone:
+            self.drop()
+            return "its supervisor was killed"
+        return cause
+
+    def number(self) -> int:
+        """A number for the next job."""
+        return secrets.randbits(48) + 1  # not to be guessed: a cell may write frames, and not for cells to come
+
+    def send(self, frame: Mapping[str, Any], number: int) -> int:
+        """Hand over a job and return its number; it runs after those before it."""
+        with contextlib.suppress(WorkerGone):  # `wait` notices
+            self.begin().send({**frame, "g": self.generation, "id": number})
+        return number
+
+    def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
+        return CellCalls(self.begin(), self.generation, tools, self._clock)
+
+    def wait(
+        self,
+        job: int,
+        timeout: float,
+        calls: CellCalls,
+        *,
+        session: int,
+        stopped: Stopped = "",
+        ping: int = -1,
+        grace: float | None = None,
+    ) -> Ended:
+        """Serve a job until it ends; stop it at `timeout` seconds of its own time, or when a tool ends the cell.
+
+        Stopping means an interrupt, repeated during the grace time, then SIGKILL.  A job that is `stopped`
+        already is given the grace time only; `ping` is a later job of which the end says the same.  `grace` shortens
+        the grace time.
+        """
+        worker = self.ensure()
+        clock, began = self._clock, self._clock()
+        grace = self._grace if grace is None else min(grace, self._grace)
+        if ping < 0:  # else Ctrl-C may have struck after the output was received
+            self._printed = _NOTHING
+        out = self._printed
+        since, next_interrupt, killed = began, 0.0, False
+
+        def ended(
+            how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = ""
+        ) -> Ended:
+            calls.close()
+            return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - calls.waited()), cause)
+
+        try:
+            while True:
+                now = clock()
+                own = now - began - calls.waited()
+                if not stopped and (calls.ended is not None or own >= timeout):
+                    stopped = "budget" if calls.ended is not None else "timeout"
+                    since, next_interrupt = now, 0.05 if stopped == "budget" else 0.0
+                    if stopped == "timeout":
+                        calls.close()
+                if stopped:
+                    spent = now - since
+                    if killed and spent > grace + _AFTER_KILL:
+                        raise WorkerGone
+                    if spent >= grace and not killed:
+                        worker.control("kill")
+                        killed = True
+                    elif spent >= next_interrupt and not killed:
+                        worker.control("int")
+                        next_interrupt = spent + REPEAT
+                    limit = grace + _AFTER_KILL if killed else min(next_interrupt, grace)
+                    pause = limit - spent
+                else:
+                    # A cell that waits for a tool spends nothing, but may go on at any moment.
+                    pause = max(timeout - own, _BUSY_SLICE if calls.busy else 0.0)
+                if self._backlog:
+                    frame = self._backlog.popleft()
+                else:
+                    frame = worker.receive(min(max(pause, 0.001), _SLICE))
+                if frame is None:
+                    continue
+                kind = frame["t"]
+                if kind == "call" and frame.get("g") == self.generation:
+                    if frame.get("cell") == job:
+                        calls.start(frame, session)
+                elif kind == "out":
+                    if frame.get("id", job) == job:
+                        self._printed = out = _piece(frame)
+                elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
+                    if frame.get("id") == ping:
+                        return ended("done")
+                    if stopped == "timeout" and not frame.get("interrupts"):
+                        stopped = ""  # it was done before the interrupt reached it
+                    return ended("done", frame)
+                elif kind == "done" and frame.get("quiet") is not True:
+                    self._printed = out = _NOTHING  # it was printed by that cell
+                elif cause := self._take(frame):
+                    return ended("killed" if killed else "died", cause=cause)
+        except WorkerGone:
+            self.drop()
+            return ended("killed" if killed else "died", cause="its supervisor was killed")
+
+    def drop(self) -> None:
+        """Give the worker up, and all that runs in it; the next job starts a new one."""
+        with shielded():
+            worker, self.worker, self.fresh = self.worker, None, True
+            self._backlog.clear()
+            if worker is not None:
+                worker.close(patience=_QUIT)
+
+    def close(self) -> None:
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.close()
+
+    def _take(self, frame: Mapping[str, Any] | None) -> str:
+        """Note what the supervisor says about its REPL; how it ended, where the frame says that it did."""
+        if frame is None or frame.get("g") != self.generation or self.worker is None:
+            return ""
+        if frame["t"] == "hello":
+            pid = frame.get("pid")
+            self.worker.repl_pid = pid if isinstance(pid, int) and pid > 1 else None
+        elif frame["t"] == "died":
+            self.generation += 1
+            self.fresh = True
+            fault, self.worker.fault = self.worker.fault, ""
+            return fault or _cause(frame)
+        return ""
+
+
+def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], Worker]:
+    def begin() -> Worker:
+        running = start(options, cwd, log)
+        if running.line is None:
+            return WorkerProcess(running, log)
+        return DirectWorker(running, running.line, options["cap"], log)
+
+    return begin
+
+
+def _piece(frame: Mapping[str, Any]) -> Piece:
+    if "parts" in frame:
+        return printed(*frame["parts"])
+    head, dropped, tail = frame.get("head"), frame.get("dropped"), frame.get("tail")
+    if not (isinstance(head, str) and isinstance(tail, str) and isinstance(dropped, int) and dropped >= 0):
+        return Piece()
+    return printed(head.encode("latin-1", "replace"), dropped, tail.encode("latin-1", "replace"))
+
+
+def _cause(frame: Mapping[str, Any]) -> str:
+    if isinstance(fault := frame.get("fault"), str) and fault:
+        return fault[:200]
+    number, code = frame.get("signal"), frame.get("code")
+    if not isinstance(number, int):
+        return f"it ended itself with exit status {code}"
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"killed by {name}" + (", probably because memory ran out" if name == "SIGKILL" else "")

@@ -1,0 +1,63 @@
+"""Frames as bytes: JSON objects with a type, one a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from rlm_loop.repl.host.incoming import LONGEST, OutOfBounds, check
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
+_parse = json.JSONDecoder().raw_decode
+
+OF_SUPERVISOR = ("died", "out")
+"""What only a supervisor may say; from a REPL it is forged by a cell."""
+
+
+def dumps(frame: Mapping[str, Any]) -> bytes:
+    """A frame without the line break that ends it."""
+    return _encode(frame).encode()
+
+
+class FrameReader:
+    """Frames out of one stream.  They are checked for form only, and junk between them is passed over.
+
+    `refused` says what came that is out of bounds (see `incoming`): its sender is not to be heard any longer.
+    """
+
+    def __init__(self) -> None:
+        self._partial: list[bytes] = []
+        self._held = 0
+        self.refused = ""
+
+    def take(self, data: bytes) -> list[tuple[bytes, dict[str, Any]]]:
+        """The lines that are whole now, and the frames in them."""
+        *lines, rest = data.split(b"\n")
+        found: list[tuple[bytes, dict[str, Any]]] = []
+        if lines and self._partial:
+            lines[0] = b"".join(self._partial) + lines[0]
+            self._partial.clear()
+            self._held = 0
+        if rest and self._held <= LONGEST:  # else only the end of the line is waited for
+            self._partial.append(rest)
+            self._held += len(rest)
+            if self._held > LONGEST:
+                self.refused = f"a message of more than {LONGEST:,} bytes"
+        for line in lines:
+            if not line:
+                continue
+            try:
+                check(line)
+                text = line.decode()
+                frame: Any
+                frame, end = _parse(text, line[:1] == b" ")
+            except OutOfBounds as error:
+                self.refused = str(error)
+                continue
+            except (ValueError, RecursionError):
+                continue  # junk that a cell wrote to our descriptor
+            if end == len(text) and isinstance(frame, dict) and "t" in frame:
+                frame["size"] = len(line)
+                found.append((line, cast("dict[str, Any]", frame)))
+        return found

@@ -1,0 +1,136 @@
+"""What a session's REPL holds, as the host knows it, and what becomes of that when the REPL is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.repl.base import CellResult
+from rlm_loop.repl.host.calls import CellCalls, HostCall
+from rlm_loop.repl.host.driver import Ended
+from rlm_loop.repl.journal import Cell, Journal, Rebuilt, names_in
+from rlm_loop.repl.rebuild import Rebuild, names_changed, names_in_report
+from rlm_loop.repl.results import Fate, News, restart_news
+
+_OLD_VALUES = 1 << 30  # bytes on disk of host values that were replaced since, kept to rebuild what was made of them
+
+_ALL_KEPT, _NO_NEWS = Fate(), News()  # made once, since nearly every cell ends so
+
+_WORKER_FAILED = "exit status 70"  # what the worker's own code ends with where it cannot go on
+
+
+class Holdings:
+    """Tools, variables and names, the journal that leads to them, and the news of a loss that is still to be told.
+
+    With `rebuilds`, names are expected back after a loss: the journal has the cells that make them.
+    """
+
+    def __init__(self, rebuilds: bool) -> None:
+        self.rebuilds = rebuilds
+        self.tools: dict[str, Callable[..., Any]] = {}
+        self.variables: dict[str, dict[str, Any]] = {}
+        """The frames that bind the host's variables."""
+        self.names: tuple[str, ...] = ()
+        """Public names in the namespace, tools not included."""
+        self.kept: frozenset[str] = frozenset()
+        """Names that a fresh REPL has once it was set up."""
+        self.journal = Journal()
+        self.setup_calls: tuple[HostCall, ...] | None = None
+        """The host tools that the setup code called; `None` while it has not run."""
+        self.cells = 0
+        self.expected: tuple[str, ...] | None = None
+        """Names to be rebuilt, where that is still to be done."""
+        self.cause, self.fate, self._news = "", Fate(), News()
+        self.rebuilt: Rebuilt | None = None
+        self._just_rebuilt = False  # and no cell has ended well since
+
+    # -- what was done in the REPL
+
+    def bind(self, frame: dict[str, Any]) -> None:
+        """The host bound a variable; files with values that nothing needs any more are removed."""
+        self.variables[frame["name"]] = frame
+        before = self.journal.paths()
+        self.journal.set(frame)
+        self.journal.trim_files(_OLD_VALUES)
+        for path in before - self.journal.paths():
+            Path(path).unlink(missing_ok=True)
+
+    def add_cell(self, code: str, result: CellResult, ended: Ended, calls: CellCalls) -> None:
+        cell = Cell(self.cells, code, result.output, result.error, names_changed(ended), tuple(calls.made))
+        cell.seconds, cell.names = ended.seconds, self.names if ended.how == "done" else None
+        self.journal.add(cell)
+
+    def take_news(self) -> News:
+        """What the next cell has to say of an earlier restart; told once."""
+        news, self._news = self._news, _NO_NEWS
+        return news
+
+    # -- how it is lost
+
+    def after(self, ended: Ended) -> Fate:
+        """Bring the names up to date after a job; what becomes of them where the REPL was replaced."""
+        if ended.how == "done":
+            self.names, self._just_rebuilt = names_in_report(ended, self.names), False
+            return _ALL_KEPT
+        if self._just_rebuilt and _WORKER_FAILED in ended.cause:
+            self.journal.begin()  # the earlier cells leave a process in which the worker cannot go on: not again
+        self.fate = self.foreseen()
+        return self.fate
+
+    def foreseen(self) -> Fate:
+        """What will become of the names if the REPL is gone now: setup and the host's variables always come back."""
+        names = self.names if self.expected is None else self.expected
+        own = [n for n in names if n not in self.kept and n not in self.variables]
+        if not self.rebuilds:
+            return Fate(tuple(own))
+        last = names_in(e for e in self.journal.plan().events if isinstance(e, Cell))
+        again = tuple(n for n in own if n in last and last[n].repeatable)
+        return Fate(tuple(n for n in own if n not in again), again)
+
+    def died_unseen(self, cause: str, fate: Fate) -> None:
+        """The REPL ended while no cell ran: the next one is to tell."""
+        if self.rebuilds:
+            self.cause = cause
+        else:
+            self._news = restart_news(cause, Fate(tuple(dict.fromkeys(self._news.lost + fate.lost))), None)
+            self.names = ()
+
+    # -- how it comes back
+
+    def begin(self) -> Mapping[str, Mapping[str, Any]]:
+        """A fresh REPL, which holds nothing: the variables that it is to have before its setup code."""
+        if not self.rebuilds and self.expected is None:
+            self.journal.begin()
+        plan = self.journal.plan()
+        if plan.events and self.expected is None:
+            self.expected = self.names
+        self.names = ()
+        return plan.first
+
+    def nothing_to_rebuild(self) -> None:
+        """The REPL is as far as it will come; what is to be said of the restart that led here is said."""
+        if self.cause:
+            self._news, self.cause = restart_news(self.cause, Fate(), None), ""
+
+    def came_back(self, again: Rebuild, expected: tuple[str, ...]) -> None:
+        for cell in again.out:
+            cell.gone_at = self.cells
+        self.rebuilt, self.names = again.outcome(expected)
+        self.expected, self._just_rebuilt = None, True
+        news = restart_news(self.cause, self.fate, self.rebuilt)
+        self._news = News(news.note or self._news.note, self._news.lost + news.lost)
+        self.cause, self.fate = "", Fate()
+
+    def check_step(self, step: int) -> None:
+        """Raise `ValueError` where there is no such cell any more, or yet; 0 is before the first."""
+        if not 0 <= step <= self.cells or 0 < step <= self.journal.forgotten:
+            first = self.journal.forgotten + 1
+            raise ValueError(f"there is no cell {step} to go back to; there are {first} to {self.cells}")
+
+    def take_over(self, other: Holdings, step: int, new_path: Callable[[], Path]) -> None:
+        """Take over what another session held after a cell, so that a start leads there."""
+        journal = other.journal.upto(step)
+        self.journal, self.cells, self.tools = journal.copied_to(new_path), step, dict(other.tools)
+        self.variables = journal.variables()
+        self.setup_calls, self.expected = other.setup_calls, journal.names()

@@ -1,0 +1,190 @@
+"""How the worker is started: an argv, an environment, and where the worker's file is seen from inside.
+
+A launcher is the place where isolation is added: it may put a prefix before Python (a sandbox, a container).
+`plain` adds none: it protects the host from crashes, endless loops and a polluted namespace, not from malice.
+The others are in `hardened`, `sandbox` and `container`; `isolation` knows them by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import json
+import marshal
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.repl.base import ReplError
+
+WORKER = Path(__file__).parents[1] / "worker.py"
+
+# What a scientific Python needs to find its libraries, its locale and its thread count; nothing else is passed,
+# so no key or token of the host can be read or printed by a cell.
+_PASSED = frozenset(
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "TERM",
+        "SHELL",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "DYLD_FALLBACK_LIBRARY_PATH",
+        "MPLCONFIGDIR",
+        "MPLBACKEND",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+    ]
+)
+_PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
+
+
+def _nothing() -> None:
+    """What there is to clear up after an ordinary process."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What `subprocess.Popen` needs: `argv` and the environment.
+
+    `kind` is the isolation that is really in force (`plain`, `hardened`, `sandbox`, `container`, `custom`), `note`
+    what to know about it in this case, and `cleanup` is called once the process ended other than by itself.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    kind: str = "custom"
+    note: str = ""
+    cleanup: Callable[[], None] = _nothing
+
+
+Launcher = Callable[[str, str], Launch]
+"""Called with the interpreter and the worker's options (JSON) each time that a worker is started."""
+
+
+def plain(python: str, options: str) -> Launch:
+    """`python worker.py OPTIONS` with the environment cut down to an allow-list."""
+    given = unconfined(python, options)
+    return Launch((python, "-u", script(WORKER, python, options), options), given.env, given.kind)
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """What a worker has to do by itself before it runs cells, where nothing can be put around it: one that is forked.
+
+    `rights` are those that `harden.py` leaves it (`None`: all that it has), `options` and `env` the worker's options
+    (JSON) and environment; `kind` and `note` as in `Launch`.
+    """
+
+    options: str
+    env: Mapping[str, str]
+    rights: Mapping[str, Any] | None = None
+    kind: str = "plain"
+    note: str = ""
+
+
+def unconfined(python: str, options: str) -> Confinement:
+    """No confinement, with the environment cut down to an allow-list."""
+    del python
+    return Confinement(options, worker_environment())
+
+
+def script(source: Path, python: str, options: str) -> str:
+    """The file to run for one of our scripts: byte code where it is for this very interpreter, else the source.
+
+    Compiling the worker would take longer than all the rest of a start.  The byte code lies in the session's private
+    folder, since the package's own may be missing, out of date or closed to the cells' user.
+    """
+    home = json.loads(options).get("home")
+    if home is None or python != sys.executable:
+        return str(source)
+    path = Path(home) / f"{source.stem}.pyc"
+    path.write_bytes(_byte_code(source))
+    path.chmod(0o644)
+    return str(path)
+
+
+@functools.lru_cache(maxsize=8)
+def _byte_code(source: Path) -> bytes:
+    """The content of a `.pyc` file (importlib's format, PEP 552: the flags and the unused time and size are zero)."""
+    name = f"{__package__}.{source.stem}"
+    code = importlib.machinery.SourceFileLoader(name, str(source)).get_code(name)
+    return importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
+
+
+def folders(options: str) -> tuple[Path, Path]:
+    """The working folder and the session's private folder, out of the worker's options.
+
+    Isolated cells may write to the first only.  In the second the host writes (values on their way, the log): a
+    cell that could make a link there would lead the host's hand.
+    """
+    given = json.loads(options)
+    if "home" not in given:
+        raise ReplError("a zygote forks many sessions, so it cannot be confined to the folders of one: launch it plain")
+    return Path(given["path"][0]), Path(given["home"])
+
+
+def lent(options: str) -> list[str]:
+    """Files and folders of the user's that the cells are to read, besides what the launcher lets them read."""
+    return [path for path in json.loads(options).get("read", []) if os.path.exists(path)]
+
+
+# In sh, since it has to outlive an isolated worker, which cannot remove its host's folder; and as the parent of the
+# sandbox it does not end with the thread that started it, as far as parent-death signals go.
+_TIDY = """
+h=$1; shift; "$@"; c=$?
+read -r _ _ _ p _ 2>/dev/null </proc/$$/stat
+[ -z "$p" ] || [ "$p" = "$PPID" ] || rm -rf -- "$h"
+exit $c
+"""
+
+
+def tidied(argv: list[str], home: Path) -> tuple[str, ...]:
+    """The command, such that the private folder goes when it ends and the host is gone by then."""
+    return ("/bin/sh", "-c", _TIDY, "rlm-loop", str(home), *argv)
+
+
+def worker_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The allowed part of an environment (default: this process's), with string hashing fixed.
+
+    A fixed `PYTHONHASHSEED` makes the order of sets, and so the output of cells, the same in every run.
+    """
+    source = os.environ if environ is None else environ
+    env = {k: v for k, v in source.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+    if "PYTHONPATH" in env:  # relative to here, not to the working folder, whose files would hide the library's
+        env["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in env["PYTHONPATH"].split(os.pathsep) if p)
+    env.setdefault("LANG", "C.UTF-8")
+    env.setdefault("PATH", os.defpath)
+    env.setdefault("MPLBACKEND", "Agg")
+    env["PYTHONHASHSEED"] = "0"
+    env["PYTHONIOENCODING"] = "utf-8"
+    return env
+
+
+def isolated_environment(temporary: str) -> dict[str, str]:
+    """`worker_environment` where the user's folders cannot be seen: what points into them points to `temporary`."""
+    env = {k: v for k, v in worker_environment().items() if k not in _OF_THE_USER}
+    return {**env, "HOME": temporary, "TMPDIR": temporary, "USER": "cells", "LOGNAME": "cells"}
+
+
+_OF_THE_USER = ("SHELL", "MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+
+
+def default_python() -> str:
+    """This interpreter, so that cells see the packages that its user installed."""
+    return sys.executable or "python3"

@@ -1,0 +1,125 @@
+"""How a value gets from the host into the REPL: in the frame when small and plain, else through a file.
+
+A large text is read in the REPL only when a cell first names it (`contexts.unread`), and what lies on disk already is
+not read here at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder, OnDisk
+from rlm_loop.repl.worker import NotExact, encode
+
+IN_FRAME = 1_000_000  # bytes or characters; above it a file is quicker than JSON on a pipe, and takes less memory
+_STEP = 1 << 20
+_ITEMS = 10_000  # of a list or dict are pickled at a time, as a pickler remembers all that it has seen
+_DEEPEST = 100  # levels that are looked into
+_END = object()
+_LEAVES = frozenset((str, bytes, int, float, bool, type(None)))
+
+
+def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path], Path] | None = None) -> dict[str, Any]:
+    """The `set` job for a value; writes `path` where the value goes through a file.  The copy is exact.
+
+    `reach` says where the REPL finds what is on disk: the place itself (the default), or `path`, to which it copied it.
+    Raises `TypeError` for a value that neither JSON nor pickle can carry.
+    """
+    frame: dict[str, Any] = {"t": "set", "name": name, "form": "frame"}
+    if isinstance(value, ContextFile | ContextFolder):
+        at = value.path if reach is None else reach(value, path)
+        owned = at == path and isinstance(value, ContextFile)  # a copy that goes when the value is replaced
+        return {**frame, **_on_disk(value), "path" if owned else "source": str(at), "modules": modules()}
+    if type(value) is str and len(value) > IN_FRAME:
+        with path.open("wb") as f:  # in steps: a second whole copy in memory would be wasted
+            for start in range(0, len(value), _STEP):
+                f.write(value[start : start + _STEP].encode("utf-8", "surrogatepass"))
+        return {**frame, **_large("str", "surrogatepass", name, path)}
+    if type(value) is bytes and len(value) > IN_FRAME:
+        path.write_bytes(value)
+        return {**frame, **_large("bytes", "strict", name, path)}
+    if not _too_large(value):
+        try:
+            frame["value"] = encode(value, strict=True)
+            if len(json.dumps(frame)) <= IN_FRAME:
+                return frame
+            del frame["value"]
+        except NotExact:
+            pass
+    try:
+        with path.open("wb") as f:
+            form = _pickle(value, f)
+    except Exception as e:
+        raise TypeError(f"cannot send {name!r} ({type(value).__name__}) to the REPL, it does not pickle: {e}") from e
+    return {**frame, "form": form, "path": str(path), "needs": _package(value)}
+
+
+def on_disk_frame(name: str, value: OnDisk) -> dict[str, Any]:
+    """The `set` job for what lies on disk, for a REPL that reads it where it is."""
+    return {"t": "set", "name": name, **_on_disk(value), "source": str(value.path)}
+
+
+def _on_disk(value: OnDisk) -> dict[str, Any]:
+    about: dict[str, Any] = {"form": "disk", "shown": value.path.name or str(value.path)}
+    if isinstance(value, ContextFolder):
+        return {**about, "kind": "folder", "hidden": value.hidden}
+    return {**about, "kind": value.kind, "size": value.size, "errors": "surrogateescape"}
+
+
+def _large(kind: str, errors: str, name: str, path: Path) -> dict[str, Any]:
+    size = path.stat().st_size
+    found = {"form": kind, "kind": kind, "errors": errors, "size": size, "shown": name, "path": str(path)}
+    return {**found, "modules": modules()}
+
+
+@functools.cache
+def modules() -> dict[str, str]:
+    """The sources that a REPL needs for values on disk, in the order in which they need each other."""
+    names = ("files", "folder", "large", "memory", "unread")
+    return {name: (Path(__file__).parents[1] / "contexts" / f"{name}.py").read_text("utf-8") for name in names}
+
+
+def _too_large(value: Any) -> bool:
+    """Whether a value cannot be small enough for a frame: seen before an encoded copy of it fills the memory."""
+    left = IN_FRAME
+    todo: list[Iterator[Any]] = [iter((value,))]
+    while todo and left >= 0:
+        item: Any = next(todo[-1], _END)
+        if item is _END:
+            todo.pop()
+            continue
+        left -= 1
+        if type(item) in (str, bytes):
+            left -= len(item)
+        elif type(item) in (list, tuple, set, frozenset) and len(todo) < _DEEPEST:
+            todo.append(iter(item))
+        elif type(item) is dict and len(todo) < _DEEPEST:
+            todo.append(chain.from_iterable(item.items()))
+    return left < 0
+
+
+def _pickle(value: Any, f: Any) -> str:
+    """Write a value; lists and dicts of plain things piece by piece, so that the host's memory does not grow.
+
+    Protocol 5 writes arrays (of a `DataFrame` too) as they lie in memory, without a copy.
+    """
+    plain = type(value) in (list, dict) and all(type(v) in _LEAVES for v in value)
+    if not plain or (type(value) is dict and not all(type(v) in _LEAVES for v in value.values())):
+        pickle.dump(value, f, protocol=5)
+        return "pickle"
+    items: Iterator[Any] = iter(value.items() if type(value) is dict else value)
+    while piece := [*islice(items, _ITEMS)]:
+        pickle.dump(piece, f, protocol=5)
+    return "pickled " + type(value).__name__
+
+
+def _package(value: Any) -> str:
+    """The package that a value comes from."""
+    package = type(value).__module__.partition(".")[0]
+    return "" if package in ("builtins", "__main__") else package

@@ -1,0 +1,215 @@
+"""`NotebookREPL`: the agent works on the user's own variables, in the notebook that is running."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import builtins
+import contextvars
+import inspect
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.changes import Changes, Snapshot
+from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
+from rlm_loop.repl.in_process.session import InProcessSession, split
+from rlm_loop.repl.in_process.stopper import Stopper
+from rlm_loop.repl.in_process.stubs import STAND_INS
+
+_MISSING = object()
+_FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+def attach_current(**options: Any) -> NotebookREPL:
+    """A session in the namespace of the notebook (or IPython) that calls this; `options` are those of `NotebookREPL`.
+
+    Raises `ReplError` outside of IPython.
+    """
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    if shell is None:
+        raise ReplError("there is no notebook here to attach to: call this in Jupyter or IPython, or use PythonREPL()")
+    return NotebookREPL(shell, **options)
+
+
+class NotebookREPL(InProcessSession):
+    """A `Session` in the namespace of a running IPython shell: no copy, no process, no isolation of any kind.
+
+    Cells read, change and delete the user's variables, and may do whatever the user may.  **Nothing can be killed**:
+    Ctrl-C and `timeout` (seconds) stop a cell as Ctrl-C stops a notebook's cell, so a C function that ignores it
+    is waited for; in another thread than the main one there is no Ctrl-C.  What cells print and display is in their
+    results and not in the notebook; what child processes print goes where the notebook's do.
+
+    `changes` lists what is new, changed or gone since the session began; `report` is given that as a line at the end,
+    if there is anything to say.  `compare` is how many bytes of a variable's contents are looked at for that, when
+    the session begins and again at the end.  Names that the session itself binds (`context`, tools) are given back
+    at the end: the user's variables of the same names return.
+
+    `grace` is taken because the other kinds take it.  Cells may use IPython's syntax, and `await`, which runs in an
+    event loop of its own in another thread.
+    """
+
+    isolation = "notebook"
+
+    def __init__(
+        self,
+        shell: Any,
+        *,
+        files: Mapping[str, str | bytes] | None = None,
+        setup: str = "",
+        timeout: float = 60.0,
+        grace: float = 2.0,
+        output_cap: int = 65_536,
+        clock: Callable[[], float] = time.monotonic,
+        compare: int = 50_000_000,
+        report: Callable[[str], object] | None = print,
+    ) -> None:
+        if files:
+            raise ValueError("a notebook session works in the notebook's own folder, so it takes no files")
+        self._shell, self._report = shell, report
+        self._before: dict[str, Any] = {}
+        self._displays: list[DisplayData] = []
+        self._changes: Changes | None = None
+        names: dict[str, Any] = shell.user_ns
+        self._take_over_from(names, "final_answer")
+        super().__init__(
+            names, builtins.__dict__, setup=setup, timeout=timeout, output_cap=output_cap, clock=clock, grace=grace
+        )
+        self._slot.hide()
+        self._snapshot = Snapshot(self._users(), self._public, compare)
+
+    @property
+    def changes(self) -> Changes:
+        """What the cells changed among the user's variables: so far, or until the session was closed."""
+        return self._changes if self._changes is not None else self._snapshot.changes(self._users())
+
+    @property
+    def cwd(self) -> Path:
+        """The notebook's own working folder."""
+        return Path.cwd()
+
+    def close(self) -> None:
+        """Give back the names that the session had bound, and report what the cells changed."""
+        if self._closed:
+            return
+        super().close()
+        self._changes = self._snapshot.changes(self._users())
+        for name, value in self._before.items():
+            if value is _MISSING:
+                self._names.pop(name, None)
+            else:
+                self._names[name] = value
+        if self._report is not None and self._changes:
+            self._report(f"the agent changed variables of this notebook: {self._changes}")
+
+    def _users(self) -> dict[str, Any]:
+        """The namespace without what the session itself bound in it."""
+        before = {n: v for n, v in self._before.items() if v is not _MISSING}
+        return {**{n: v for n, v in list(self._names.items()) if n not in self._before}, **before}
+
+    def _take_over(self, name: str) -> None:
+        self._take_over_from(self._names, name)
+
+    def _take_over_from(self, names: dict[str, Any], name: str) -> None:
+        if name not in self._before:
+            self._before[name] = names.pop(name, _MISSING)
+
+    def _public(self, name: str) -> bool:
+        hidden = self._shell.user_ns_hidden
+        return not name.startswith("_") and not (name in hidden and self._names.get(name) is hidden[name])
+
+    def _is_user(self, file: str) -> bool:
+        return super()._is_user(file) or "ipykernel_" in file or file.startswith("<ipython")
+
+    def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
+        try:
+            tree = ast.parse(code, file)
+        except SyntaxError:
+            transformed = self._shell.transform_cell(code)
+            if transformed.strip() == code.strip():
+                raise
+            tree = ast.parse(transformed, file)
+        last = split(tree, code)
+        body = compile(tree, file, "exec", _FLAGS, dont_inherit=True)
+        return body, last and compile(ast.Expression(last), file, "eval", _FLAGS, dont_inherit=True)
+
+    def _expression(self, code: str) -> CodeType:
+        return compile(code, "<expression>", "eval", dont_inherit=True)
+
+    def _evaluate(self, code: CodeType) -> Any:
+        value = eval(code, self._names)
+        return _awaited(value) if code.co_flags & inspect.CO_COROUTINE else value
+
+    def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
+        from IPython.core.displaypub import CapturingDisplayPublisher
+
+        shell, publisher = self._shell, CapturingDisplayPublisher()
+        publish = publisher.publish
+
+        def also_as_text(data: dict[str, Any], *args: Any, **how: Any) -> None:
+            publish(data, *args, **how)
+            if text := data.get("text/plain"):
+                print(text)
+
+        publisher.publish = also_as_text
+        usual, shell.display_pub = shell.display_pub, publisher
+        self._displays = []
+        hidden, names = shell.user_ns_hidden, self._names
+        own = {n: names.get(n, _MISSING) for n in STAND_INS if n not in names or names[n] is hidden.get(n)}
+        names.update({n: STAND_INS[n] for n in own})
+        try:
+            super()._execute(code, file, stopper, report)
+            figures = sys.modules.get("matplotlib_inline.backend_inline")
+            if figures is not None:
+                figures.flush_figures()
+        finally:
+            shell.display_pub = usual
+            for name, value in own.items():
+                if names.get(name) is STAND_INS[name]:
+                    if value is _MISSING:
+                        del names[name]
+                    else:
+                        names[name] = value
+            shown = [richest(output["data"]) for output in publisher.outputs]
+            report["displays"] = kept([*filter(None, shown), *self._displays])
+
+    def _echoed(self, value: Any) -> None:
+        bundle, _ = self._shell.display_formatter.format(value, exclude=("text/plain",))
+        if (display := richest(bundle)) is not None:
+            self._displays.append(display)
+
+    def _tidy(self) -> None:
+        super()._tidy()
+        self._slot.hide()
+
+
+def _awaited(coroutine: Any) -> Any:
+    """Run a coroutine although the notebook's own event loop is running in this thread."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(coroutine)
+    context = contextvars.copy_context()
+
+    over = threading.Event()  # `Thread.join` takes a thread for ended when a signal interrupts it
+
+    def work() -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(asyncio.wait({task}))
+        finally:
+            loop.close()
+            over.set()
+
+    threading.Thread(target=context.run, args=(work,), daemon=True).start()
+    try:
+        over.wait()
+    except BaseException:
+        loop.call_soon_threadsafe(task.cancel)
+        over.wait(0.5)
+        raise
+    return task.result()

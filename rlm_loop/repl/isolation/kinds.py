@@ -1,0 +1,137 @@
+"""The kinds of isolation by name: what each protects from, which of them work here, and which to take."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rlm_loop.repl.host.launch import Confinement, Launch, Launcher, plain, unconfined
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl.isolation.ordinary_user import RootFolder
+from rlm_loop.repl.isolation.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """A launcher: the first of `kinds` that works here, else `plain` with a warning.
+
+    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.  So is a worker
+    that a zygote forks, since a sandbox can only be put around a process that is started.
+    """
+
+    kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
+    kind = "auto"
+    direct = True
+
+    def here(self, python: str = sys.executable) -> str:
+        """The kind that a session without a folder of its own gets."""
+        return next((launcher.kind for launcher in self.kinds if not launcher.problem(python)), "plain")
+
+    def __call__(self, python: str, options: str) -> Launch:
+        for launcher in self.kinds:
+            if not launcher.problem(python):
+                try:
+                    return launcher(python, options)
+                except RootFolder:
+                    continue
+        _warn()
+        return plain(python, options)
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """The same for a worker that is forked."""
+        for launcher in self.kinds:
+            if isinstance(launcher, Hardened) and not launcher.problem(python):
+                return launcher.confinement(python, options)
+        _warn()
+        return unconfined(python, options)
+
+
+def _warn() -> None:
+    warnings.warn(
+        "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+LAUNCHERS: Mapping[str, Launcher] = {
+    "auto": Strongest(),
+    "plain": plain,
+    "hardened": Hardened(),
+    "sandbox": Sandbox(),
+}
+"""The launchers that have a name; a container needs an image, so it has none."""
+
+_ISOLATED = {"plain": "no", "hardened": "yes", "sandbox": "yes", "container": "yes"}
+
+PROTECTION: Mapping[str, Mapping[str, str]] = {
+    "crashes, endless loops": {**_ISOLATED, "plain": "yes"},
+    "reading the environment": {**_ISOLATED, "plain": "partly"},
+    "reading files": _ISOLATED,
+    "writing files": _ISOLATED,
+    "network": _ISOLATED,
+    "sockets of services": _ISOLATED,
+    "seeing processes": _ISOLATED,
+    "signals to processes": {**_ISOLATED, "hardened": "Linux 6.12+"},
+    "taking all memory": dict.fromkeys(_ISOLATED, "by limits"),
+    "bugs of the kernel": {**dict.fromkeys(_ISOLATED, "fewer calls"), "plain": "no"},
+}
+"""What each kind protects this machine from; `docs/isolation.md` says how, and what is left open."""
+
+
+_STRENGTH = {"hardened": 1, "sandbox": 2, "container": 2}
+
+
+def weaker(kind: str, than: str) -> bool:
+    """Whether one isolation keeps less from this machine than another; what is not known is taken to keep nothing."""
+    return _STRENGTH.get(kind, 0) < _STRENGTH.get(than, 0)
+
+
+def launcher_named(launcher: Launcher | str) -> Launcher:
+    """The launcher of a name in `LAUNCHERS`, or the one given.  Raises `ValueError` for another name."""
+    if not isinstance(launcher, str):
+        return launcher
+    if launcher == "container":
+        raise ValueError("a container needs an image: launcher=rlm_loop.repl.isolation.container.Container('IMAGE')")
+    if launcher not in LAUNCHERS:
+        raise ValueError(f"no launcher is called {launcher!r}; there are: {', '.join(LAUNCHERS)}")
+    return LAUNCHERS[launcher]
+
+
+def default_launcher() -> Launcher:
+    """The strongest that works here: `sandbox`, else `hardened`, else `plain` with a warning."""
+    return LAUNCHERS["auto"]
+
+
+class Remembered:
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch` or `Confinement`."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.kind = "plain" if launcher is plain else str(getattr(launcher, "kind", "custom"))
+        self.note = ""
+
+    def __call__(self, python: str, options: str) -> Launch:
+        launch = self.launcher(python, options)
+        self.kind, self.note = launch.kind, launch.note
+        return launch
+
+    @property
+    def direct(self) -> bool:
+        """Whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed."""
+        passed = self.launcher is plain or bool(getattr(self.launcher, "direct", False))
+        return passed and sys.platform.startswith("linux")
+
+    @property
+    def forks(self) -> bool:
+        """Whether it can confine a worker that is forked."""
+        return self.launcher is plain or hasattr(self.launcher, "confinement")
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """What a worker that is forked has to do by itself; for launchers of which `forks` is true."""
+        make = unconfined if self.launcher is plain else self.launcher.confinement  # type: ignore[union-attr]
+        given: Confinement = make(python, options)
+        self.kind, self.note = given.kind, given.note
+        return given

@@ -1,0 +1,227 @@
+"""`fork`: a recorded run goes on live from one of its turns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.agents import Agent
+from rlm_loop.agents.config import made_of
+from rlm_loop.agents.environment import ToolLike
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion.settings import price_of
+from rlm_loop.agents.run_hooks import telling
+from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.hints.spelling import nearest
+from rlm_loop.models import get_model
+from rlm_loop.models.base import Model, ModelError
+from rlm_loop.models.names import names_a_place
+from rlm_loop.outcome import Outcome
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
+from rlm_loop.repl.contexts.on_disk import as_context
+from rlm_loop.replay.agent_again import Again, agent_again
+from rlm_loop.replay.errors import RecordEnds, ReplayError
+from rlm_loop.replay.fork_world import ForkWorld, Live, unlimited
+from rlm_loop.replay.recorded import Recorded
+from rlm_loop.replay.replies import Course, replies_of
+from rlm_loop.replay.stand_ins import tools_of
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import as_tool
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.runs import Run
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.versions import versions
+from rlm_loop.workspace import Workspace
+
+
+def fork(
+    source: str | Path | RunRecord,
+    *,
+    at: int,
+    run: Run = None,
+    model: str | Model | None = None,
+    agent: Agent | None = None,
+    tools: Iterable[ToolLike] = (),
+    context: Any = None,
+    workspace: Workspace | None = None,
+    task: Task | None = None,
+    trace: str | Path | Trace | None = None,
+    **settings: Any,
+) -> Outcome:
+    """Go on live after turn `at` of a recorded run (0: before the first).
+
+    What the model sees of the turns until then is what it saw; they are not paid for again, but count: in the budget,
+    the ledger and the outcome.  The REPL is rebuilt by running the recorded cells again with the recorded results of
+    what they asked of the host, sub-calls included; a `workspace` of the same source gets the files of that turn.
+    `outcome.notes` says what was not as before.
+
+    The agent is made again from the record; `model` replaces its model, `settings` any other of its fields
+    (`budget=...`), `agent` all of it.  What a trace does not hold has to be given: the `context`, the caller's own
+    `tools`, `verify`; `task` brings all that a suite's task has.  `trace` is a file for the new run, which begins with
+    a copy of the old one and says what it was forked from.
+    Raises `ReplayError`, naming what to give, `TraceError`, and what `Agent.run` raises.
+    """
+    record = source if isinstance(source, RunRecord) else read(source, run=run)
+    recorded = Recorded(record)
+    if recorded.attempts:
+        raise ReplayError("the run is several attempts at a task: fork the run of a single agent")
+    _check_turn(recorded, at)
+    course = Course(recorded)
+    again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
+    if missing := [name for name in again.functions if name not in settings]:
+        raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
+    known = set(signature(type(again.agent)).parameters)
+    if unknown := sorted(settings.keys() - known):
+        raise ReplayError(
+            f"{type(again.agent).__name__} has no setting {', '.join(unknown)}{nearest(unknown[0], known)}"
+        )
+    driven = replace(again.agent, **settings)
+    driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
+    live = _live(driven, model, agent is None)
+    world = ForkWorld(course, at, live)
+    account = Account(live.budget, price=live.price, clock=world.clock)
+    if at:
+        account.budget = unlimited()
+    driven = replace(driven, model=live.model)
+    out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
+    recursion = recursion_of(driven)
+    metered = Metered(
+        replies_of(course, None), account, Ledger(), out, max_tokens=driven.max_tokens, slots=recursion.tree.calls
+    )
+    out.start(
+        task=put.id,
+        question=put.question,
+        agent=driven.name,
+        settings=driven.settings(),
+        made=made_of(driven),
+        price=live.price,
+        model=live.model.name,
+        budget=live.budget,
+        versions=versions(),
+        context=context_fingerprint(put.context),
+        forked={
+            "trace": None if isinstance(source, RunRecord) else str(source),
+            "sha256": fingerprint_of(record),
+            "task": record.start.get("task"),
+            "model": record.start.get("model"),
+            "run": record.id,
+            "at": at,
+        },
+    )
+    try:
+        with telling(driven.hooks, put, driven.name, metered) as told:
+            outcome = drive(driven, put, metered, recursion, workspace, world=world)
+            if world.began is None:
+                raise ReplayError(
+                    f"today's loop ends the recorded part by itself ({outcome.stop}: {outcome.reason or 'answered'}) "
+                    f"after turn {outcome.steps}: fork at an earlier turn"
+                )
+            return told(replace(outcome, notes=(*outcome.notes, *again.notes, *world.notes)))
+    except RecordEnds:
+        raise ReplayError(f"the record does not hold the run up to turn {at}: fork at an earlier turn") from None
+    finally:
+        metered.node.end_children()
+        if not isinstance(trace, Trace):
+            out.close()
+
+
+def fingerprint_of(record: RunRecord) -> str:
+    """SHA-256 of a recorded run, by which a fork names it."""
+    lines = (json.dumps(dict(e), sort_keys=True, separators=(",", ":")) for e in record.events)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _check_turn(recorded: Recorded, at: int) -> None:
+    steps = recorded.root.steps
+    if isinstance(at, bool) or not isinstance(at, int) or at < 0 or (at and at not in steps):
+        there = f"0 to {recorded.root.last}" if steps else "only 0"
+        raise ReplayError(f"at={at!r} is no turn of this run: it may be {there}")
+    if missing := [turn for turn in range(1, at) if turn not in steps]:
+        raise ReplayError(f"turn {missing[0]} is missing from the trace: it was cut or edited")
+    if at and any(o.answer is not None for o in steps[at].observations):
+        raise ReplayError(f"turn {at} gave the answer, so nothing follows it: fork at turn {at - 1} or earlier")
+
+
+def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Live:
+    wanted = agent.model if model is None else model
+    if model is None and of_record and isinstance(wanted, str) and names_a_place(wanted):
+        raise ReplayError(f"the trace names a place for its model, {wanted}: give model= if you trust it")
+    seeded = isinstance(wanted, str) and agent.seed is not None
+    try:
+        found = get_model(wanted, **({"seed": agent.seed} if seeded else {}))
+    except (ModelError, ImportError, ValueError) as error:
+        if model is None and of_record:
+            raise ReplayError(f"the model of the run, {wanted}, cannot be had: give model= ({error})") from error
+        raise
+    return Live(found, price_of(found), agent.limits())
+
+
+def _placed(
+    agent: Agent,
+    recorded: Recorded,
+    tools: list[ToolLike],
+    task: Task | None,
+    context: Any,
+    workspace: Workspace | None,
+    *,
+    of_record: bool,
+) -> tuple[Agent, Task]:
+    """The agent with its tools and the task with all it needs; `ReplayError` names what has to be given."""
+    start, root = recorded.start, recorded.root
+    question = str(start.get("question", ""))
+    put = task if task is not None else Task(str(start.get("task", "")), question, unscored)
+    if put.question != question:
+        raise ReplayError(f"the task given asks something else than the run of task {start.get('task')!r} did")
+    problem: Mapping[str, Any] = root.problem or {}
+    if task is None:
+        if problem.get("files"):
+            raise ReplayError(f"the session began with the files {', '.join(problem['files'])}: give task=")
+        hands = agent.dialect().hands
+        setup = recorded.text(problem.get("setup")) or ""
+        put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", hands == "code")))
+    elif context is not None:
+        put = replace(put, context=context)
+    put = replace(put, context=as_context(put.material()))
+    _check_context(recorded, put.context)
+    if problem.get("workspace") is not None and workspace is None and put.workspace is None:
+        raise ReplayError("the run worked in a workspace: give workspace=Workspace(...) of the very same source")
+    given = {t.name: t for t in map(as_tool, tools)}
+    there = set(given) | {as_tool(t).name for t in put.tools}
+    there |= {as_tool(t).name for t in (workspace.tools() if workspace is not None else ())}
+    wanted = [t.name for t in tools_of(recorded, root)]
+    if of_record and put.workspace is None and (missing := [n for n in wanted if n not in there]):
+        raise ReplayError(f"the run had tools that a trace cannot hold: give tools= ({', '.join(missing)})")
+    if of_record:
+        ordered = [given.pop(name) for name in wanted if name in given]
+        return replace(agent, tools=(*ordered, *given.values())), put
+    return replace(agent, tools=tuple(tools)) if tools else agent, put
+
+
+def _check_context(recorded: Recorded, context: Any) -> None:
+    stated: Mapping[str, Any] = recorded.start.get("context") or {}
+    for event in recorded.record.of("context"):
+        stated = event
+    if not stated:
+        return
+    if context is None:
+        raise ReplayError(
+            f"the run had a context ({stated.get('type')}, {stated.get('bytes')} bytes), which a trace does not hold: "
+            "give context="
+        )
+    found = (context_fingerprint(context) or {}).get("sha256")
+    if "sha256" in stated and found != stated["sha256"]:
+        raise ReplayError("the context given is another than the recorded one: give the very text of the run")
+
+
+def recorded_budget(record: RunRecord) -> Budget:
+    """The limits of a recorded run."""
+    stored: Mapping[str, Any] = record.start.get("budget") or {}
+    known = {f.name for f in fields(Budget)}
+    return Budget(**{k: v for k, v in stored.items() if k in known})

@@ -1,0 +1,219 @@
+"""The world of a fork: the recorded conversation up to a turn, and from there on what is really there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.accounting.budget import Budget, Price
+from rlm_loop.actions import Action, Observation
+from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.environment import Environment
+from rlm_loop.agents.loop import Place
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking
+from rlm_loop.agents.world import REAL
+from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
+from rlm_loop.dialects.injectors import Injector
+from rlm_loop.dialects.wrapped import Wrapped
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.models.base import Model
+from rlm_loop.outcome import Turn
+from rlm_loop.repl.cell_calls import CellCall
+from rlm_loop.repl.rerun import PastCell, cells_of
+from rlm_loop.replay.answers_again import past_answers
+from rlm_loop.replay.errors import ReplayError
+from rlm_loop.replay.playback import Playback
+from rlm_loop.replay.recorded import ROOT, NodeRecord
+from rlm_loop.replay.replies import Course
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import Tool
+from rlm_loop.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rlm_loop.agents.agent import Agent
+
+
+@dataclass
+class Live:
+    """What a fork goes on with: the model with its price, and the limits of the whole run."""
+
+    model: Model
+    price: Price | None
+    budget: Budget
+
+
+@dataclass
+class ForkWorld:
+    """Recorded for the root's turns up to `at`, live for everything after."""
+
+    course: Course
+    at: int
+    live: Live
+    began: float | None = None
+    """When it went live, by the machine's clock."""
+    notes: list[str] = field(default_factory=list[str])
+
+    def clock(self) -> float:
+        """Seconds of the recorded part, and then of the live one."""
+        return self.course.seconds + (0.0 if self.began is None else time.monotonic() - self.began)
+
+    def problem(self, agent: Agent, task: Task, hands: Hands) -> Problem:
+        return REAL.problem(agent, task, hands)
+
+    def told(self, agent: Agent, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
+        return REAL.told(agent, task, workspace)
+
+    def place(self, opened: Environment, asking: Asking) -> Place:
+        if asking.agent.node.path != ROOT:
+            return opened
+        return ForkPlace(self, self.course.recorded.root, opened, asking)
+
+    def begin(self, opened: Environment, model: Metered, patch: str) -> bool:
+        if model.node.path == ROOT:
+            if opened.workspace is not None:
+                restore(self.course.recorded.root, self.at, opened.workspace, self.course.recorded.text)
+            if not self.at:
+                self.go_live(model)
+        return opened.begin(patch)
+
+    def speaks(self, dialect: Dialect, model: Metered) -> Dialect:
+        if model.node.path != ROOT or not self.at:
+            return dialect
+        return Continued(dialect, self.course.recorded.root, self.at, model)
+
+    def go_live(self, model: Metered) -> None:
+        """From here on the live model answers, and the limits hold."""
+        self.began = time.monotonic()
+        model.model, model.price = self.live.model, self.live.price
+        model.account.budget = self.live.budget
+
+
+@dataclass(frozen=True)
+class Continued(Wrapped):
+    """A dialect that shows the recorded turns as they were shown, and speaks as it does from then on."""
+
+    node: NodeRecord
+    at: int
+    model: Metered
+
+    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        today = self.dialect.brief(problem, tools)
+        return Prompt(tuple(self._said(0)) or today.messages, today.tools, today.stop, today.reply_schema)
+
+    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        if self.model.turn <= self.at:
+            return self.node.steps[self.model.turn].actions
+        return self.dialect.parse(reply, tools)
+
+    def replay(self, turn: Turn) -> Sequence[Message]:
+        recorded = self._said(turn.index) if turn.index <= self.at else []
+        return recorded or self.dialect.replay(turn)
+
+    def _said(self, turn: int) -> list[Message]:
+        """What a turn added, as it was sent; where injectors change what was said before, that is made again."""
+        return [] if getattr(self.dialect, "rewrites", ()) else self.node.said(turn)
+
+
+class ForkPlace:
+    """A real place that is brought to where the record was, and acts from there on."""
+
+    def __init__(self, world: ForkWorld, node: NodeRecord, opened: Environment, asking: Asking) -> None:
+        self._world, self._node, self._opened, self._asking = world, node, opened, asking
+        self._playback = Playback(world.course, asking)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        return self._opened.tools
+
+    @property
+    def check(self) -> AnswerCheck:
+        return self._opened.check
+
+    @property
+    def isolation(self) -> str:
+        return self._opened.isolation
+
+    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
+        turn, world = self._asking.agent.turn, self._world
+        if turn > world.at:
+            return self._opened.perform(actions)
+        step = self._node.steps[turn]
+        self._playback.turn(turn)
+        world.course.at(step.event)
+        if turn == world.at:
+            world.notes += self._resumed()
+            world.go_live(self._asking.agent)
+        return step.observations
+
+    def collect(self, expression: str) -> Any:
+        return self._opened.collect(expression)
+
+    def salvage(self) -> Any:
+        return self._opened.salvage()
+
+    def _resumed(self) -> tuple[str, ...]:
+        cells: list[PastCell] = []
+        for turn, step in sorted(self._node.steps.items()):
+            if turn <= self._world.at:
+                cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
+        acted = bool(cells) or any(
+            o.failure is not None and o.failure.kind == "rejected"
+            for turn, step in self._node.steps.items()
+            for o in step.observations
+            if turn <= self._world.at
+        )
+        recorded = self._world.course.recorded
+        notes = self._opened.resume(cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted)
+        who = {"node": ROOT, "depth": 0, "turn": self._world.at}
+        self._asking.agent.trace.record("resumed", **who, cells=len(cells), notes=notes)
+        return notes
+
+    def _calls(self, turn: int) -> list[CellCall]:
+        return [
+            CellCall(c["name"], c["asked"], self._outcome(c["outcome"]))
+            for event in self._node.cells.get(turn, ())
+            for c in event["calls"]
+        ]
+
+    def _outcome(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        if stored is None or "sha256" not in stored:
+            return stored
+        text = self._world.course.recorded.text(stored["sha256"])
+        return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
+
+
+def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str | None], str | None]) -> None:
+    """Make a fresh workspace what it was after a turn; `ReplayError` where it is of another source."""
+    base = node.problem["workspace"] if node.problem is not None else None
+    if base and workspace.base != base:  # traces of before 2026-11 do not say it
+        raise ReplayError(
+            f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it from "
+            "the very same source"
+        )
+    trees = [
+        str(o.effects["tree"])
+        for turn, step in sorted(node.steps.items())
+        for o in step.observations
+        if turn <= at and "tree" in o.effects
+    ]
+    if not trees:
+        return
+    event = next((e for e in node.trees if e["tree"] == trees[-1]), None)
+    patch = text(event["patch"]) if event is not None else None
+    if patch is None:
+        raise ReplayError(f"the files after turn {at} are not in the trace: their patch was too long, or cut away")
+    workspace.apply(patch)
+    if (now := workspace.snapshot()) != trees[-1]:
+        raise ReplayError(
+            f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from the "
+            "very same source"
+        )
+
+
+def unlimited() -> Budget:
+    """No limit at all: what was recorded is not stopped on its way."""
+    return Budget(steps=None, malformed=None, tool_failures=None)

@@ -1,0 +1,112 @@
+"""The sub-calls of a recorded turn, charged and told again as they were, without asking anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.ledger import Part
+from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Asking
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.replay.recorded import ROOT, Call
+from rlm_loop.replay.replies import Course
+
+#: Events that the loop itself tells again.
+_TOLD = ("request", "reply", "message", "settings", "run_start", "context", "turn", "problem", "compaction", "resumed")
+
+
+class Playback:
+    """Copies what happened below the root into the account, the ledger and the trace of a fork."""
+
+    def __init__(self, course: Course, asking: Asking) -> None:
+        self._course, self._asking = course, asking
+        self._nodes: dict[str, Node] = {ROOT: asking.agent.node}
+        self._metered: dict[str, Metered] = {}
+        self._turns = _by_turn(course.recorded.record.events)
+        self._batches: set[str] = set()
+
+    def turn(self, number: int) -> None:
+        """Everything that happened in one turn of the root besides its own call."""
+        trace = self._asking.agent.trace
+        for event in self._turns.get(number, ()):
+            kind, path = str(event["event"]), str(event.get("node", ROOT))
+            if kind == "text":
+                trace.text(str(event["text"]))
+            elif kind == "tools":
+                trace.once("tools", tools=event["tools"])
+            elif path == ROOT and kind in _TOLD:
+                continue
+            elif kind == "request":
+                self._charge(path)
+            elif kind not in ("reply", "message", "settings", "model_error"):
+                self._count(event)
+                trace.record(kind, **{k: v for k, v in event.items() if k not in ("run", "event", "at")})
+
+    def _charge(self, path: str) -> None:
+        course = self._course
+        calls, place = course.recorded.node(path).calls, course.given.get(path, 0)
+        course.given[path] = place + 1
+        call = calls[place]
+        if call.reply is None:  # a call that failed: it counts as one, and cost nothing that is known
+            account = self._asking.agent.account
+            account.settle(account.reserve(0, None), None)
+            return
+        metered = self._metered.setdefault(
+            path, self._asking.agent.scoped(self._node(path), purpose=str(call.event.get("purpose", "llm_query")))
+        )
+        kept, own = metered.purpose, str(call.event.get("purpose", metered.purpose))
+        asks = metered if own == kept else replace(metered, purpose=own)
+        asks.model, asks.max_tokens = _model(call), call.event.get("max_tokens")
+        asks.complete(call.prompt, turn=int(call.event["turn"]))
+
+    def _node(self, path: str) -> Node:
+        if path not in self._nodes:
+            above, _, number = path.rpartition(".")
+            self._nodes[path] = Node(self._node(above), int(number))
+        return self._nodes[path]
+
+    def _count(self, event: Mapping[str, Any]) -> None:
+        """Numbers of sub-calls and batches go on after the recorded ones."""
+        if event["event"] != "subcall_start" or event["parent"] != ROOT:
+            return
+        root = self._asking.agent.node
+        root.numbers(1)
+        if event.get("batch") and event["batch"] not in self._batches:
+            self._batches.add(event["batch"])
+            root.batch()
+
+
+def _by_turn(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str, Any]]]:
+    """The events of each turn of the root: those since the turn before."""
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    since: list[Mapping[str, Any]] = []
+    for event in events:
+        since.append(event)
+        if event["event"] == "turn" and event.get("node", ROOT) == ROOT and not event.get("depth", 0):
+            found[event["turn"]], since = since, []
+    return found
+
+
+class _Answered:
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.name = str(call.event.get("model") or "recorded")
+
+    def recorded_size(self, prompt: Prompt) -> int | None:
+        return self._call.event.get("estimate")
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        assert self._call.reply is not None
+        return self._call.reply
+
+
+class _Counted(_Answered):
+    def measure(self, prompt: Prompt) -> list[Part]:
+        return list(self._call.parts or ())
+
+
+def _model(call: Call) -> _Answered:
+    return _Answered(call) if call.parts is None else _Counted(call)

@@ -1,0 +1,175 @@
+"""A recorded run by the nodes of its call tree: what each agent and each sub-call asked, got, did and came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_loop.accounting.charges import restored
+from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.tree.build import node_of
+from rlm_loop.actions import Action, Observation
+from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.traces.reader import RunRecord, reply_of
+
+ROOT = "0"
+
+
+@dataclass
+class Call:
+    """A model call: the request, and the reply or the error that it got (neither: the record ends before it).
+
+    `number` is that of the ledger, or, where it was never charged, its place among the requests; `parts` are its
+    tokens as they were counted, `None` where they were not; `alone` is whether no other call was under way.
+    """
+
+    number: int
+    event: Mapping[str, Any]
+    prompt: Prompt
+    reply: Reply | None = None
+    error: str | None = None
+    ended: Mapping[str, Any] | None = None
+    parts: Sequence[Part] | None = None
+    alone: bool = True
+
+    @property
+    def written_off(self) -> bool:
+        """It was under way when the run ended."""
+        return self.error is not None and self.ended is not None and "call" in self.ended
+
+
+@dataclass
+class Step:
+    """A turn as it was: what the reply was read as, and what each action led to."""
+
+    event: Mapping[str, Any]
+    actions: tuple[Action, ...]
+    observations: tuple[Observation, ...]
+
+
+@dataclass
+class NodeRecord:
+    """One agent or one completion of the tree."""
+
+    path: str
+    calls: list[Call] = field(default_factory=list["Call"])
+    steps: dict[int, Step] = field(default_factory=dict[int, Step])
+    children: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict[int, list[Mapping[str, Any]]])
+    """The `subcall_start` events of each turn, in order."""
+    cells: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict[int, list[Mapping[str, Any]]])
+    """The `cell_calls` events of each turn."""
+    trees: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    compactions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+    start: Mapping[str, Any] | None = None
+    over: Mapping[str, Any] | None = None
+    """Its `subcall_end`."""
+    end: Mapping[str, Any] | None = None
+    """Its `run_end`."""
+    problem: Mapping[str, Any] | None = None
+
+    def messages(self) -> list[Message]:
+        """All messages of its conversation, each once, in the order in which they were first sent."""
+        found: dict[Message, None] = {}
+        for call in self.calls:
+            if call.event.get("purpose") != "compaction":
+                found |= dict.fromkeys(call.prompt.messages)
+        return list(found)
+
+    def said(self, turn: int) -> list[Message]:
+        """The messages that a turn added (0: the brief), as they were first sent."""
+        for call in self.calls:
+            if call.event.get("purpose") != "compaction" and call.event["turn"] == turn + 1:
+                return [m for m in call.prompt.messages if m.turn == turn]
+        return []
+
+    @property
+    def last(self) -> int:
+        """The number of the last turn that was finished; 0 where there is none."""
+        return max(self.steps, default=0)
+
+
+class Recorded:
+    """A run, by node."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record, self.start = record, record.start
+        self.nodes: dict[str, NodeRecord] = {}
+        self.attempts = record.of("attempt_start")
+        self._read(record.events, iter(list(record.requests())))
+        self._count()
+        self.sizes = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
+        for event in record.of("compaction"):
+            self.sizes |= event["sizes"]
+
+    @property
+    def root(self) -> NodeRecord:
+        return self.node(ROOT)
+
+    def node(self, path: str) -> NodeRecord:
+        """The node of that path, made where nothing was recorded of it."""
+        return self.nodes.setdefault(path, NodeRecord(path))
+
+    def calls(self) -> Iterable[Call]:
+        return (call for node in self.nodes.values() for call in node.calls)
+
+    def text(self, sha256: str | None) -> str | None:
+        """A stored text by its hash."""
+        return None if sha256 is None else self.record.texts.get(sha256)
+
+    def stored(self, key: str | None) -> Mapping[str, Any]:
+        """An event that others name by its hash."""
+        return next((e for e in self.record.events if key is not None and e.get("hash") == key), {})
+
+    def _read(self, events: Sequence[Mapping[str, Any]], requests: Any) -> None:
+        under_way: dict[str, Call] = {}
+        for event in events:
+            kind = event["event"]
+            if kind in ("run_start", "message", "settings", "text", "tools", "context"):
+                continue
+            node = self.node(node_of(event))
+            if kind == "request":
+                _, prompt = next(requests)
+                call = Call(0, event, prompt)
+                for other in under_way.values():
+                    other.alone = call.alone = False
+                under_way[node.path] = call
+                node.calls.append(call)
+            elif kind in ("reply", "model_error"):
+                call = under_way.pop(node.path, None)
+                if call is not None:
+                    call.ended = event
+                    call.reply = reply_of(event["reply"]) if kind == "reply" else None
+                    call.error = str(event["error"]) if kind == "model_error" else None
+            elif kind == "turn":
+                actions = tuple(action_of(a) for a in event["actions"])
+                node.steps[event["turn"]] = Step(event, actions, tuple(map(observation_of, event["observations"])))
+            elif kind == "subcall_start":
+                node.start = event
+                self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
+            elif kind == "subcall_end":
+                node.over = event
+            elif kind == "run_end":
+                node.end = event
+            elif kind == "problem":
+                node.problem = event
+            elif kind == "compaction":
+                node.compactions.append(event)
+            elif kind == "tree":
+                node.trees.append(event)
+            elif kind == "cell_calls":
+                node.cells.setdefault(event["turn"], []).append(event)
+
+    def _count(self) -> None:
+        """Numbers and counted tokens of the calls, as the ledger had them."""
+        parts: dict[int, Sequence[Part]] = {0: ()}
+        every = sorted(self.calls(), key=lambda c: c.event["at"])
+        for place, call in enumerate(every, 1):
+            call.number = place
+        for call in sorted(every, key=lambda c: (c.ended or {}).get("charged", {}).get("call", 0)):
+            charged = (call.ended or {}).get("charged")
+            if charged is not None:
+                call.number = int(charged["call"])
+                if charged["parts"] is not None:
+                    call.parts = parts[call.number] = restored(parts.get(charged["after"], ()), charged["parts"])

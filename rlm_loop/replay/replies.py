@@ -1,0 +1,164 @@
+"""The model of a replay: it gives recorded replies, and compares each request with the recorded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.accounting.scope import Cancelled
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import base
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.replay.differences import Difference, between
+from rlm_loop.replay.errors import RecordEnds
+from rlm_loop.replay.recorded import ROOT, Call, NodeRecord, Recorded
+
+REDACTED = "[redacted]"
+
+
+@dataclass
+class Course:
+    """How far a replay has come: the node that is driven now, the time by the record, and what was found to differ."""
+
+    recorded: Recorded
+    seconds: float = 0.0
+    path: list[str] = field(default_factory=lambda: [ROOT])
+    given: dict[str, int] = field(default_factory=dict[str, int])
+    """Calls that were answered so far, by node."""
+    differences: list[Difference] = field(default_factory=list[Difference])
+    equal: int = 0
+    """Requests that were equal, byte for byte."""
+    redacted: int = 0
+    """Of them, those that hold text which was redacted: their hash cannot be checked."""
+
+    @property
+    def node(self) -> NodeRecord:
+        return self.recorded.node(self.path[-1])
+
+    def next_call(self) -> Call | None:
+        calls, count = self.node.calls, self.given.get(self.path[-1], 0)
+        return calls[count] if count < len(calls) else None
+
+    def at(self, event: Any) -> None:
+        """It is now as late as it was when that was recorded."""
+        self.seconds = max(0.0, float(event["at"]) - float(self.recorded.start["at"]) - 0.001)
+
+    def clock(self) -> float:
+        return self.seconds
+
+    def differs(self, difference: Difference) -> None:
+        self.differences.append(difference)
+
+
+class Replies:
+    """Recorded replies, by node."""
+
+    immediate = True  # the time is that of the record, which no limit is held against twice
+
+    def __init__(self, course: Course, price: tuple[float, float] | None) -> None:
+        self._course, self.price = course, price
+
+    @property
+    def name(self) -> str:
+        call, node = self._course.next_call(), self._course.node
+        event = call.event if call is not None else node.start or self._course.recorded.start
+        return str(event.get("model") or self._course.recorded.start.get("model", ""))
+
+    @property
+    def window(self) -> int | None:
+        """The model's, in tokens, where it was recorded."""
+        return self._course.recorded.start.get("window")
+
+    def recorded_size(self, prompt: Prompt) -> int | None:
+        """How many tokens the prompt was found to have when it was recorded."""
+        return self._course.recorded.sizes.get(prompt.digest())
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """The recorded reply, or the recorded error; a request that differs is noted, and answered all the same."""
+        course = self._course
+        call = course.next_call()
+        if call is None:
+            self._more(prompt)
+            raise RecordEnds
+        course.given[course.path[-1]] = course.given.get(course.path[-1], 0) + 1
+        course.at(call.event)
+        self._compare(call, prompt, max_tokens)
+        if call.ended is None:
+            raise RecordEnds
+        course.at(call.ended)
+        if call.error is not None:
+            raise error_again(call.error, self.name)
+        assert call.reply is not None
+        return call.reply
+
+    def _compare(self, call: Call, prompt: Prompt, max_tokens: int | None) -> None:
+        course, node = self._course, self._course.path[-1]
+        found = between(call.prompt, prompt, call=call.number, node=node)
+        same = prompt.digest() == call.event["digest"]
+        bodies_same = found is None or found.kind == "cause"
+        hidden = not same and bodies_same and any(REDACTED in m.text for m in call.prompt.messages)
+        if same and not bodies_same:
+            found = None  # the body in the trace is not the one that was sent: see `integrity`
+        if not same and bodies_same and not hidden:
+            found = Difference(
+                "record", f"call {call.number}", f"hash {call.event['digest'][:12]}", f"hash {prompt.digest()[:12]}",
+                node=node, call=call.number,
+            )  # fmt: skip
+        course.equal += same or hidden
+        course.redacted += hidden
+        if found is not None:
+            course.differs(found)
+        limit = call.event.get("max_tokens")
+        if call.alone and "max_tokens" in call.event and limit != max_tokens:
+            where = f"call {call.number}, max_tokens"
+            course.differs(Difference("limit", where, str(limit), str(max_tokens), node=node, call=call.number))
+
+    def _more(self, prompt: Prompt) -> None:
+        """A request beyond the recorded ones: a difference where the node had come to its end."""
+        course, node = self._course, self._course.node
+        end = node.end or node.over
+        if end is not None:
+            stop = f"{end['stop']} ({end.get('reason', '')})" if end.get("stop") else "the end"
+            where = f"after call {node.calls[-1].number}" if node.calls else "before the first call"
+            where += "" if node.path == ROOT else f" of sub-call {node.path}"
+            today = f"a further request of {len(prompt.messages)} messages"
+            course.differs(Difference("end", where, stop, today, node=node.path))
+
+
+class CountedReplies(Replies):
+    """Replies of a model that counted its prompts: the counts are recorded too."""
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        """The recorded parts of the next request, where this is it."""
+        call = self._course.next_call()
+        if call is not None and call.parts is not None and call.event["digest"] == prompt.digest():
+            return list(call.parts)
+        if call is not None and call.parts is not None and between(call.prompt, prompt, call=0, node="") is None:
+            return list(call.parts)  # redacted
+        size = prompt_tokens(Replies(self._course, None), prompt)
+        return [Part("template", 0, -1, size)]
+
+
+def replies_of(course: Course, price: tuple[float, float] | None) -> Replies:
+    """The model of a replay; it counts where the recorded one did."""
+    counted = any(c.parts is not None for c in course.recorded.calls())
+    return (CountedReplies if counted else Replies)(course, price)
+
+
+def error_again(error: str, model: str) -> BaseException:
+    """An exception as it was recorded (`class: text`): of the same class where that is one of ours."""
+    name, _, text = error.partition(": ")
+    if name == "KeyboardInterrupt":
+        return KeyboardInterrupt()
+    if name == "Cancelled":
+        return Cancelled(text)
+    if name == "BudgetSpent":  # the time was up before there was a reply
+        return BudgetSpent("seconds", text)
+    kind: Callable[..., BaseException] | None = getattr(base, name, None)
+    if isinstance(kind, type) and issubclass(kind, ModelError):
+        return kind(text, model)
+    return type(name if name.isidentifier() else "Exception", (Exception,), {})(text)

@@ -1,0 +1,132 @@
+"""What stands for things of which a trace has only what was said of them: tools, a context, an injector's text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rlm_loop.dialects.base import Problem
+from rlm_loop.messages import Message
+from rlm_loop.outcome import Turn
+from rlm_loop.replay.recorded import NodeRecord, Recorded
+from rlm_loop.tools.function import Tool
+
+_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+
+
+@dataclass(frozen=True)
+class RecordedTool(Tool):
+    """A tool as a model was told of it.  It is never run: what its calls gave is on record."""
+
+    told: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    @property
+    def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return str(self.told["signature"])
+
+    @property
+    def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return dict(self.told["parameters"])
+
+
+def recorded_tool(told: Mapping[str, Any]) -> RecordedTool:
+    """A tool of a recorded name, description, signature and, where it was told, JSON schema of the arguments."""
+
+    def not_run() -> str:
+        raise RuntimeError("a recorded tool is not run")
+
+    parameters = told.get("parameters") or _parameters(str(told["signature"]))
+    return RecordedTool(str(told["name"]), str(told["description"]), not_run, told={**told, "parameters": parameters})
+
+
+def tools_of(recorded: Recorded, node: NodeRecord) -> list[RecordedTool]:
+    """The tools that were offered besides those of ours, in their order."""
+    known = {} if node.problem is None else recorded.stored(node.problem["tools"])
+    return [recorded_tool(t) for t in known.get("tools", ())]
+
+
+def _parameters(signature: str) -> dict[str, Any]:
+    """The arguments that a signature names, with JSON types as far as they are plain."""
+    head = next((signature[:i] for i in range(len(signature)) if _parses(signature, i)), "f()")
+    function = ast.parse(f"def {head}: pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    found: dict[str, Any] = {}
+    for argument in (*function.args.args, *function.args.kwonlyargs):
+        kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+        known = _TYPES.get(kind.partition("[")[0])
+        found[argument.arg] = {} if known is None else {"type": known}
+    return {"type": "object", "properties": found}
+
+
+def _parses(signature: str, at: int) -> bool:
+    if not signature.startswith(": ", at):
+        return False
+    try:
+        ast.parse(f"def {signature[:at]}: pass")
+    except SyntaxError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class ToldContext:
+    """A context of which the record has only what was told: a line, or the text in full where it was inlined."""
+
+    line: str = ""
+    inline: str = ""
+
+    def __str__(self) -> str:
+        return self.inline
+
+    def problem(self, question: str) -> Problem:
+        return Problem(question, self.line, self.inline)
+
+
+def told_context(node: NodeRecord, question: str, hands: str) -> ToldContext | None:
+    """What the first request says of the context."""
+    brief = next((m for m in node.said(0) if m.role == "user"), None) or _first_user(node)
+    task = "" if brief is None else "".join(s.text for s in brief.spans if s.cause == "task")
+    if hands == "none":
+        before = task[: len(task) - len(question)].removesuffix("\n\n") if task.endswith(question) else ""
+        return ToldContext(inline=before) if before else None
+    line = "" if node.problem is None else str(node.problem["context"])
+    return ToldContext(line=line) if line else None
+
+
+def _first_user(node: NodeRecord) -> Message | None:
+    return next((m for c in node.calls[:1] for m in c.prompt.messages if m.role == "user"), None)
+
+
+@dataclass(frozen=True)
+class RecordedInjector:
+    """An injector of the caller's own class: its text is what it said when the run was recorded.
+
+    `now` gives the node that is being driven.
+    """
+
+    name: str
+    now: Callable[[], NodeRecord] = field(compare=False, repr=False)
+
+    def opening(self, problem: Problem) -> str:
+        return _injected(self.now().said(0) or self._first(), self.name)
+
+    def after(self, turn: Turn) -> str:
+        return _injected(self.now().said(turn.index), self.name)
+
+    def _first(self) -> Sequence[Message]:
+        return [m for c in self.now().calls[:1] for m in c.prompt.messages if not m.turn]
+
+
+def _injected(messages: Sequence[Message], name: str) -> str:
+    for message in messages:
+        for place, span in enumerate(message.spans):
+            if span.cause == f"scaffold:{name}":
+                return span.text.removeprefix("\n") if place else span.text
+    return ""
+
+
+def told_names(node: NodeRecord) -> list[str]:
+    """The names of what was said of a workspace's files."""
+    return [] if node.problem is None else [str(name) for name in node.problem["told"]]

@@ -1,0 +1,144 @@
+"""A trace in a notebook: what the run was, how it ended, and its turns in a line each, from the events alone.
+
+`past_run.outcome_of(record)` gives the whole run back, `report.page.run_page(path)` a page to read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rlm_loop.report.notebook.markdown import fenced, inline
+from rlm_loop.report.notebook.run_html import AMBER, BOX, GREEN, PRE, badge, clipped
+
+Event = Mapping[str, Any]
+#: Turns that are shown; of more than these the number is told.
+TURNS = 50
+_SMALL = "opacity:.75;font-size:.9em"
+_HINT = "outcome_of(record) in rlm_loop.agents.past_run gives the run back; rlm-loop trace show FILE shows each step"
+
+
+def record_line(events: Sequence[Event]) -> str:
+    """One run of a trace in a line."""
+    start, end = _ends(events)
+    stop = end.get("stop", "no end: killed, or still going on") if end is not None else "no end"
+    return f"{start.get('agent', '?')} with {start.get('model', '?')}: {stop}, {len(_turns(events))} turns"
+
+
+def record_html(events: Sequence[Event]) -> str:
+    """One run of a trace as HTML with no script; what a model or a tool wrote is escaped."""
+    start, end = _ends(events)
+    stop, reason = _stop(end)
+    answer = "" if end is None else _value(end.get("answer"))
+    turns = _turns(events)
+    parts = [
+        f'<div class="rlm-loop-record" style="{BOX}">',
+        f"<div>{badge(stop, GREEN if stop == 'answered' else AMBER)} {escape(clipped(reason))}</div>",
+        f'<div style="opacity:.8">{escape(clipped(str(start.get("question", "")), 1_000))}</div>',
+        f'<pre style="{PRE}">{escape(clipped(answer))}</pre>' if answer else "",
+        f'<div style="{_SMALL}">{escape(" · ".join(_facts(events)))}</div>',
+        *(_row(turn) for turn in turns[:TURNS]),
+        f'<div style="{_SMALL}">and {len(turns) - TURNS} more turns</div>' if len(turns) > TURNS else "",
+        f'<div style="opacity:.6;font-size:.85em">{escape(_HINT)}</div>',
+        "</div>",
+    ]
+    return "".join(parts)
+
+
+def record_markdown(events: Sequence[Event]) -> str:
+    """The same as Markdown."""
+    start, end = _ends(events)
+    stop, reason = _stop(end)
+    answer = "" if end is None else _value(end.get("answer"))
+    lines = [f"- {inline(_head(turn))}" for turn in _turns(events)[:TURNS]]
+    parts = [
+        f"**{inline(': '.join(filter(None, [stop, reason])))}**",
+        inline(clipped(str(start.get("question", "")), 1_000)),
+        fenced(clipped(answer)) if answer else "",
+        inline(", ".join(_facts(events))),
+        "\n".join(lines),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def trace_html(path: str | None, events: Sequence[Event]) -> str:
+    """A trace that is being written: where it goes, or its last run."""
+    if path is not None:
+        return f'<div class="rlm-loop-record" style="{BOX}">trace written to <code>{escape(path)}</code></div>'
+    starts = [event for event in events if event["event"] == "run_start"]
+    if not starts:
+        return f'<div class="rlm-loop-record" style="{BOX}">an empty trace</div>'
+    return record_html([event for event in events if event.get("run") == starts[-1].get("run")])
+
+
+def _ends(events: Sequence[Event]) -> tuple[Event, Event | None]:
+    start: Event = events[0] if events else {}
+    end = (e for e in reversed(events) if e["event"] == "run_end" and e.get("node", "0") == "0" and not e.get("depth"))
+    return start, next(end, None)
+
+
+def _turns(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if event["event"] == "turn" and not event.get("depth")]
+
+
+def _stop(end: Event | None) -> tuple[str, str]:
+    if end is None:
+        return "no end", "the run was killed, or is still going on"
+    return str(end.get("stop", "")), str(end.get("reason", ""))
+
+
+def _facts(events: Sequence[Event]) -> list[str]:
+    start, end = _ends(events)
+    usage: Mapping[str, Any] = (end or {}).get("usage") or {}
+    tokens = [
+        f"{usage[k]:,} {what}" for k, what in (("input_tokens", "tokens in"), ("output_tokens", "out")) if usage.get(k)
+    ]
+    kinds = Counter(str(event["event"]) for event in events)
+    subcalls = kinds["subcall_start"]
+    return [
+        str(start.get("agent", "?")),
+        str(start.get("model", "?")),
+        f"{len(_turns(events))} turns",
+        *tokens,
+        *([f"{end['seconds']:.1f} s"] if end is not None and "seconds" in end else []),
+        *([f"{subcalls} sub-calls"] if subcalls else []),
+        f"{len(events)} events",
+    ]
+
+
+def _head(turn: Event) -> str:
+    asked = ", ".join(dict.fromkeys(_asked(action)[0] for action in turn["actions"]))
+    failed = [o["failure"]["kind"] for o in turn["observations"] if o.get("failure")]
+    mark = f", failed: {', '.join(failed)}" if failed else ""
+    return f"turn {turn['turn']}: {asked}{mark}, {turn.get('seconds', 0.0):.1f} s"
+
+
+def _row(turn: Event) -> str:
+    body: list[str] = []
+    for action, observation in zip(turn["actions"], turn["observations"], strict=False):
+        text = "\n".join(filter(None, [_asked(action)[1], observation.get("text", "")]))
+        body.append(f'<pre style="{PRE}">{escape(clipped(text))}</pre>')
+    return (
+        f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(_head(turn))}</summary>'
+        f"{''.join(body)}</details>"
+    )
+
+
+def _asked(action: Event) -> tuple[str, str]:
+    match action["is"]:
+        case "RunCode":
+            return "code", str(action["code"])
+        case "CallTool":
+            return f"call {action['name']}", str(action.get("arguments", ""))
+        case "Answer":
+            return "answer", _value(action.get("value"))
+        case _:
+            return "not readable", str(action.get("reason", ""))
+
+
+def _value(stored: Any) -> str:
+    if isinstance(stored, Mapping) and set(stored) == {"repr"}:
+        return str(stored["repr"])
+    return stored if isinstance(stored, str) else "" if stored is None else repr(stored)

@@ -1,0 +1,169 @@
+"""The page: one HTML file that holds everything it needs, and asks the network for nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import __version__
+from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.report.figures.colours import cause_colour
+from rlm_loop.report.run.chart import BELOW, OUTPUT, Bar, chart
+from rlm_loop.report.run.head import head, index, title
+from rlm_loop.report.run.marked import is_patch, safe
+from rlm_loop.report.run.reading import found_in
+from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
+from rlm_loop.report.run.subcalls import tree_of_calls
+from rlm_loop.report.run.view import Prefix, RunView, spans_of
+from rlm_loop.traces.runs import Lines, Run, chosen
+
+_MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
+
+
+def run_page(trace: str | Path, *, run: Run = None) -> str:
+    """A recorded run as one HTML page, to be written to a file and opened in any browser.
+
+    `run` is which run of the file (see `trace_reader.read`); without it the page holds all of them, with an index
+    where there are several.  Whatever a model, a tool or a file of the workspace wrote is shown as text.  Texts
+    are clipped, with a note, where they are very long.  A torn, damaged or unfinished trace, and one of another
+    version, is shown as far as it can be read, and the page says what is missing.
+    Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
+    """
+    found = found_in(trace)
+    numbers = range(len(found))
+    if run is not None:
+        numbers = [chosen(trace, [Lines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
+    views = [RunView(found[number], number) for number in numbers]
+    if len(views) > 1:
+        views = [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
+    bars = {view.number: _bars(view) for view in views}
+    shades, colours = _shades(views)
+    several = len(views) > 1
+    parts = [index(views)] if several else []
+    counting = [view for view in views if view.found.record.aborted is None] or views
+    for view in views:
+        inner = _run(view, bars[view.number], shades)
+        parts.append(_article(view, inner, opened=view is counting[-1]) if several else inner)
+    return sealed(
+        resource("page.html"),
+        style=resource("page.css") + colours,
+        script=resource("theme.js") + resource("page.js"),
+        title=safe(title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}"),
+        runs=_linked("".join(parts)),
+        name=safe(Path(trace).name),
+        version=safe(__version__),
+    )
+
+
+def _article(view: RunView, inner: str, *, opened: bool) -> str:
+    return (
+        f'<article class="run"><details{" open" if opened else ""} id="{view.prefix.text}run">'
+        f'<summary class="runhead">Run {view.number}: {safe(title(view))}</summary>{inner}</details></article>'
+    )
+
+
+def _run(view: RunView, bars: Sequence[Bar], shades: Mapping[str, str]) -> str:
+    steps = Steps(view, shades)
+    pre = view.prefix.text
+    label = f"Tokens by cause in each of {len(bars)} turns; the steps below say the same."
+    drawn = tried(lambda: chart(bars, shades, label=label))
+    tree = tried(lambda: tree_of_calls(view))
+    strange = raw_events(view.found.strange[:50], view.limit)
+    return (
+        f'<header class="head">{tried(lambda: head(view))}{_notes(view.found.notes)}'
+        f"{tried(lambda: _result(view))}</header>"
+        + _section(pre + "tokens", "Tokens by cause", drawn)
+        + _section(pre + "calls", "Sub-calls", tree)
+        + _section(pre + "steps", "Steps", tried(lambda: f'<ol class="steps">{steps.of(ROOT)}</ol>'))
+        + _section(pre + "settings", "Settings", _settings(view))
+        + _section(pre + "strange", "Events of an unknown shape", strange)
+    )
+
+
+def _section(ident: str, label: str, inner: str) -> str:
+    if not inner:
+        return ""
+    return f'<section aria-labelledby="{ident}"><h2 id="{ident}" tabindex="-1">{label}</h2>{inner}</section>'
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f'<p class="warn note" role="note">{safe(note)}</p>' for note in notes)
+
+
+def _result(view: RunView) -> str:
+    """The answer, and what was collected beside it."""
+    end, parts = view.end or {}, list[str]()
+    if end.get("answer") is not None:
+        label = "Answer" if view.stop == "answered" else "Last text or pending answer; no answer was given"
+        kind = "answer" if view.stop == "answered" else "output"
+        parts.append(value_block(label, _unwrapped(end["answer"]), view.limit, kind))
+    artifact = _unwrapped(end.get("artifact"))
+    if artifact:
+        label = "Patch" if isinstance(artifact, str) and is_patch(artifact) else "Collected"
+        parts.append(value_block(label, artifact, view.limit, "output"))
+    if end.get("evidence"):
+        shown = json.dumps(end["evidence"], indent=1, ensure_ascii=False)
+        parts.append(value_block("Evidence", shown, view.limit, "output"))
+    return "".join(parts)
+
+
+def _unwrapped(value: Any) -> Any:
+    """What a trace could only keep as its `repr` is that text."""
+    if isinstance(value, dict):
+        known: dict[str, Any] = value
+        return known["repr"] if set(known) == {"repr"} else known
+    return value
+
+
+def _settings(view: RunView) -> str:
+    known = {k: v for k, v in view.start.items() if k not in ("event", "question")}
+    if len(known) < 2:
+        return ""
+    text = json.dumps(known, indent=1, ensure_ascii=False)
+    return f'<details class="more"><summary>As recorded</summary>{raw_events([json.loads(text)], view.limit)}</details>'
+
+
+def _bars(view: RunView) -> list[Bar]:
+    """A bar for each turn of the run, sub-calls charged to the turn that asked for them."""
+    bars: dict[int, Bar] = {}
+    tops = {ROOT, *view.attempts}
+    for one in view.spent:
+        turn, node = one.turn, one.node
+        if one.depth:
+            while node in view.tree and (parent := view.tree[node].parent) is not None and parent not in tops:
+                node = parent
+            turn = (view.tree[node].turn if node in view.tree else None) or 0
+        link = view.prefix.step(ROOT, turn, main=True)
+        bar = bars.setdefault(turn, Bar(turn, link))
+        if one.depth:
+            bar.add(BELOW, (one.usage.input_tokens or 0) + (one.usage.output_tokens or 0))
+            continue
+        for cause, tokens in one.causes.items():
+            bar.add(cause, tokens)
+        bar.add(OUTPUT, one.usage.output_tokens)
+    return [bars[turn] for turn in sorted(bars)]
+
+
+def _shades(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
+    """A CSS class for each segment, and the style sheet of their colours."""
+    names: set[str] = set()
+    for view in views:
+        names |= {cause for one in view.spent for cause in one.causes}
+        names |= {cause for body in view.bodies.values() for _, cause in spans_of(body)}
+    shades: dict[str, str] = {}
+    rules: list[str] = []
+    for number, name in enumerate([*sorted(names), OUTPUT, BELOW]):
+        shades[name] = f"c{number}"
+        rules.append(f".c{number}{{--c:{_MORE.get(name) or cause_colour(name)}}}")
+    return shades, "".join(rules)
+
+
+def _linked(html: str) -> str:
+    """Links whose target a damaged trace lacks lead to the top instead; texts hold no quotes, so only links are met."""
+    ids = set(re.findall(r' id="([^"]*)"', html))
+    return re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html)

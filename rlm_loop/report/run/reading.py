@@ -1,0 +1,177 @@
+"""The runs of a trace file as far as they can be read: torn, damaged and of other versions too.
+
+`trace_reader.read` refuses what it cannot vouch for, since others compute with it; a reader of a page wants to see
+what is there, and to be told what is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from rlm_loop.traces.reader import RunRecord, message_of, reply_of
+from rlm_loop.traces.redact import redactor
+from rlm_loop.traces.runs import owner
+from rlm_loop.traces.trace import READABLE, TraceError
+
+_NODE = re.compile(r"0(\.[0-9]{1,9}){0,40}")
+#: What the values of events are, by the kind of event (empty: of any kind).  `None` is legal where it is listed, and a
+#: name in capitals has to be there.  An event of another shape is set apart, so that all others can be relied on.
+_NUMBER, _NONE = (int, float), type(None)
+_SHAPES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "": {"depth": (int,), "turn": (int, _NONE)},
+    "message": {"HASH": (str,), "MESSAGE": (dict,)},
+    "text": {"SHA256": (str,), "TEXT": (str,)},
+    "settings": {"HASH": (str,)},
+    "request": {"DIGEST": (str,), "ADDED": (list,), "base": (str, _NONE), "kept": (int, _NONE)},
+    "reply": {"REQUEST": (str,), "REPLY": (dict,), "charged": (dict,)},
+    "turn": {"TURN": (int,), "ACTIONS": (list,), "OBSERVATIONS": (list,)},
+    "subcall_start": {"NODE": (str,)},
+    "subcall_end": {"NODE": (str,)},
+}
+#: Lines named in one note; the others are counted.
+_NAMED = 5
+
+#: What reading an event of unknown shape may raise.
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One run, what has to be said about how it was read, and events whose shape is not known."""
+
+    record: RunRecord
+    notes: tuple[str, ...] = ()
+    strange: tuple[Any, ...] = ()
+
+
+def found_in(path: str | Path) -> tuple[Found, ...]:
+    """All runs of a trace file in order, at least one.
+
+    Raises `TraceError` for a file that cannot be opened and for one without a single event.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise TraceError(f"cannot read the trace {path}: {error.strerror}; name a .jsonl or .jsonl.gz file") from error
+    text, cut = _unpacked(raw)
+    runs: list[_Run] = []
+    known: dict[str, _Run] = {}
+    for number, line, event in _lines(text.decode("utf-8", "replace")):
+        name = owner(line) if event is None else str(event.get("run", ""))
+        run = known.get(name or "", runs[-1] if runs and event is None else None)
+        if event is None:
+            if run is not None:  # what precedes the first event belongs to no run
+                run.bad.append(number)
+        elif run is None or event["event"] == "run_start":
+            starts = event["event"] == "run_start"
+            run = _Run(
+                event if starts else {"event": "run_start", **({"run": name} if name else {})}, len(runs), number
+            )
+            runs.append(run)
+            known[name or ""] = run
+            if not starts:
+                run.notes.append("The trace does not begin with run_start: its beginning is missing.")
+                run.take(event, number)
+        else:
+            run.take(event, number)
+    if not runs:
+        raise TraceError(f"{path} holds no event of a run; name a trace that rlm_loop wrote")
+    if cut:
+        runs[-1].notes.append("The compressed file is cut off: what follows is lost.")
+    return tuple(run.found() for run in runs)
+
+
+class _Run:
+    def __init__(self, start: Mapping[str, Any], number: int, line: int) -> None:
+        self.events, self.strange = [start], list[Any]()
+        self.notes, self.bad = list[str](), list[int]()
+        self.number, self.last = number, line
+
+    def take(self, event: Mapping[str, Any], line: int) -> None:
+        if event["event"] != "aborted":  # which another writes
+            self.last = line
+        (self.events if _sound(event) else self.strange).append(event)
+
+    def found(self) -> Found:
+        schema, notes = self.events[0].get("schema"), list(self.notes)
+        if schema not in READABLE and len(self.events[0]) > 1:
+            notes.append(
+                f"The trace has schema {schema!r}; this version knows {READABLE[0]} to {READABLE[-1]}. "
+                "What can be read of it is shown."
+            )
+        bad = [line for line in self.bad if line < self.last]
+        torn = [line for line in self.bad if line > self.last]
+        if bad:
+            more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+            lines = ", ".join(map(str, bad[:_NAMED]))
+            notes.append(f"Damaged lines, left out: {lines}{more}.")
+        if torn:
+            notes.append(f"The last line ({torn[0]}) is torn, and left out.")
+        if self.strange:
+            notes.append(f"Events of an unknown shape: {len(self.strange)}, shown at the end as they are.")
+        record = RunRecord(tuple(self.events), self.number)
+        if record.aborted is not None:
+            notes.append(f"This run does not count: {record.aborted or 'it was broken off and tried again'}.")
+        return Found(record, tuple(notes), tuple(self.strange))
+
+
+def _unpacked(raw: bytes) -> tuple[bytes, bool]:
+    """The text of a file, and whether its compressed form ends early."""
+    if raw[:2] != b"\x1f\x8b":
+        return raw, False
+    parts: list[bytes] = []
+    while raw[:2] == b"\x1f\x8b":  # several members may follow each other
+        member = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(member.decompress(raw))
+        except zlib.error:
+            return b"".join(parts), True
+        if not member.eof:
+            return b"".join(parts), True
+        raw = member.unused_data
+    return b"".join(parts), False
+
+
+def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """Number, text and event of each line; `None` for what is no event."""
+    hidden = redactor(os.environ)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    for number, line in lines:
+        try:
+            event = hidden.value(json.loads(line))  # older traces were written by older redactors
+        except (ValueError, RecursionError):
+            event = None
+        known = isinstance(event, dict) and isinstance(cast("dict[str, Any]", event).get("event"), str)
+        yield number, line, event if known else None
+
+
+def _sound(event: Mapping[str, Any]) -> bool:
+    node, kind = event.get("node", "0"), str(event["event"])
+    if not isinstance(node, str) or not _NODE.fullmatch(node):
+        return False
+    for name, kinds in (*_SHAPES[""].items(), *_SHAPES.get(kind, {}).items()):
+        if name.lower() not in event:
+            if name.isupper():
+                return False
+        elif not _is(event[name.lower()], kinds):
+            return False
+    try:
+        if kind == "message":
+            message_of(event["message"])
+        if kind == "reply":
+            usage = reply_of(event["reply"]).usage
+            return usage is None or all(_is(value, (*_NUMBER, _NONE)) for value in vars(usage).values())
+    except UNREADABLE:
+        return False
+    return True
+
+
+def _is(value: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)

@@ -1,0 +1,256 @@
+"""A run as a page needs it: its events by node, its turns, texts, tree and tokens, each as far as it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rlm_loop.accounting.tree import Node, TraceTree
+from rlm_loop.accounting.tree.build import TreeBuilder, node_of
+from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.agents.past_run import turns_of
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.outcome import Turn
+from rlm_loop.report.run.reading import UNREADABLE, Found
+from rlm_loop.report.run.tokens import Spent, spent_of
+from rlm_loop.traces.reader import RunRecord, reply_of
+
+Event = Mapping[str, Any]
+#: Events that a reader sees in the flow of a node.
+_TOLD = {"turn", "compaction", "model_error", "attempt_start", "attempt_end", "reply"}
+#: Limits of one text that are tried, and the characters that all texts of a run may have together.
+LIMITS = (20_000, 10_000, 5_000, 2_500, 1_200, 600, 300)
+MOST = 6_000_000
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """What ids of one run on a page begin with: nothing where it is the only one."""
+
+    text: str = ""
+
+    def step(self, node: str, turn: int, main: bool) -> str:
+        return f"{self.text}t{turn}" if main else f"{self.text}n{node}.t{turn}"
+
+    def node(self, node: str) -> str:
+        return f"{self.text}n{node}"
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run.  `number` is its place in the file."""
+
+    found: Found
+    number: int
+    prefix: Prefix = field(default_factory=Prefix)
+
+    @property
+    def record(self) -> RunRecord:
+        return self.found.record
+
+    @property
+    def start(self) -> Event:
+        return self.record.start
+
+    @cached_property
+    def end(self) -> Event | None:
+        return self.record.end
+
+    @property
+    def stop(self) -> str:
+        """Why the run ended, in one word; `unfinished` where the trace has no end."""
+        return "unfinished" if self.end is None else str(self.end.get("stop", "?"))
+
+    @cached_property
+    def spent(self) -> tuple[Spent, ...]:
+        return tuple(spent_of(self.record))
+
+    @cached_property
+    def usage(self) -> Usage:
+        return sum((s.usage for s in self.spent), Usage.nothing())
+
+    @cached_property
+    def spent_in(self) -> Mapping[tuple[str, int], tuple[Spent, ...]]:
+        """The calls of a turn of a node."""
+        found: dict[tuple[str, int], tuple[Spent, ...]] = {}
+        for one in self.spent:
+            found[one.node, one.turn] = (*found.get((one.node, one.turn), ()), one)
+        return found
+
+    @cached_property
+    def tree(self) -> TraceTree:
+        builder = TreeBuilder()
+        for event in self.record.events:
+            try:
+                builder.add(event)
+            except UNREADABLE:
+                continue
+        return builder.tree()
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """Texts by their hash; what cannot be read is missing."""
+        try:
+            return self.record.texts
+        except UNREADABLE:
+            return {str(e.get("sha256")): str(e.get("text", "")) for e in self.record.of("text")}
+
+    @cached_property
+    def bodies(self) -> Mapping[str, Event]:
+        """Messages by their hash, as they are stored."""
+        return {str(e.get("hash")): e["message"] for e in self.record.of("message")}
+
+    @cached_property
+    def settings(self) -> Mapping[str, Event]:
+        return {str(e.get("hash")): e for e in self.record.of("settings")}
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The node of each event."""
+        return tuple(map(node_of, self.record.events))
+
+    @cached_property
+    def by_node(self) -> Mapping[str, tuple[Event, ...]]:
+        """The events of each node in order; those of attempts at the whole (at depth 0) are the root's."""
+        found: dict[str, list[Event]] = {}
+        for path, event in zip(self.paths, self.record.events, strict=True):
+            found.setdefault(path if event.get("depth") else ROOT, []).append(event)
+        return {path: tuple(events) for path, events in found.items()}
+
+    @cached_property
+    def requests(self) -> Mapping[tuple[str, int], Event]:
+        """The first request of each turn of each node, those for summaries left out."""
+        found: dict[tuple[str, int], Event] = {}
+        for path, event in zip(self.paths, self.record.events, strict=True):
+            if event["event"] == "request" and event.get("purpose") != "compaction":
+                found.setdefault((path, event.get("turn") or 0), event)
+        return found
+
+    @cached_property
+    def first_requests(self) -> Mapping[str, Event]:
+        """The first request of each node, in order."""
+        found: dict[str, Event] = {}
+        for (node, _), event in self.requests.items():
+            found.setdefault(node, event)
+        return found
+
+    @cached_property
+    def trees(self) -> Mapping[tuple[str, int], Event]:
+        """The last state of the workspace that each turn left."""
+        return {(str(e.get("node", ROOT)), e.get("turn") or 0): e for e in self.record.of("tree")}
+
+    @cached_property
+    def asked(self) -> Mapping[str, str]:
+        """What each sub-call was asked, where the trace holds it."""
+        found = {
+            str(e.get("node")): self.texts[key]
+            for e in self.record.of("subcall_start")
+            if (key := str(e.get("prompt_sha256"))) in self.texts
+        }
+        for node, request in self.first_requests.items():
+            if node not in found and node not in self.attempts:
+                bodies = (self.bodies.get(str(key)) or {} for key in request.get("added") or ())
+                said = [text for body in bodies if body.get("role") == "user" for text, _ in spans_of(body)]
+                found[node] = "".join(said)
+        return found
+
+    @cached_property
+    def asked_in(self) -> Mapping[tuple[str, int], tuple[Node, ...]]:
+        """The sub-calls that a turn of a node started; attempts are told in the flow, and are not among them."""
+        found: dict[tuple[str, int], tuple[Node, ...]] = {}
+        for node in self.tree.nodes:
+            if node.parent is not None and node.node not in self.attempts:
+                key = node.parent, node.turn if isinstance(node.turn, int) else 0
+                found[key] = (*found.get(key, ()), node)
+        return found
+
+    @cached_property
+    def attempts(self) -> frozenset[str]:
+        return frozenset(str(e.get("node")) for e in self.record.of("attempt_start"))
+
+    @cached_property
+    def answers(self) -> Mapping[str, str]:
+        """The last reply's text of each node."""
+        found: dict[str, str] = {}
+        for path, event in zip(self.paths, self.record.events, strict=True):
+            reply = event.get("reply")
+            if event["event"] == "reply" and isinstance(reply, dict):
+                found[path] = str(reply.get("text", ""))
+        return found
+
+    @cached_property
+    def limit(self) -> int:
+        """Characters of one text that are shown: fewer where a run has very many, so that the page opens at once."""
+        lengths = list(_lengths(self.record))
+        return next((n for n in LIMITS if sum(min(length, n) for length in lengths) <= MOST), LIMITS[-1])
+
+    def flow(self, node: str) -> Iterator[tuple[str, Event, Turn | None]]:
+        """What happened in a node, in order: (kind, event, turn).  A `reply` is one whose turn was never finished.
+
+        A turn that cannot be read has `None` in place of its value.
+        """
+        events = self.by_node.get(node, ())
+        done = {(e.get("node"), e.get("turn")) for e in events if e["event"] == "turn"}
+        waiting: dict[tuple[Any, Any], Event] = {}
+        for event in events:
+            kind, key = event["event"], (event.get("node"), event.get("turn"))
+            if kind == "reply":
+                charged: Any = event.get("charged")
+                if isinstance(charged, dict) and charged.get("purpose") == "compaction":
+                    continue
+                waiting[key] = event
+                if key in done or not event.get("turn"):
+                    continue
+            if kind == "turn":
+                yield kind, event, turn_of(event, waiting.get(key))
+            elif kind == "reply":
+                yield kind, event, unfinished_of(event)
+            elif kind in _TOLD:
+                yield kind, event, None
+
+
+def spans_of(message: Event | None) -> Iterator[tuple[str, str]]:
+    """The spans of a stored message: (text, cause)."""
+    for span in (message or {}).get("spans") or ():
+        if isinstance(span, dict):
+            known: dict[str, Any] = span
+            yield str(known.get("text", "")), str(known.get("cause", "?"))
+
+
+def turn_of(event: Event, reply: Event | None) -> Turn | None:
+    """A turn with its reply; `None` where its event has a form that is not known."""
+    same = {"depth": 0, "turn": event.get("turn")}
+    for pair in ([reply, event] if reply else [event]), [event]:  # a reply that cannot be read must not hide the turn
+        try:
+            found = turns_of(RunRecord(tuple({**e, **same} for e in pair)))
+            if found and isinstance(found[0].index, int):
+                return found[0]
+        except UNREADABLE:
+            continue
+    return None
+
+
+def unfinished_of(event: Event) -> Turn | None:
+    """A reply that no turn came of, as a turn without actions."""
+    try:
+        return Turn(int(event.get("turn", 0)), reply_of(event["reply"]), (), ())
+    except UNREADABLE:
+        return Turn(int(event.get("turn") or 0), Reply(str(event.get("reply"))), (), ())
+
+
+def _lengths(record: RunRecord) -> Iterator[int]:
+    """The lengths of the texts of a run that a page shows."""
+    for event in record.events:
+        match event["event"]:
+            case "turn":
+                for item in (*event.get("actions", ()), *event.get("observations", ())):
+                    if isinstance(item, dict):
+                        values: dict[str, Any] = item
+                        yield from (len(v) for v in values.values() if isinstance(v, str))
+            case "reply" | "text":
+                text: Any = event.get("text") or (event.get("reply") or {}).get("text", "")
+                yield len(text) if isinstance(text, str) else 0
+            case _:
+                pass

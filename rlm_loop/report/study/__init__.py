@@ -1,0 +1,12 @@
+"""The report of a study: one HTML file with its question, tables, figures and findings, and a page for each trace.
+
+>>> from rlm_loop.report.study import write_study_page                            # doctest: +SKIP
+>>> write_study_page("runs/mine", "report.html")                                       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from rlm_loop.report.study.page import study_page
+from rlm_loop.report.study.write import trace_folder, write_study_page, write_trace_pages
+
+__all__ = ["study_page", "trace_folder", "write_study_page", "write_trace_pages"]

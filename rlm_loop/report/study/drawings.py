@@ -1,0 +1,98 @@
+"""The figures of a report, each inside the page with its text for those who cannot see it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.run.marked import safe
+from rlm_loop.report.study.parts import note
+from rlm_loop.report.study.traced import Drawing, traced
+from rlm_loop.study import Results, StudyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: Pixels of the page for an inch of a figure: a little larger than life, since a screen is read from further away.
+_SCALE = 112
+_PAIRED = "measure in ['resolved', 'input_tokens']"
+#: Lines of resolve rates that one figure has room for.
+_LINES = 40
+
+
+def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> str:
+    """Every figure that the study has numbers for; `compared` is the frame of the comparison, where it is at hand."""
+    from rlm_loop.report.figures import style
+
+    try:
+        with style():  # one word about matplotlib, where it is missing, not one a figure
+            return "".join(_figure(name, make) for name, make in chosen(results, baseline, compared))
+    except StudyError as error:
+        return note(str(error))
+
+
+def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> Iterator[Drawing]:
+    """The figures that the study has numbers for, by name, not drawn yet."""
+    from rlm_loop.report import figures
+
+    arms, suites = len(results.arms), {row["suite"] for row in results.rows}
+    by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
+    yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
+    yield "Resolved against tokens", lambda: figures.resolve_against_tokens(results)
+    if any(row["resolved"] for row in results.compared):
+        yield "Resolved within a budget", lambda: figures.anytime_curves(results)
+    if arms > 1 and compared is not None:
+        shown = compared.query(_PAIRED)  # its caption counts the missing pairs of what it is given
+        yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)
+    if arms > 1:
+        yield "Prompt tokens, task by task", lambda: figures.paired_slopes(results, baseline=baseline)
+    yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
+    yield from traced(results, baseline)
+    factors = _factors(results)
+    if factors:
+        yield "Ablation", lambda: figures.ablation_heatmap(results)
+    for factor, values in factors.items():
+        if len(values) > 2 and all(isinstance(v, (int, float)) for v in values):
+            yield f"Response to {factor}", lambda this=factor: figures.dose_response(results, factor=this)
+
+
+def _factors(results: Results) -> dict[str, list[Any]]:
+    """The ablation factors of the study with their values."""
+    found: dict[str, list[Any]] = {}
+    for row in results.rows:
+        for name, value in (row.get("factors") or {}).items():
+            if value not in found.setdefault(name, []):
+                found[name].append(value)
+    return found
+
+
+def _figure(name: str, make: Callable[[], Figure]) -> str:
+    """One figure; where this study has no numbers for it, the reason in its place."""
+    from rlm_loop.report.figures import alt_text
+
+    try:
+        made = make()
+    except StudyError as error:
+        return f'<figure class="drawing"><figcaption>{safe(name)}: {safe(error)}.</figcaption></figure>'
+    said = alt_text(made)
+    width, height = (round(_SCALE * float(side)) for side in made.get_size_inches())
+    return (
+        f'<figure class="drawing"><img src="{_svg(made)}" alt="{safe(said)}" width="{width}" height="{height}">'
+        f"<figcaption><details><summary>{safe(name)}, in words</summary><p>{safe(said)}</p></details></figcaption>"
+        "</figure>"
+    )
+
+
+def _svg(made: Figure) -> str:
+    """The figure as an address.  Its letters are drawn, so that it looks the same whatever fonts there are."""
+    from matplotlib import rc_context
+
+    from rlm_loop.report.figures import style
+
+    held = io.BytesIO()
+    with style(), rc_context({"svg.fonttype": "path"}):
+        made.savefig(held, format="svg", metadata={"Date": None, "Creator": None})
+    return f"data:image/svg+xml;base64,{base64.b64encode(held.getvalue()).decode('ascii')}"

@@ -1,0 +1,160 @@
+"""What the study supports, in sentences, with the comparison behind them as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.report.run.marked import safe
+from rlm_loop.report.study.parts import note, table_html
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study import Results, StudyError
+from rlm_loop.study.compare.contrast import p_value, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rlm_loop.study.compare.comparison import Comparison
+
+#: What each policy does with a pair of which one side is missing, in words for the reader.
+POLICIES: Mapping[str, str] = {
+    "worst": "A missing pair counts in the way that is worst for the arm that is compared with the baseline.",
+    "drop": "Missing pairs are dropped: this is fair only if what is missing has nothing to do with the arms.",
+    "bounds": "Each interval covers both the best and the worst that the missing pairs could have been.",
+}
+_MEASURES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The section as HTML, the policy about missing pairs in words, and the comparison itself where there is one."""
+
+    html: str = ""
+    policy: str = ""
+    frame: pd.DataFrame | None = None
+    exploratory: bool = False
+
+
+def findings_of(results: Results, baseline: str) -> Findings:
+    """Every other arm against the baseline; where this cannot be computed, the reason in its place."""
+    if len(results.arms) < 2:
+        return Findings(note("There is one arm, so there is nothing to compare it with."))
+    from rlm_loop.study.compare.comparison import compare
+
+    try:
+        compared = compare(results, baseline)
+        frame, power = compared.frame(), compared.power()
+        said = _said(compared, len(results.models) > 1)
+    except StudyError as error:
+        return Findings(note(str(error)))
+    tables = table_html(effects_table(compared)) + table_html(_power(power.to_dict("records"), compared))
+    return Findings(said + tables, POLICIES.get(compared.missing, compared.missing), frame, compared.exploratory)
+
+
+def _said(compared: Comparison, several: bool) -> str:
+    """The sentences, arm by arm; the last one is about the methods, and the same for all."""
+    parts: list[str] = []
+    for model, arm in dict.fromkeys((c.model, c.arm) for c in compared.contrasts):
+        mine = replace(compared, contrasts=[c for c in compared.contrasts if (c.model, c.arm) == (model, arm)])
+        items = "".join(f"<li>{safe(sentence)}</li>" for sentence in mine.sentences()[:-1])
+        label = f"{arm} against {compared.baseline}" + (f", with {model}" if several else "")
+        parts.append(f'<h3>{safe(label)}</h3><ul class="said">{items}</ul>')
+    return "".join(parts) + f'<p class="small">{safe(compared.sentences()[-1])}</p>'
+
+
+def effects_table(compared: Comparison) -> Table:
+    """A row for each arm and measure: the effect, its interval, and the one p that belongs to that interval."""
+    rows: Rows = compared.frame().to_dict("records")
+    shown = [r for r in rows if _known(r["estimate"]) or r["measure"] in compared.family]
+    several = len({r["model"] for r in rows}) > 1
+    cells = [
+        [
+            *([str(r["model"])] if several else []),
+            str(r["arm"]),
+            _measure(r),
+            _figure(r["value"], r),
+            _figure(r["baseline_value"], r),
+            _effect(r, compared),
+            _p(r["p_holm"] if r["measure"] in compared.family else r["p"]),
+            ("yes" if r["holds"] else "no") if r["measure"] in compared.family else "described",
+            f"{r['pairs'] - r['missing']:,} of {r['pairs']:,}",
+        ]
+        for r in shown
+    ]
+    share = percent(1 - compared.alpha)
+    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "p", "shown"]
+    heads = [*(["model"] if several else []), *columns, "pairs"]
+    return Table(f"Arms against {compared.baseline}", heads, cells, _effect_notes(shown, compared), 3 if several else 2)
+
+
+def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
+    claims = dict.fromkeys(f"{_measure(r)}: {r['claim']}" for r in rows if r["measure"] in compared.family)
+    ways: dict[str, list[str]] = {}
+    for row in rows:
+        ways.setdefault(str(row["method"]), []).append(_measure(row))
+    methods = "; ".join(f"{', '.join(dict.fromkeys(of))}: {method}" for method, of in ways.items())
+    return [
+        f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
+        "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim; p, "
+        "not adjusted, belongs to there being no difference. A dash is not known.",
+        f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}. {methods}.",
+    ]
+
+
+def _power(rows: Rows, compared: Comparison) -> Table:
+    several = len({r["model"] for r in rows}) > 1
+    cells = [
+        [
+            *([str(r["model"])] if several else []),
+            str(r["arm"]),
+            _measure(r),
+            str(r["claim"]),
+            str(r["assuming"]),
+            f"{100 * r['power_now']:.0f} %" if _known(r["power_now"]) else "-",
+            f"{r['needed']:,.0f}" if _known(r["needed"]) else "never",
+            f"{r['more_tasks']:,.0f}" if _known(r["more_tasks"]) else "never",
+        ]
+        for r in rows
+        if r["measure"] in compared.family
+    ]
+    heads = [*(["model"] if several else []), "arm", "measure", "claim", "if the truth is", "power now"]
+    notes = [
+        "Power now: the chance that a new study of this size shows the claim. Needed: pairs for a chance of 80 %, "
+        "before Holm's adjustment, which takes somewhat more."
+    ]
+    return Table("What it would take", [*heads, "pairs needed", "more tasks"], cells, notes, 5 if several else 4)
+
+
+def _measure(row: Mapping[str, Any]) -> str:
+    name = str(row["measure"])
+    return _MEASURES.get(name, name.replace("_", " "))
+
+
+def _known(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == value
+
+
+def _figure(value: Any, row: Mapping[str, Any]) -> str:
+    if not _known(value):
+        return "-"
+    if row["effect"] == "difference":
+        return f"{100 * value:.1f} %"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+
+
+def _effect(row: Mapping[str, Any], compared: Comparison) -> str:
+    as_rate = row["effect"] == "difference"
+    numbers = [row[name] for name in ("estimate", "low", "high")]
+    middle, low, high = ("-" if not _known(v) else f"{100 * v:+.1f}" if as_rate else f"{v:.2f}" for v in numbers)
+    if "-" in (middle, low, high):  # of few pairs the interval may have no upper end
+        return middle if middle == "-" else f"{middle} [not known]".replace("-", "\N{MINUS SIGN}")
+    level = "" if math.isclose(row["confidence"], 1 - compared.alpha) else f"; {percent(row['confidence'])}"
+    return f"{middle} [{low} to {high}{level}]".replace("-", "\N{MINUS SIGN}")
+
+
+def _p(value: Any) -> str:
+    return p_value(value) if _known(value) else "-"

@@ -1,0 +1,94 @@
+"""A small table that shows itself as text, Markdown, LaTeX, HTML and in a Rich console."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are ready-made text.  The first `labels` columns are names (left), the others figures (right).
+
+    `notes` say what the figures include; every form of the table shows them.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    labels: int = 1
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"{len(row)} cells for {len(self.columns)} columns: {row}")
+
+    def to_markdown(self) -> str:
+        """The table for a README, its notes below."""
+        rule = ["---" if i < self.labels else "---:" for i in range(len(self.columns))]
+        lines = [_line(self.columns), _line(rule), *(_line(row) for row in self.rows)]
+        return "\n".join([f"**{self.title}**", "", *lines, "", *self.notes]).rstrip() + "\n"
+
+    def to_latex(self, *, label: str = "", columns: Sequence[str] | None = None) -> str:
+        """The table for a paper, in a `table` float with the rules of `booktabs`; its notes below, in small letters.
+
+        Needs `\\usepackage{booktabs,graphicx}`; what LaTeX reads as commands is escaped.  `label` is for `\\ref`.  A
+        table wider than the text is made smaller until it fits; `columns` takes only those (and the names), so that it
+        stays legible.  Letters that are not Latin need XeLaTeX or LuaLaTeX and a font that has them.  Raises
+        `ValueError` for a column that there is none of.
+        """
+        from rlm_loop.report.tables.latex import latex_table
+
+        shown = list(range(len(self.columns)))
+        if columns is not None:
+            if unknown := [name for name in columns if name not in self.columns]:
+                raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(self.columns)}")
+            wanted = [self.columns.index(name) for name in columns]
+            shown = [*range(self.labels), *(i for i in wanted if i >= self.labels)]
+        rows = [[row[i] for i in shown] for row in self.rows]
+        return latex_table(self.title, [self.columns[i] for i in shown], rows, self.notes, self.labels, label)
+
+    def to_text(self) -> str:
+        """The table for a terminal or a log, in plain characters."""
+        every = [self.columns, *self.rows]
+        widths = [max(len(row[i]) for row in every) for i in range(len(self.columns))]
+        lines = ["  ".join(self._padded(row, widths)).rstrip() for row in every]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        return "\n".join([self.title, *lines, *self.notes])
+
+    def _padded(self, row: Sequence[str], widths: Sequence[int]) -> list[str]:
+        return [c.ljust(w) if i < self.labels else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)
+        body = "".join(f"<tr>{self._html_row(row)}</tr>" for row in self.rows)
+        notes = "<br>".join(html.escape(n) for n in self.notes)
+        caption = f"<caption style='text-align:left'><b>{html.escape(self.title)}</b></caption>"
+        small = f"<p style='font-size:smaller'>{notes}</p>" if notes else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{small}"
+
+    def _html_row(self, row: Sequence[str]) -> str:
+        sides = ["left" if i < self.labels else "right" for i in range(len(row))]
+        return "".join(f"<td style='text-align:{s}'>{html.escape(c)}</td>" for s, c in zip(sides, row, strict=True))
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        shown = RichTable(title=self.title, title_justify="left", title_style="bold", header_style="bold")
+        for i, column in enumerate(self.columns):
+            shown.add_column(Text(column), justify="left" if i < self.labels else "right", no_wrap=i < self.labels)
+        for row in self.rows:
+            shown.add_row(*(Text(cell) for cell in row))
+        return Group(shown, *(Text(note, style="dim") for note in self.notes))
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

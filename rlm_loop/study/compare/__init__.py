@@ -1,0 +1,1 @@
+"""Arms compared on the same tasks: pairs, effects, sentences, and what is still missing."""

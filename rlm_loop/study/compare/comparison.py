@@ -1,0 +1,198 @@
+"""Arms compared with a baseline on the same tasks: what is shown, how surely, and what it would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.hints.install import install_line
+from rlm_loop.study.compare.contrast import MEASURES, Contrast, at_the_floor
+from rlm_loop.study.compare.denominator import units_of
+from rlm_loop.study.compare.effects import rate_effect, ratio_effect
+from rlm_loop.study.compare.pairs import POLICIES, Pairs, Policy, pairs_of
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.analysis import Analysis, read
+from rlm_loop.study.results import Results
+from rlm_loop.study.statistics import mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All arms against one baseline (`compare`).
+
+    `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
+    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run.
+    """
+
+    contrasts: Sequence[Contrast]
+    baseline: str
+    margin: float
+    missing: Policy
+    family: Sequence[str]
+    alpha: float
+    left_out: int = 0
+    exploratory: bool = True
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
+        return _frame([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
+
+    def power(self, power: float = 0.8) -> pd.DataFrame:
+        """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
+        from rlm_loop.study.compare.planning import Plan, plans
+
+        return _frame([asdict(p) for p in plans(self, power)], [f.name for f in fields(Plan)])
+
+    def sentences(self) -> list[str]:
+        """What this comparison supports, in full sentences with numbers, intervals and what is missing."""
+        from rlm_loop.study.compare.sentences import sentences
+
+        return sentences(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return "".join(f"<p>{html.escape(s)}</p>" for s in self.sentences())
+
+
+def compare(
+    results: Results,
+    baseline: str | None = None,
+    *,
+    analysis: Analysis | None = None,
+    margin: float | None = None,
+    missing: Policy | None = None,
+    family: Sequence[str] | None = None,
+    alpha: float = 0.05,
+    cluster: str | None = None,
+) -> Comparison:
+    """Compare every arm with `baseline` on the same tasks and seeds.
+
+    What is not given is as the study declared it (`Analysis`), or as `analysis` says, for a plan that was written down
+    before the run elsewhere.  Without either the defaults of `Analysis` hold: the first arm, and no margin.  What
+    differs from the declared baseline, margin, family or policy, or was not declared at all, is called exploratory.
+
+    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
+    makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
+    names the measures whose claims were decided upon before looking: their p values, over all arms and models, are
+    adjusted after Holm, their intervals are those of the levels at which Holm's procedure judged them, and only these
+    are called shown.  `missing` is the policy for pairs of which a value is
+    missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
+    case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
+    policy, where there is only one arm, and where scipy is not installed (extra `stats`).
+    """
+    declared = analysis or read(results.lock)
+    plan = declared or Analysis()
+    margin = plan.margin if margin is None else margin
+    missing = plan.missing if missing is None else missing
+    family = plan.family if family is None else family
+    if analysis is not None:
+        baseline = baseline or analysis.baseline
+    against = _checked(results, baseline, margin, missing, family, alpha)
+    used = Analysis(against, margin, family, missing)
+    expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
+    made: list[tuple[Contrast, Pairs]] = []
+    every, left_out = units_of(results.rows)
+    for model in results.models:
+        units = [u for u in every if u[0] == model]
+        tasks = len({u[1:3] for u in units})
+        for arm in results.arms:
+            if arm != against:
+                for measure in MEASURES:
+                    pairs = pairs_of(results.rows, arm, against, measure, units, cluster)
+                    plain = _contrast(pairs, model, arm, against, measure, tasks, margin, missing)
+                    made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
+    judged = _adjusted(made, family, margin, alpha)
+    return Comparison(judged, against, margin, missing, tuple(family), alpha, len(left_out), used != expected)
+
+
+def _checked(
+    results: Results, baseline: str | None, margin: float, missing: str, family: Sequence[str], alpha: float
+) -> str:
+    arms = results.arms
+    if len(arms) < 2:
+        raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms) or 'none'}")
+    if baseline is not None and baseline not in arms:
+        raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(arms)}")
+    if missing not in POLICIES:
+        raise StudyError(f"there is no policy {missing!r} for missing pairs; use {', '.join(POLICIES)}")
+    if unknown := [m for m in family if m not in MEASURES]:
+        raise StudyError(f"there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
+    if not (0 <= margin < 1 and 0 < alpha < 1):
+        raise StudyError("margin and alpha are shares: give 0.03 for 3 points, 0.05 for 95 % intervals")
+    return baseline or results.baseline
+
+
+def _contrast(
+    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: float, policy: Policy
+) -> Contrast:
+    used = pairs.known() if policy == "drop" else pairs
+    rate = measure == "resolved"
+    return Contrast(
+        model=model,
+        arm=arm,
+        baseline=baseline,
+        measure=measure,
+        tasks=tasks,
+        pairs=len(pairs),
+        missing=pairs.missing,
+        missing_here=pairs.missing_here,
+        missing_baseline=pairs.missing_there,
+        policy=policy,
+        effect="difference" if rate else "ratio",
+        claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
+        clusters=len(set(used.clusters)),
+        clustered_by=pairs.grouped_by,
+        too_few_clusters=pairs.too_few,
+        used=len(used) if len(pairs.known()) else 0,
+        value=mean(pairs.known().here),
+        baseline_value=mean(pairs.known().there),
+    )
+
+
+def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:
+    """With the figures of its effect, and the interval of 1 - level."""
+    if plain.effect == "difference":
+        found = rate_effect(pairs, plain.policy, margin, alpha, level)
+    else:
+        found = ratio_effect(pairs, plain.policy, alpha, level)
+    figures = {} if found is None else asdict(found)  # what is no number (an interval of one cluster) is not known
+    known = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
+    return replace(plain, **known, confidence=1 - level)
+
+
+def _adjusted(
+    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float, alpha: float
+) -> list[Contrast]:
+    """p values after Holm, and the intervals that go with them."""
+    from rlm_loop.study.statistics import holm, holm_levels
+
+    claims = [c.p if c.measure in family else None for c, _ in made]
+    judged: list[Contrast] = []
+    for (c, pairs), p, level in zip(made, holm(claims), holm_levels(claims, alpha), strict=True):
+        wide = c if level == alpha else _measured(c, pairs, margin, alpha, level)
+        judged.append(replace(wide, p_holm=p, holds=_holds(wide, p, margin, alpha)))
+    return judged
+
+
+def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
+    """A claim holds where the adjusted p says so, and where the baseline could be missed at all."""
+    if p is None or p > alpha or contrast.low is None or contrast.high is None:
+        return False
+    return contrast.effect == "ratio" or not margin or not at_the_floor(contrast, margin)
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
+    return pandas.DataFrame(rows, columns=columns)

@@ -1,0 +1,81 @@
+"""One arm against the baseline in one measure: the row of a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlm_loop.study.compare.pairs import Policy
+
+#: What arms are compared in: the share of tasks resolved, and sums over all model calls of a task.
+MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "steps")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One arm against the baseline in one measure, with one model.
+
+    `pairs` counts the units (task x seed) that every arm was tried on, `missing` those where one of the two has no
+    value; `policy` says what was done with these, and `used` counts the pairs that the figures are of.  `value` and
+    `baseline_value` are means of the pairs used.  `effect` says what `estimate`, `low` and `high` are: the "difference"
+    of two resolve rates (0.042 is 4.2 points) or a "ratio" (0.59 is 41 % less), and `estimand` of what: the geometric
+    mean of the pairs' ratios, or the ratio of totals where a pair has a value of 0.
+
+    `p` belongs to `claim`; for "no more than ... fewer" it is twice the one-sided p, so that one alpha serves all
+    claims.  `p_holm` is adjusted over the declared family (`None` for a measure outside it), and `confidence` is that
+    of the interval: for a declared claim 1 - the level at which Holm's procedure judged it.  So the interval excludes
+    what is claimed against exactly where `p_holm` (outside the family `p`) is at most alpha.  `p_difference` belongs to
+    "the arms are alike" (exact McNemar, or sign flips), and is not adjusted.  `holds` is true where the claim is shown.
+    `clusters` counts the groups of pairs that were kept together, and `clustered_by` names them.  Figures are `None`
+    where they are not known.
+    """
+
+    model: str
+    arm: str
+    baseline: str
+    measure: str
+    tasks: int
+    pairs: int
+    missing: int
+    missing_here: int
+    missing_baseline: int
+    policy: Policy
+    effect: str
+    claim: str
+    clusters: int
+    clustered_by: str
+    value: float | None = None
+    baseline_value: float | None = None
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    p_difference: float | None = None
+    holds: bool = False
+    method: str = "not known"
+    spread: float | None = None
+    discordant: float | None = None
+    design: float = 1.0
+    too_few_clusters: int = 0
+    used: int = 0
+    estimand: str = ""
+    confidence: float = 0.95
+
+
+def at_the_floor(contrast: Contrast, margin: float) -> bool:
+    """The baseline resolves so little that an arm which resolves nothing would be within the margin too.
+
+    An arm that is shown to resolve more is no such arm.
+    """
+    more = contrast.low is not None and contrast.low > 0
+    return contrast.baseline_value is not None and contrast.baseline_value <= margin and not more
+
+
+def p_value(p: float) -> str:
+    """A p as it stands in every table and sentence."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}" if p < 0.095 else f"{p:.2f}"
+
+
+def percent(level: float) -> str:
+    """The level of an interval as it stands in every table, sentence and figure."""
+    return f"{100 * level:.4g} %"

@@ -1,0 +1,86 @@
+"""Which episodes count, and as what: one rule for every table, figure and comparison of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store.rows import NEVER_BEGUN, class_of, finished
+
+#: What arms are paired on: model, suite, task, seed.
+Unit = tuple[str, str, str, int]
+AnyRow = TypeVar("AnyRow", bound=Mapping[str, Any])
+
+#: Classes of errors that say nothing of the arm: of the machine, and of a model that no call ever reached.
+MACHINE = frozenset(
+    {
+        *("BlockingIOError", "ContextGone", "DiskFull", "FileExistsError", "FileNotFoundError", "ImportError"),
+        *("IsADirectoryError", "MemoryError", "ModuleNotFoundError", "NotADirectoryError", "OSError"),
+        *("PermissionError", "SetupFailed", "WorkerLost", *NEVER_BEGUN),
+    }
+)
+
+_SCORING = "scoring failed"
+
+
+def unit(row: Mapping[str, Any]) -> Unit:
+    """What arms are paired on."""
+    return (row["model"], row["suite"], row["task"], row["seed"])
+
+
+def verdict(row: Mapping[str, Any] | None) -> bool | None:
+    """Whether the arm resolved the task; `None` where nothing is known of that, which is no wrong answer.
+
+    An episode that its own arm ended (the loop raised, the model or its provider failed for good) is not resolved.
+    One that the machine or the scorer ended is not scored, and neither is one that nothing judged or that is not there.
+    """
+    if row is None:
+        return None
+    if not finished(row):
+        return None if of_the_machine(row) else False
+    value = row.get("resolved")
+    return None if value is None else bool(value)
+
+
+def measured(row: Mapping[str, Any] | None) -> bool:
+    """Whether the episode ran to its end, so that its tokens, cost and time are those of a whole one."""
+    return row is not None and (finished(row) or str(row["error"]).startswith(_SCORING))
+
+
+def of_the_machine(row: Mapping[str, Any]) -> bool:
+    """Whether a crash was the fault of the machine or of the scorer, and not of the arm."""
+    error = str(row["error"])
+    return error.startswith(_SCORING) or (row.get("error_class") or class_of(error)) in MACHINE
+
+
+def units_of(rows: Iterable[Mapping[str, Any]], arms: Iterable[str] | None = None) -> tuple[list[Unit], list[Unit]]:
+    """The units that count, in their order, and those that do not count yet.
+
+    A unit counts as soon as each arm that the model has any row of was tried on it, however that ended; so an arm that
+    always crashes takes no unit from the others, and a unit under way is not lost.  `arms` are those that matter (all).
+    """
+    tried: dict[Unit, set[str]] = {}
+    of_model: dict[str, set[str]] = {}
+    wanted = None if arms is None else set(arms)
+    for row in rows:
+        if wanted is None or row["arm"] in wanted:
+            tried.setdefault(unit(row), set()).add(row["arm"])
+            of_model.setdefault(row["model"], set()).add(row["arm"])
+    there = {u: of == of_model[u[0]] for u, of in tried.items()}
+    return [u for u, whole in there.items() if whole], [u for u, whole in there.items() if not whole]
+
+
+def by_cell(rows: Sequence[AnyRow]) -> dict[tuple[str, Unit], AnyRow]:
+    """The row of each arm and unit.  Raises `StudyError` that names a cell with two rows, as none of them may win."""
+    found: dict[tuple[str, Unit], AnyRow] = {}
+    for row in rows:
+        cell = (row["arm"], unit(row))
+        if cell in found:
+            model, suite, task, seed = cell[1]
+            raise StudyError(
+                f"there are two rows of arm {row['arm']!r} on task {task!r} of suite {suite!r}, seed {seed}, with "
+                f"model {model}; keep one of them (`load_study` keeps the last of each cell)"
+            )
+        found[cell] = row
+    return found

@@ -1,0 +1,187 @@
+"""One arm against another in one measure: the estimate, its interval and its p values, missing pairs included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rlm_loop.study import statistics
+from rlm_loop.study.compare.pairs import Pairs, Policy
+
+#: What a ratio is of, where it stands.
+GEOMETRIC, TOTALS = "geometric mean of the pairs' ratios", "ratio of totals"
+
+Fill = Callable[[float | None, float | None], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What was found.  `estimate`, `low` and `high` are on the scale of `effect` ("difference" or "ratio").
+
+    `p` belongs to the claim, `p_difference` to "the arms are alike"; `estimand` says what is estimated; `spread` is the
+    standard deviation of a pair (of the log-ratio, for a ratio), by cluster; `discordant` the share of pairs that just
+    one arm resolved, and `design` by what factor clustering widens the variance.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    p: float
+    p_difference: float
+    value: float
+    baseline_value: float
+    method: str
+    estimand: str
+    spread: float = 0.0
+    discordant: float = 0.0
+    design: float = 1.0
+
+
+def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float | None = None) -> Effect | None:
+    """The difference of the resolve rates; `None` where no pair is known.
+
+    Worst case: a missing attempt of the arm is not resolved and one of the baseline is; the best case is the reverse.
+    The interval is that of 1 - `level` (alpha where not given), and excludes what is claimed against just where `p` is
+    at most `level`.
+    """
+    at = alpha if level is None else level
+    if len(pairs) == pairs.missing:
+        return None
+    if policy == "drop" or not pairs.missing:
+        return _rate(pairs.known(), margin, alpha, at)
+    against, favour = (
+        _rate(_filled(pairs, fill), margin, alpha, at) for fill in (_resolved(0.0, 1.0), _resolved(1.0, 0.0))
+    )
+    complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
+    return _over(against, favour, complete, one_sided=margin > 0)
+
+
+def _resolved(here: float, there: float) -> Fill:
+    return lambda h, t: (here if h is None else h, there if t is None else t)
+
+
+def _filled(pairs: Pairs, fill: Fill) -> Pairs:
+    both = [fill(h, t) for h, t in zip(pairs.here, pairs.there, strict=True)]
+    return replace(pairs, here=[h for h, _ in both], there=[t for _, t in both])
+
+
+def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
+    codes = statistics.codes_of(pairs.clusters)  # before the import: it says what to install
+    from rlm_loop.study.statistics.rates import effective_table
+
+    def interval(at: float) -> tuple[float, float]:
+        low, high = statistics.paired_difference(pairs.here, pairs.there, codes, at)[1:]
+        return float(low), float(high)
+
+    def excludes(at: float) -> bool:
+        low, high = interval(at)
+        return low > -margin or (not margin and high < 0)
+
+    _, only_here, only_there, _ = statistics.paired_table(pairs.here, pairs.there)
+    table = [float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha)]
+    n, size = len(pairs), sum(table)
+    p_difference = statistics.mcnemar(pairs.here, pairs.there, codes)
+    tested = statistics.noninferiority(table[1], table[2], size, margin) if margin else p_difference
+    low, high = interval(level)
+    if tested > level:  # what the exact test does not reject is in the interval too
+        low, high = min(low, -margin), high if margin else max(high, 0.0)
+    return Effect(
+        estimate=float((only_here - only_there) / n),
+        low=low,
+        high=high,
+        p=statistics.smallest_level(tested, excludes),
+        p_difference=p_difference,
+        value=_mean(pairs.here),
+        baseline_value=_mean(pairs.there),
+        method=("Newcombe interval, " + ("exact score test of non-inferiority" if margin else "exact McNemar test")),
+        estimand="difference of rates",
+        discordant=float(only_here + only_there) / n,
+        design=n / size if size else 1.0,
+    )
+
+
+def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None = None) -> Effect | None:
+    """How many times as much the arm uses: the geometric mean of the ratios of the pairs, or the ratio of totals.
+
+    The latter where a pair has a value of 0, of which there is no logarithm.  `None` where fewer than two pairs are
+    known, or where the baseline's values are all 0: nothing is a multiple of that.  A use of tokens has no worst case:
+    a missing pair takes the least favourable pair seen in the comparison (no better than a ratio of 1), and in the
+    best case the most favourable one (no worse than 1).
+    """
+    known = pairs.known()
+    values = [(h or 0.0, t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
+    if len(values) < 2 or not any(t for _, t in values):
+        return None
+    at = alpha if level is None else level
+    totals = any(h == 0 or t == 0 for h, t in values)
+    complete = _ratio(values, known, at, totals)
+    if policy == "drop" or not pairs.missing:
+        return complete
+    lost = [c for h, t, c in zip(pairs.here, pairs.there, pairs.clusters, strict=True) if h is None or t is None]
+    wide = replace(known, clusters=[*known.clusters, *lost])
+    alike = (_mean(known.there), _mean(known.there))
+
+    def gain(pair: tuple[float, float]) -> float:
+        return pair[0] - pair[1] if totals else pair[0] / pair[1]
+
+    against, favour = (
+        replace(
+            _ratio([*values, *[put] * len(lost)], wide, at, totals),
+            value=complete.value,
+            baseline_value=complete.baseline_value,
+        )
+        for put in (max([alike, *values], key=gain), min([alike, *values], key=gain))
+    )
+    return _over(against, favour, complete if policy == "bounds" else None, null=1.0)
+
+
+def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
+    codes = statistics.codes_of(pairs.clusters)
+    here, there = [h for h, _ in values], [t for _, t in values]
+    used, weights, null = (here, there, 1.0) if totals else ([math.log(h / t) for h, t in values], None, 0.0)
+    found = tuple(float(x) for x in statistics.mean_interval(used, codes, level, weights=weights))
+    p = statistics.mean_p(used, codes, null, weights=weights)
+    estimate, low, high = found if totals else map(math.exp, found)
+    scale = estimate * _mean(there)  # of the logarithm of a ratio of totals, to the first order
+    moved = [(h - estimate * t) / scale if scale else math.nan for h, t in values] if totals else used
+    variance = float(statistics.variance_of_mean(moved, codes))
+    return Effect(
+        estimate=estimate,
+        low=low,
+        high=high,
+        p=p,
+        p_difference=p,
+        value=_mean(here),
+        baseline_value=_mean(there),
+        method=f"{TOTALS if totals else GEOMETRIC}, BCa bootstrap and inverted sign flips, sign-flip permutation test",
+        estimand=TOTALS if totals else GEOMETRIC,
+        spread=math.sqrt(variance * len(values)),  # not a number for one cluster, of which no spread is known
+    )
+
+
+def _over(
+    against: Effect, favour: Effect, complete: Effect | None, *, null: float = 0.0, one_sided: bool = False
+) -> Effect:
+    """One effect of two completions.
+
+    A claim in one direction is that of the worst case.  A difference has to be there in both: its p is the larger one,
+    and 1 where they point in different directions, and its interval covers both.
+    """
+    opposite = (against.estimate - null) * (favour.estimate - null) <= 0
+    p_difference = 1.0 if opposite else max(against.p_difference, favour.p_difference)
+    if one_sided and complete is None:
+        return replace(against, p_difference=p_difference)
+    every = [e for e in (against, favour, complete) if e is not None]
+    return replace(
+        complete or against,
+        low=min(e.low for e in every),
+        high=max(e.high for e in every),
+        p=1.0 if opposite and not one_sided else max(e.p for e in every),
+        p_difference=p_difference,
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known)

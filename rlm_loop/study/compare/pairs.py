@@ -1,0 +1,124 @@
+"""Two arms on the same units, what is missing of them, and what is put in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlm_loop.study.compare.denominator import Unit, by_cell, measured, unit, verdict
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.statistics import wilson_by_cluster
+from rlm_loop.study.store.rows import Row
+
+Policy = Literal["worst", "drop", "bounds"]
+POLICIES: tuple[Policy, ...] = ("worst", "drop", "bounds")
+#: Below this many repositories (or families) no variance by cluster can be relied on.
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One measure of two arms, a value of each for every unit; `None` where an arm has none.
+
+    Whether a task was resolved is missing where `denominator.verdict` does not know it; any other measure where the
+    episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
+    by, in `grouped_by` ("repository", "family", "task", or a column).
+    """
+
+    here: Sequence[float | None]
+    there: Sequence[float | None]
+    clusters: Sequence[str]
+    grouped_by: str
+    too_few: int = 0
+
+    def __len__(self) -> int:
+        return len(self.here)
+
+    @property
+    def missing(self) -> int:
+        return sum(h is None or t is None for h, t in zip(self.here, self.there, strict=True))
+
+    @property
+    def missing_here(self) -> int:
+        return sum(h is None for h in self.here)
+
+    @property
+    def missing_there(self) -> int:
+        return sum(t is None for t in self.there)
+
+    def known(self) -> Pairs:
+        """Only the pairs of which both values are known."""
+        kept = [
+            (h, t, c)
+            for h, t, c in zip(self.here, self.there, self.clusters, strict=True)
+            if h is not None and t is not None
+        ]
+        return Pairs([h for h, _, _ in kept], [t for _, t, _ in kept], [c for _, _, c in kept], self.grouped_by)
+
+
+def pairs_of(
+    rows: Sequence[Row], arm: str, baseline: str, measure: str, units: Sequence[Unit], cluster: str | None = None
+) -> Pairs:
+    """The pairs of two arms, in the order of `units`.
+
+    `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or "task"; where it is not given, the
+    row's own `cluster`, the task's repository or package, or its family decides, as long as there are at least ten;
+    else the task, so that the seeds of one task always count as one cluster.  Tasks of two suites are two tasks, also
+    where they have the same id.  Raises `StudyError` where a cell has two rows.
+    """
+    of_cell = by_cell(rows)
+    cells = [(of_cell.get((arm, u)), of_cell.get((baseline, u))) for u in units]
+    by_unit = {unit(r): r for r in rows}  # of any arm: the task is the same
+    labels, grouped_by, too_few = cluster_labels([by_unit[u] for u in units], units, cluster)
+    return Pairs(
+        [_value(here, measure) for here, _ in cells],
+        [_value(there, measure) for _, there in cells],
+        labels,
+        grouped_by,
+        too_few,
+    )
+
+
+def _value(row: Row | None, measure: str) -> float | None:
+    value = verdict(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
+    return None if value is None else float(value)
+
+
+def rate_of(rows: Sequence[Row]) -> tuple[int, int, float, float]:
+    """Of rows of one arm: how many are resolved, how many have a verdict, and the 95 % interval of the rate.
+
+    What counts is `denominator.verdict`, and what belongs together is that of `pairs_of`, so that tables, figures and
+    comparisons say the same.
+    """
+    labels = cluster_labels(rows, [unit(r) for r in rows], None)[0]
+    found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := verdict(r)) is not None]
+    values = [v for v, _ in found]
+    return round(sum(values)), len(values), *wilson_by_cluster(values, [label for _, label in found])
+
+
+def cluster_labels(
+    rows: Sequence[Mapping[str, Any]], units: Sequence[Unit], wanted: str | None
+) -> tuple[list[str], str, int]:
+    """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
+    tasks = ["/".join(u[1:3]) for u in units]
+    if wanted == "task":
+        return tasks, "task", 0
+    if wanted is not None:
+        found = [_named(row, (wanted,)) for row in rows]
+        if None in found:
+            raise StudyError(f"not every task has a {wanted!r}; cluster by a column that all rows have, or by 'task'")
+        return [str(f) for f in found], wanted, 0
+    for kind, names in (("cluster", ("cluster",)), ("repository", ("repo", "package")), ("family", ("family",))):
+        found = [_named(row, names) for row in rows]
+        suites = [f"{u[1]}/" if kind == "family" else "" for u in units]  # one family of two suites is two
+        labels = [t if f is None else f"{s}{f}" for f, s, t in zip(found, suites, tasks, strict=True)]
+        count = len(set(labels))
+        if any(f is not None for f in found) and count < len(set(tasks)):
+            return (labels, kind, 0) if count >= FEWEST else (tasks, "task", count)
+    return tasks, "task", 0
+
+
+def _named(row: Mapping[str, Any], names: Sequence[str]) -> Any:
+    places = (row, row.get("facts") or {})
+    return next((place[n] for place in places for n in names if place.get(n) is not None), None)

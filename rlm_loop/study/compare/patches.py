@@ -1,0 +1,113 @@
+"""The patches of a study's arm as predictions for SWE-bench's harness, and the harness's verdicts as rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+from rlm_loop.study.store.load import load_study
+from rlm_loop.study.store.rows import Row, finished
+from rlm_loop.tasks.swebench.predictions import Crashed, Prediction, Predictions, model_name, patch_of
+from rlm_loop.tasks.swebench.report import Report
+from rlm_loop.traces.trace import TraceError
+
+#: What a trace holds in place of something that looked like a key: a patch with it is not the agent's.
+_REDACTED = "[redacted]"
+#: Before traces were named by model a second model in a folder appended to the traces of the first.
+_SHARED = (
+    "its trace holds runs of several cells (of several models?), so nobody can say which patch is whose: run it anew"
+)
+
+
+def study_predictions(
+    study: Results | str | Path,
+    arm: str = "",
+    *,
+    model: str = "",
+    seed: int | None = None,
+    suite: str = "",
+    name: str = "",
+    crashed: Crashed = "leave out",
+) -> Predictions:
+    """The patches of one arm of a study, from the traces of its rows.
+
+    `arm`, `model`, `seed` and `suite` need be given only where the study has several.  `name` is what stands as
+    `model_name_or_path`.  A cell that crashed, or is missing, is left out (`left_out` says why), unless
+    `crashed="empty"`.  Raises `StudyError` that lists what there is to choose from.
+    """
+    results = study if isinstance(study, Results) else load_study(study)
+    rows = chosen_rows(results, arm, model=model, seed=seed, suite=suite)
+    whose = name or model_name(rows[0]["arm"], rows[0]["model"])
+    kept: list[Prediction] = []
+    left: dict[str, str] = {}
+    owners = Counter(row["trace"] for row in results.rows)
+    for row in rows:
+        patch, why = _patch(results, row) if owners[row["trace"]] == 1 else (None, _SHARED)
+        if patch is None and crashed == "empty":
+            patch = ""
+        if patch is None:
+            left[row["task"]] = why
+        else:
+            kept.append(Prediction(row["task"], whose, patch))
+    planned = [task for s, tasks in results.lock.get("tasks", {}).items() if s == rows[0]["suite"] for task in tasks]
+    there = {row["task"] for row in rows}
+    left.update({task: "the study has not run it yet" for task in planned if task not in there})
+    return Predictions(tuple(kept), left)
+
+
+def _patch(results: Results, row: Row) -> tuple[str | None, str]:
+    error = str(row.get("error") or "")
+    if not finished(row) and not error.startswith("scoring failed"):
+        return None, f"the run crashed: {error}"
+    try:
+        patch, why = patch_of(outcome_of(results.trace(row)))
+    except TraceError as fault:
+        return None, f"its trace cannot be read: {fault}"
+    if patch is not None and _REDACTED in patch:
+        return None, "the trace blanked out something in the patch that looks like a key; rerun and use predictions_of"
+    return patch, why
+
+
+def chosen_rows(
+    results: Results, arm: str = "", *, model: str = "", seed: int | None = None, suite: str = ""
+) -> list[Row]:
+    """The rows of one arm, model, seed and suite, one a task.  Raises `StudyError` where that is not clear."""
+    rows: Sequence[Row] = results.rows
+    for column, wanted in (("arm", arm), ("model", model), ("suite", suite), ("seed", seed)):
+        there = list(dict.fromkeys(r[column] for r in rows))
+        if wanted in ("", None):
+            if len(there) > 1:
+                raise StudyError(f"the study has several {column}s: {', '.join(map(str, there))}; name one ({column})")
+            continue
+        if wanted not in there:
+            raise StudyError(f"the study has no {column} {wanted!r}; it has {', '.join(map(str, there)) or 'no rows'}")
+        rows = [r for r in rows if r[column] == wanted]
+    if not rows:
+        raise StudyError(f"{results.folder or 'the study'} has no rows yet; run it first")
+    return list(rows)
+
+
+def with_report(
+    results: Results, report: Report, arm: str = "", *, model: str = "", seed: int | None = None, suite: str = ""
+) -> Results:
+    """The results with the harness's verdicts in the rows of one arm: `resolved`, `value` and `score_reason`.
+
+    Resolved and unresolved are as the report says, an empty patch is not resolved; what the harness could not run
+    (an error of its own, or no prediction) stays unjudged, with the reason.  Rows that crashed stay as they are.
+    """
+    mine = {id(r) for r in chosen_rows(results, arm, model=model, seed=seed, suite=suite)}
+    return replace(results, rows=[_told(r, report) if id(r) in mine else r for r in results.rows])
+
+
+def _told(row: Row, report: Report) -> Row:
+    error = str(row.get("error") or "")
+    if error and not error.startswith("scoring failed"):
+        return row
+    verdict = report.verdict(row["task"])
+    value = None if verdict.resolved is None else float(verdict.resolved)
+    return {**row, "resolved": verdict.resolved, "value": value, "score_reason": verdict.reason, "error": None}

@@ -1,0 +1,96 @@
+"""How many more tasks a claim would need, and under which assumption."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlm_loop.study.compare.contrast import Contrast
+from rlm_loop.study.statistics import fewest_clusters, pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
+
+if TYPE_CHECKING:
+    from rlm_loop.study.compare.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One claim under one assumption about the truth.
+
+    `assuming` is "no difference" (two loops that are truly alike in resolve rate) or "as observed"; `true_effect` is
+    that difference (with one pair more of each kind) or ratio.  `power_now` is the chance that a study of as many
+    `pairs` as were used shows the claim, `needed` the pairs for the power wanted, `more` what is missing of them (0:
+    there are enough) and `more_tasks` the same in tasks, with as many seeds each.  `None`: no number of tasks would do.
+    Holm's correction is not included: of several claims of a family each needs somewhat more.
+    """
+
+    model: str
+    arm: str
+    baseline: str
+    measure: str
+    claim: str
+    assuming: str
+    true_effect: float
+    pairs: int
+    power_now: float
+    needed: int | None
+    more: int | None
+    more_tasks: int | None
+
+
+def plans(comparison: Comparison, power: float = 0.8) -> list[Plan]:
+    """The plans of all contrasts that have an estimate."""
+    return [p for c in comparison.contrasts if c.estimate is not None for p in _of(comparison, c, power)]
+
+
+def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Plan]:
+    estimate, alpha, n = contrast.estimate or 0.0, comparison.alpha, contrast.used
+    if contrast.effect == "ratio":
+        if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned
+            return
+        effect, spread = math.log(estimate), contrast.spread
+        clusters = fewest_clusters(alpha)
+        enough = contrast.clusters >= clusters
+        now = power_of_mean(n, effect=effect, spread=spread, alpha=alpha) if enough else 0.0
+        needed = pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power)
+        least = math.ceil(clusters * n / contrast.clusters)
+        yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
+        return
+    # one pair more of each kind keeps a share of 0 from promising that nothing will ever differ, and 5 wins of 5 that
+    # every pair will be one (Agresti & Min 2005)
+    discordant = ((contrast.discordant or 0.0) * n + 1) / (n + 2)
+    for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
+        if assuming == "no difference" and not comparison.margin:
+            continue
+        now = power_of_rate(
+            n / contrast.design,
+            discordant=discordant,
+            difference=difference,
+            margin=comparison.margin,
+            alpha=alpha,
+        )
+        needed = pairs_for_rate(
+            discordant=discordant, difference=difference, margin=comparison.margin, alpha=alpha, power=power
+        )
+        wide = None if needed is None else math.ceil(needed * contrast.design)
+        yield _plan(contrast, assuming, difference, now, wide)
+
+
+def _plan(contrast: Contrast, assuming: str, effect: float, now: float, needed: int | None) -> Plan:
+    more = None if needed is None else max(0, needed - contrast.used)
+    seeds = max(1, round(contrast.pairs / max(contrast.tasks, 1)))
+    return Plan(
+        model=contrast.model,
+        arm=contrast.arm,
+        baseline=contrast.baseline,
+        measure=contrast.measure,
+        claim=contrast.claim,
+        assuming=assuming,
+        true_effect=effect,
+        pairs=contrast.used,
+        power_now=now,
+        needed=needed,
+        more=more,
+        more_tasks=None if more is None else math.ceil(more / seeds),
+    )

@@ -1,0 +1,83 @@
+"""What a study is to test, declared before its first episode and locked in `study.json`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from rlm_loop.messages import digest
+from rlm_loop.study.compare.contrast import MEASURES
+from rlm_loop.study.compare.pairs import POLICIES, Policy
+from rlm_loop.study.errors import StudyError
+
+#: What can have a target: the field of `ArmSummary`, what it is called, and whether more is better.
+TARGETS = {
+    "rate": ("success rate", True),
+    "steps": ("mean steps", False),
+    "tool_seconds_p95": ("tool seconds, p95", False),
+    "seconds_p95": ("task seconds, p95", False),
+    "tokens_p95_ratio": ("tokens p95 / baseline", False),
+}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is tested: every arm against `baseline` (the first arm where it is `None`).
+
+    `family` names the measures whose claims are judged together, `margin` is a share (0.03: 3 points; 0: the claim is
+    that the rates differ), `missing` the policy for pairs without a value.  `targets` are limits by field (`TARGETS`)
+    that each arm is to meet; without any, none is shown.  Raises `StudyError` for what cannot be tested.
+    """
+
+    baseline: str | None = None
+    margin: float = 0.0
+    family: Sequence[str] = ("resolved", "input_tokens")
+    missing: Policy = "worst"
+    targets: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "family", tuple(self.family))
+        if unknown := [m for m in self.family if m not in MEASURES]:
+            raise StudyError(f"analysis: there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
+        if unknown := [t for t in self.targets if t not in TARGETS]:
+            raise StudyError(f"analysis: nothing called {unknown[0]!r} has a target; there are {', '.join(TARGETS)}")
+        if wrong := [t for t, limit in self.targets.items() if not math.isfinite(limit)]:
+            raise StudyError(f"analysis: the target of {wrong[0]} is a finite number")
+        if self.missing not in POLICIES:
+            raise StudyError(f"analysis: there is no policy {self.missing!r}; use {', '.join(POLICIES)}")
+        if not 0 <= self.margin < 1:
+            raise StudyError("analysis: margin is a share: give 0.03 for 3 points")
+
+    def locked(self) -> dict[str, Any]:
+        """As `study.json` keeps it, with its hash."""
+        plan = {**asdict(self), "family": list(self.family), "targets": dict(self.targets)}
+        return {**plan, "digest": digest(plan)[:16]}
+
+
+def read(lock: Mapping[str, Any]) -> Analysis | None:
+    """What a study's lock declares; `None` where nothing was declared.  Raises `StudyError` as `Analysis` does."""
+    plan: Mapping[str, Any] | None = lock.get("analysis")
+    return None if plan is None else Analysis(**{f.name: plan[f.name] for f in fields(Analysis) if f.name in plan})
+
+
+def agreed(old: Mapping[str, Any] | None, new: Analysis | None, begun: bool, folder: object) -> dict[str, Any]:
+    """The part of the lock that declares the analysis; empty where none is declared.
+
+    Raises `StudyError` where it is another than the one locked, or comes after the first episode (`begun`).
+    """
+    before: Mapping[str, Any] | None = (old or {}).get("analysis")
+    if new is None:
+        return {} if before is None else {"analysis": dict(before)}
+    now = new.locked()
+    if begun and (before is None or before["digest"] != now["digest"]):
+        what = (
+            "was begun without analysis=" if before is None else f"declares another analysis ({_changed(before, now)})"
+        )
+        raise StudyError(f"{folder} {what}; leave analysis= out to go on with it as it is, or choose another folder")
+    return {"analysis": now}
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    return ", ".join(k for k in new if k != "digest" and old.get(k) != new[k])

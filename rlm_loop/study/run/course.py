@@ -1,0 +1,176 @@
+"""What of a grid is left to do: hands out cells in order and takes back their rows, however and wherever they run."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rlm_loop.models.base import AuthenticationFailed, ModelNotFound, RateLimited
+from rlm_loop.study.errors import StudyError, StudyInterrupted
+from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.versions import Versions
+from rlm_loop.study.run.progress import Progress
+from rlm_loop.study.run.spending import Spending
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.rows import NEVER_BEGUN, Row
+
+#: No cell can succeed while one of these is not put right.
+SET_UP = (AuthenticationFailed, ModelNotFound)
+#: The disk is full, a quota is used up, or a file may not grow any more.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: How often an episode is begun again after a provider's limit ended it, and how long to wait where it did not say.
+_TRIES, _PAUSE = 3, 30.0
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where times come from; an argument, so that tests need not wait."""
+
+    seconds: Callable[[], float] = time.monotonic
+    now: Callable[[], str] = utc_now
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Course:
+    """One run of a study, seen from where its cells are handed out.
+
+    Whatever runs cells asks `next()` for one as long as it has room, and gives each back by `end`.  `seconds` starts no
+    further task after that time (a task begun is done by all arms), `spending` none that could cost too much.
+    A provider that limits the rate holds the whole study: no further cell is started for as long as it asked, and the
+    cell itself is begun again.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        store: Store,
+        progress: Progress,
+        *,
+        seconds: float | None = None,
+        spending: Spending | None = None,
+        versions: Versions | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.clock = clock or Clock()
+        self.done = 0
+        self.planned = len(cells)
+        self._waiting = list(reversed(cells))
+        self._running: dict[tuple[object, ...], Cell] = {}
+        self._store, self._progress = store, progress
+        self._seconds, self._spending, self._versions = seconds, spending, versions or Versions(())
+        self._begun = self.clock.seconds()
+        self._task: tuple[str, str] | None = None
+        self._first = sum(_task(c) == _task(cells[0]) for c in cells)
+        self._never_begun = 0
+        self._held_until = 0.0
+        self._limited: dict[tuple[object, ...], int] = {}
+
+    @property
+    def left(self) -> int:
+        """How many cells have no row yet."""
+        return self.planned - self.done
+
+    def next(self) -> Cell | None:
+        """The next cell to start now; `None` where there is none, or none before a running one has ended."""
+        if not self._waiting:
+            return None
+        pause = self._held_until - self.clock.seconds()
+        if pause > 0 and self._running:
+            return None
+        if pause > 0:
+            self.clock.sleep(pause)
+        cell = self._waiting[-1]
+        new = _task(cell) != self._task
+        if new and self._seconds is not None and self.clock.seconds() - self._begun >= self._seconds:
+            return None
+        if self._spending is not None and not self._spending.allows(cell, self._running.values()):
+            return None
+        self._waiting.pop()
+        self._task = _task(cell)
+        self._running[cell.key] = cell
+        self._progress.begin(cell)
+        return cell
+
+    def end(self, cell: Cell, row: Row, fault: BaseException | None) -> None:
+        """Record the row of a cell that was run.
+
+        An attempt that is broken off, to be begun again, has a row as well (`again`): it cost something too.  Raises
+        `StudyError` where the disk is full (the cell runs again in the next run, or is only scored again), and the
+        fault itself where a missing key or model was met by every arm of the first task.
+        """
+        self._running.pop(cell.key, None)
+        crashed = row.get("error") is not None  # else it was the scorer that failed
+        if (full := no_room(fault)) is not None:
+            with contextlib.suppress(StudyError):  # it may be another disk
+                self._store.append({**row, "again": True} if crashed else row)
+            raise StudyError(
+                f"{cell.arm} on {cell.suite}/{cell.task.id} could not write {full.filename or 'its files'}: "
+                f"{full.strerror}; all finished cells are kept: make room and run the same command again"
+            ) from fault
+        self._versions.learn(row)
+        again = crashed and isinstance(fault, RateLimited) and self._again(cell, fault)
+        self._store.append({**row, "again": True} if again else row)
+        if self._spending is not None:
+            self._spending.spent(row)
+        if again:
+            return
+        self._progress.end(row)
+        self.done += 1
+        self._never_begun += row.get("error_class") in NEVER_BEGUN
+        if crashed and fault is not None and self._never_begun == self._first == self.done:
+            raise fault
+
+    def interrupted(self) -> StudyInterrupted:
+        """What to raise on Ctrl-C."""
+        return StudyInterrupted(
+            f"stopped with {self.left} cells to go; finished cells are kept, run the same command again to go on",
+            self.done,
+            self.planned,
+        )
+
+    def _again(self, cell: Cell, fault: RateLimited) -> bool:
+        tries = self._limited[cell.key] = self._limited.get(cell.key, 0) + 1
+        pause = fault.retry_after if fault.retry_after is not None else _PAUSE * 2 ** (tries - 1)
+        self._held_until = max(self._held_until, self.clock.seconds() + pause)
+        if tries >= _TRIES:
+            return False
+        self._waiting.append(cell)
+        return True
+
+
+def no_room(fault: BaseException | None) -> OSError | None:
+    """The error of a full disk that is behind a fault, if there is one."""
+    seen: set[int] = set()
+    while fault is not None and id(fault) not in seen:
+        seen.add(id(fault))
+        if isinstance(fault, OSError) and fault.errno in _NO_ROOM:
+            return fault
+        fault = fault.__cause__ or fault.__context__
+    return None
+
+
+def portable(fault: BaseException | None) -> BaseException | None:
+    """What of a fault a course acts on, without what hangs on it (the whole run), so that it can leave a worker.
+
+    `None` for all other faults: their row says all there is.
+    """
+    if isinstance(fault, SET_UP):
+        return type(fault)(fault.message, fault.model)
+    if isinstance(fault, RateLimited):
+        kept = RateLimited(fault.message, fault.model, fault.retryable)
+        kept.retry_after = fault.retry_after
+        return kept
+    full = no_room(fault)
+    return None if full is None else OSError(full.errno, full.strerror, full.filename)
+
+
+def _task(cell: Cell) -> tuple[str, str]:
+    return (cell.suite, cell.task.id)

@@ -1,0 +1,84 @@
+"""Running the cells of a grid one after the other, so that whatever happens the finished ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.outcome import Outcome, Stop
+from rlm_loop.study.plan.grid import Agent, Cell
+from rlm_loop.study.run.course import SET_UP, Clock, Course, portable, utc_now
+from rlm_loop.study.run.scoring import scored, scored_again
+from rlm_loop.study.store.rows import Row, crash_line, make_row
+from rlm_loop.tasks.base import Attempt
+from rlm_loop.traces.attempts import supersede
+
+__all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
+
+
+def run_cells(study: str, course: Course, agents: Callable[[Cell], Agent], folder: Path) -> int:
+    """Run the cells of a course in order, a row for each; returns how many were run.
+
+    A crash is a row.  Ctrl-C raises `StudyInterrupted`; the cell that was running leaves no row.  Raises also what
+    `Course.end` raises.
+    """
+    while (cell := course.next()) is not None:
+        try:
+            row, fault = run_cell(study, cell, agents, folder, course.clock)
+        except KeyboardInterrupt:
+            raise course.interrupted() from None
+        course.end(cell, row, fault)
+        if isinstance(fault, KeyboardInterrupt):  # while scoring
+            raise course.interrupted()
+    return course.done
+
+
+def run_cell(
+    study: str, cell: Cell, agents: Callable[[Cell], Agent], folder: Path, clock: Clock
+) -> tuple[Row, BaseException | None]:
+    """Attempt one cell's task and score it: the row, and what crashed if something did (the attempt, or its scorer).
+
+    Of a cell whose attempt was made but not scored, only the scorer is run.  Scoring happens after the clock has
+    stopped.  Raises `KeyboardInterrupt` where the user stopped the attempt.
+    """
+    if cell.unscored is not None:
+        return scored_again(cell)
+    started, begin = clock.now(), clock.seconds()
+    outcome: Outcome | None = None
+    judged: Row | None = None
+    fault: BaseException | None = None
+    try:
+        supersede(folder / cell.trace)  # what an earlier attempt left there is not the row's
+        outcome = agents(cell).attempt(cell.task, trace=str(folder / cell.trace))
+    except (Exception, SystemExit) as error:
+        fault, outcome = error, _partial(error)
+    spent = clock.seconds() - begin
+    if outcome is not None and outcome.stop == Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    crash = fault
+    if fault is None and outcome is not None:
+        made = Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply, outcome.isolation)
+        judged, fault = scored(cell.task, made)
+    row = make_row(
+        study,
+        cell,
+        started=started,
+        seconds=spent,
+        outcome=outcome,
+        judged=judged,
+        error=None if crash is None else crash_line(crash),
+        error_class=None if crash is None else type(crash).__name__,
+    )
+    return row, fault
+
+
+def _partial(error: BaseException) -> Outcome | None:
+    """What was done until a crash, where the loop attached it."""
+    outcome: Any = getattr(error, "outcome", None)
+    return outcome if isinstance(outcome, Outcome) else None
+
+
+def agent_of(arms: Mapping[tuple[str, int], Mapping[str, Agent]]) -> Callable[[Cell], Agent]:
+    """The agent of a cell, from the arms of each model name and seed."""
+    return lambda cell: arms[cell.model, cell.seed][cell.arm]

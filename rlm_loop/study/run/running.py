@@ -1,0 +1,158 @@
+"""The course of one run of a study: what is left of its grid, where it is run, and what is noted in its folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
+from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study.plan.analysis import agreed as agreed_analysis
+from rlm_loop.study.plan.contract_value import Contract
+from rlm_loop.study.plan.grid import Agent, Cell
+from rlm_loop.study.plan.identity import extended, mark_of, mixtures, session
+from rlm_loop.study.plan.unequal import unequal
+from rlm_loop.study.plan.versions import Versions
+from rlm_loop.study.results import Results
+from rlm_loop.study.run.course import Course, utc_now
+from rlm_loop.study.run.executors import hosted
+from rlm_loop.study.run.pace import Pace, pacing
+from rlm_loop.study.run.places import capacity
+from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
+from rlm_loop.study.run.run_on import run_on
+from rlm_loop.study.run.runner import agent_of, run_cells
+from rlm_loop.study.run.scoring import can_be_scored
+from rlm_loop.study.run.spending import Spending
+from rlm_loop.study.run.status import watched
+from rlm_loop.study.store.folder import Store
+from rlm_loop.study.store.load import results_of
+from rlm_loop.study.store.reading import every_row, latest, read_contract, read_lock
+from rlm_loop.study.store.rows import key, to_run
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A study made ready: the names of its arms, the agents, the cells in their order, and what identifies it."""
+
+    name: str
+    question: str
+    arms: Sequence[str]
+    agents: Mapping[tuple[str, int], Mapping[str, Agent]]
+    grid: Sequence[Cell]
+    identity: dict[str, Any]
+    order_seed: int | None
+    analysis: Analysis | None = None
+    crossed: tuple[str, ...] = ()
+
+
+def run_planned(
+    study: Planned,
+    folder: str | Path,
+    agreed: Callable[[], Contract],
+    *,
+    progress: bool | Progress,
+    seconds: float | None,
+    jobs: int | None,
+    executor: str | Executor | None,
+    retry_failed: bool,
+    max_cost: float | None,
+    rate: float | None,
+    mixed: bool = False,
+) -> Results:
+    """Run what is not finished yet; arguments and errors as `Study.run` has them.
+
+    `agreed` gives the contract of the arms, or raises where they differ in what is not declared; it is asked only
+    where there is something to run.
+    """
+    find = agent_of(study.agents)
+    paced = find if rate is None else pacing(find, Pace(rate))
+    with Store(folder, study.name) as store, ExitStack() as opened:
+        old = read_lock(folder)
+        every = list(every_row(folder))
+        known = {key(r): r for r in latest(every)}
+        todo = [
+            replace(c, unscored=known[c.key]) if can_be_scored(known.get(c.key)) else c
+            for c in study.grid
+            if can_be_scored(known.get(c.key)) or to_run(known.get(c.key), retry_failed=retry_failed)
+        ]
+        lock = extended(old, study.identity, folder, more=bool(todo), mixed=mixed)
+        lock = {**lock, **agreed_analysis(old, study.analysis, bool(every), folder)}
+        _refuse_shared_traces(todo, every, folder)
+        if todo:
+            found = agreed()
+            for line in unequal(found, study.crossed):
+                warnings.warn(line, StudyWarning, stacklevel=4)
+            store.write_contract(found.since(read_contract(folder)))
+            _begin(study, lock, old)
+        versions = Versions(every)
+        noted = {**lock, "question": study.question, "identity": mark_of(lock)}
+        store.write_lock({**noted, **versions.noted()})
+        planned = {c.key for c in study.grid} - {c.key for c in todo}
+        done = [row for cell, row in known.items() if cell in planned]
+        spending = None if max_cost is None else Spending(max_cost, find, every)
+        if spending is not None:
+            spending.check(todo)
+        where = opened.enter_context(hosted(executor, jobs)) if todo else None
+        asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
+        shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
+        with watched(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs) as told:
+            course = Course(todo, store, told, seconds=seconds, spending=spending, versions=versions)
+            try:
+                if where is not None:
+                    run_on(where, study.name, course, find, store.folder, jobs=asked, rate=rate)
+                else:
+                    run_cells(study.name, course, paced, store.folder)
+            except StudyInterrupted as stopped:
+                message = f"{stopped.message} (results: {folder})"
+                raise StudyInterrupted(message, len(done) + stopped.finished, len(study.grid)) from None
+            finally:
+                if versions.learned:
+                    store.write_lock({**noted, **versions.noted()})
+    if spending is not None and spending.stopped and course.left:
+        warnings.warn(
+            f"{study.name}: ended with {course.left} cells to go, since ${spending.total:.4g} of at most "
+            f"${spending.limit:.4g} are spent; give more (max_cost) and run again to go on",
+            StudyWarning,
+            stacklevel=3,
+        )
+    return results_of(folder, recorded=False)
+
+
+def _refuse_shared_traces(todo: Iterable[Cell], rows: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
+    """Raise `StudyError` where a cell would append to the trace of another cell: their names differ only in marks that
+    file names leave out."""
+    taken = {row["trace"]: key(row) for row in rows}
+    for cell in todo:
+        if taken.get(cell.trace, cell.key) != cell.key:
+            raise StudyError(
+                f"{cell.key} would share the trace {cell.trace} with {taken[cell.trace]} of {folder}; rename one of "
+                "them, or choose another folder"
+            )
+
+
+def _begin(study: Planned, lock: dict[str, Any], old: Mapping[str, Any] | None) -> None:
+    """Note in the lock that a session begins, unless one like it is there."""
+    # the lock's own mappings are sorted, and the rows of several jobs come in any order
+    now = {**session(utc_now()), "arms": study.arms, "order_seed": study.order_seed}
+    if old is not None and (mixture := mixtures(old, study.identity)):
+        now["mixed"] = mixture[0]
+        warnings.warn(f"{study.name}: the rows of this folder are a mixture: {mixture[0]}", StudyWarning, stacklevel=4)
+    if now["command"] not in [s["command"] for s in lock["sessions"] if _same(s, now)]:
+        lock["sessions"].append(now)
+
+
+def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return all(old.get(k) == new.get(k) for k in ("machine", "packages", "package", "mixed"))
+
+
+def _progress(wanted: bool | Progress, forecast: Forecast, planned: int, name: str) -> Progress:
+    if not isinstance(wanted, bool):
+        return wanted
+    if not wanted:
+        return Silent()
+    return Bar(forecast, planned, name) if watching() else Lines(forecast, planned, to_stderr)

@@ -1,0 +1,1 @@
+"""A study's folder: rows and traces, written as they come, packed and read back."""

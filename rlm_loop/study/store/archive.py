@@ -1,0 +1,95 @@
+"""Results small enough to commit: rows and traces packed, the same input giving the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store.folder import CONTRACT, LOCK, RESULTS, SCHEMA, read_lock, read_rows
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.runs import Run
+from rlm_loop.traces.trace import TraceError
+
+TRACES = "traces.tar.gz"
+
+
+def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
+    """Write a study's lock file, contract, rows (`results.jsonl.gz`) and traces (`traces.tar.gz`) to `target`.
+
+    Only the last row and the trace of each cell are kept.  Names are sorted and times zero, so the same results
+    give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
+    """
+    lock, rows = read_lock(folder), read_rows(folder)
+    if lock is None or not rows:
+        raise StudyError(f"{folder} holds no results of a study; run one there first")
+    there = Path(target)
+    head = json.dumps({"schema": SCHEMA, "study": lock["name"]}, separators=(",", ":"))
+    lines = [head, *(json.dumps(r, ensure_ascii=False, separators=(",", ":")) for r in rows)]
+    try:
+        there.mkdir(parents=True, exist_ok=True)
+        files = [there / LOCK, there / f"{RESULTS}.gz"]
+        files[0].write_text(json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+        files[1].write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
+        if (signed := Path(folder) / CONTRACT).is_file():
+            files.append(there / CONTRACT)
+            files[-1].write_bytes(signed.read_bytes())
+        if traces:
+            files.append(there / TRACES)
+            files[-1].write_bytes(_pack(Path(folder), sorted({r["trace"] for r in rows})))
+    except OSError as error:
+        raise StudyError(f"cannot write to {target}: {error.strerror}; choose another folder") from error
+    return files
+
+
+def _pack(folder: Path, names: list[str]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in names:
+            path = folder / name
+            if not path.is_file():  # a cell that crashed before its first event
+                continue
+            member = tarfile.TarInfo(name)
+            member.size = path.stat().st_size
+            member.mode = 0o644
+            with path.open("rb") as file:
+                tar.addfile(member, file)
+    return gzip.compress(packed.getvalue(), 9, mtime=0)
+
+
+def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
+    """A run of the trace `name` of a study's folder, loose or packed; without `run` the one that counts.
+
+    Raises `TraceError` where there is none.
+    """
+    loose, packed = Path(folder) / name, Path(folder) / TRACES
+    if loose.is_file() or not packed.is_file():
+        return read(loose, run=run)
+    with tarfile.open(packed, "r:gz") as tar:
+        try:
+            file = tar.extractfile(name)
+        except KeyError:
+            file = None
+        if file is None:
+            raise TraceError(f"{packed} holds no trace {name}")
+        return _read_bytes(file.read(), name, run)
+
+
+def read_packed(folder: str | Path) -> dict[str, bytes]:
+    """All packed traces of a folder by name, unpacked in one pass; empty where none are packed."""
+    path = Path(folder) / TRACES
+    if not path.is_file():
+        return {}
+    with tarfile.open(path, "r:gz") as tar:
+        return {m.name: f.read() for m in tar if m.isfile() and (f := tar.extractfile(m)) is not None}
+
+
+def _read_bytes(data: bytes, name: str, run: Run) -> RunRecord:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / PurePosixPath(name).name
+        path.write_bytes(data)
+        return read(path, run=run)

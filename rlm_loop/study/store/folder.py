@@ -1,0 +1,185 @@
+"""A study's folder: `study.json` (what it is), `contract.json` (in what its arms differ), `results.jsonl` (one row a
+cell) and `traces/`.
+
+Rows are appended one by one, each in one write that is never buffered, so whatever ends the process, all finished
+cells are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.contract_value import Contract
+from rlm_loop.study.store.reading import (
+    CONTINUED,
+    CONTRACT,
+    LOCK,
+    PARQUET,
+    RESULTS,
+    SCHEMA,
+    bytes_of,
+    parse,
+    read_contract,
+    read_lock,
+    read_rows,
+)
+from rlm_loop.study.store.rows import Row
+from rlm_loop.traces.redact import redactor
+
+__all__ = ["CONTRACT", "LOCK", "RESULTS", "SCHEMA", "Store", "read_contract", "read_lock", "read_rows"]
+
+
+class Store:
+    """A study's folder opened for writing; one process at a time.  Raises `StudyError` if that cannot be."""
+
+    def __init__(self, folder: str | Path, study: str) -> None:
+        self.folder = Path(folder)
+        self._redact = redactor(os.environ)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if (self.folder / RESULTS).exists() and not (self.folder / RESULTS).is_file():
+                raise OSError(errno.EINVAL, f"its {RESULTS} is no ordinary file")
+            self._file = (self.folder / RESULTS).open("a+b", buffering=0)
+        except OSError as error:
+            raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
+        try:
+            claim(self._file, self.folder)
+            _mend(self._file, self.folder / RESULTS)
+            self._size = self._file.seek(0, os.SEEK_END)
+            if not self._size:
+                self._write(_head(self.folder, study))
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, row: Row) -> None:
+        """Write one row.
+
+        Raises `StudyError` where it cannot be written whole; what was written of it is taken back, so that the rows
+        before it can be read as they are.
+        """
+        self._write(row)
+
+    def _write(self, value: Mapping[str, Any]) -> None:
+        data = (_line(self._redact.value(value)) + "\n").encode()
+        try:
+            done = 0
+            while done < len(data):
+                done += self._file.write(data[done:]) or 0
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)
+            path = self.folder / RESULTS
+            raise StudyError(
+                f"cannot write to {path}: {error.strerror}; all finished cells are kept: make room and run the same "
+                "command again"
+            ) from error
+        self._size += len(data)
+
+    def write_lock(self, lock: Mapping[str, Any]) -> None:
+        """Replace `study.json` in one step."""
+        self._replace(LOCK, json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True))
+
+    def write_contract(self, contract: Contract) -> None:
+        """Replace `contract.json` in one step."""
+        self._replace(CONTRACT, json.dumps(self._redact.value(contract.to_dict()), indent=1, ensure_ascii=False))
+
+    def _replace(self, name: str, text: str) -> None:
+        path = self.folder / name
+        try:
+            replace_file(path, (text + "\n").encode("utf-8", "surrogatepass"))
+        except OSError as error:
+            raise StudyError(f"cannot write {path}: {error.strerror}; make room, or choose another folder") from error
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):  # a file system that cannot: the rows are with the system all the same
+            os.fsync(self._file.fileno())
+        self._file.close()
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step: who reads it sees the old one or the new one, never a part."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+def _line(value: Mapping[str, Any]) -> str:
+    line = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: as an escape it comes back as it was
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
+    return line
+
+
+def _head(folder: Path, study: str) -> dict[str, Any]:
+    """The first line; it names the file whose rows go before these, where there is one."""
+    before = next((name for name in (f"{RESULTS}.gz", PARQUET) if (folder / name).exists()), None)
+    if before is None:
+        return {"schema": SCHEMA, "study": study}
+    return {"schema": CONTINUED, "study": study, "continues": before}
+
+
+def claim(file: BinaryIO, folder: Path) -> None:
+    """Refuse a second writer; the claim ends with the file, so a killed run leaves none behind.
+
+    Who only looks (`claimed`) holds it for an instant, so it is tried for a moment.
+    """
+    for left in range(10, -1, -1):
+        if _lock(file):
+            return
+        if left:
+            time.sleep(0.02)
+    raise StudyError(f"another run is writing to {folder}; wait for it, or choose another folder")
+
+
+def claimed(path: Path) -> bool:
+    """Whether a process is writing to this file of results."""
+    try:
+        if not path.is_file():  # opening a pipe would wait for whoever writes to it
+            return False
+        with path.open("rb") as file:
+            return not _lock(file)
+    except OSError:
+        return False
+
+
+def _lock(file: BinaryIO) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system: two writers are not noticed there
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _mend(file: BinaryIO, path: Path) -> None:
+    """Drop a torn last line (its cell runs again), or end a whole one that lost its newline."""
+    body, newline, tail = bytes_of(path).rpartition(b"\n")
+    if not tail:
+        return
+    if parse(tail.decode("utf-8", "replace")) is not None:
+        file.write(b"\n")
+    else:
+        file.truncate(len(body) + len(newline))

@@ -1,0 +1,189 @@
+"""Reading a study's folder: what it is, in what its arms differ, and its rows, whether lines, packed or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.contract_value import SCHEMA as CONTRACT_SCHEMA
+from rlm_loop.study.plan.contract_value import Contract
+from rlm_loop.study.store.rows import NEVER_BEGUN, Row, class_of, finished, key
+from rlm_loop.traces.received import file_bytes
+from rlm_loop.traces.received import parse as parse_json
+
+SCHEMA = 1
+#: Of rows that go on after others in `rows.parquet`: a version that does not know of these must not read them alone.
+CONTINUED = 2
+RESULTS = "results.jsonl"
+PARQUET = "results.parquet"
+LOCK = "study.json"
+CONTRACT = "contract.json"
+
+_OF_LOCK = {"name": str, "arms": dict, "models": list, "seeds": list, "tasks": dict}
+_NUMBER = (int, float, type(None))
+#: What a row must have, and the types that are relied on; of the last three, where it has them.
+_OF_ROW: dict[str, Any] = {
+    **dict.fromkeys(("arm", "model", "suite", "task"), str),
+    "seed": int,
+    "resolved": (*_NUMBER, bool),
+    "trace": (str, type(None)),
+}
+_IN_ROW = {**_OF_ROW, "error": (str, type(None)), "cost": _NUMBER, "broken_off": int}
+
+
+def parse(line: str) -> dict[str, Any] | None:
+    """A line that is a JSON object; `None` for anything else."""
+    try:
+        value = parse_json(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def read_lock(folder: str | Path) -> dict[str, Any] | None:
+    """The `study.json` of a folder; `None` if there is none.
+
+    Raises `StudyError` where it cannot be read, is damaged, or is of a later version.
+    """
+    path = Path(folder) / LOCK
+    try:
+        lock = parse(file_bytes(path).decode())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read {path}: {error}") from error
+    if lock is None or not isinstance(lock.get("schema", 0), int):
+        raise StudyError(f"{path} is damaged; restore it from a copy, or start in another folder")
+    _refuse_later(path, lock.get("schema", 0), SCHEMA)
+    wrong = [name for name, kind in _OF_LOCK.items() if not isinstance(lock.get(name), kind)]
+    if wrong and set(lock) - {"schema", "name"}:
+        raise StudyError(f"{path} is of no study that this version knows (no {wrong[0]}); give another folder")
+    return lock
+
+
+def read_contract(folder: str | Path) -> Contract | None:
+    """The `contract.json` of a folder; `None` if there is none, as in studies of before there were contracts."""
+    path = Path(folder) / CONTRACT
+    try:
+        data = parse(file_bytes(path).decode(errors="surrogatepass"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"cannot read {path}: {error}") from error
+    if data is None or not isinstance(schema := data.get("schema", 0), int) or schema > CONTRACT_SCHEMA:
+        raise StudyError(f"{path} is damaged or of a later version; remove it, the next run makes it anew")
+    return Contract.from_dict(data)
+
+
+def read_rows(folder: str | Path) -> list[Row]:
+    """The last row of each cell, in the order in which the cells were first tried.
+
+    Reads `results.jsonl`, `results.jsonl.gz` and `results.parquet`: what of them is complete; no such file means no
+    rows.  A torn last line is ignored; a damaged line before it is a `StudyError` that
+    names it.  A crash after a finished row does not replace it.
+    """
+    return latest(every_row(folder))
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """The last row of each cell; a crash after a finished row does not replace it.
+
+    Its `cost` is that of all its attempts: the others, that were broken off or failed, are counted as `broken_off`.
+    """
+    found: dict[tuple[str, str, str, str, int], Row] = {}
+    for row in rows:
+        before = found.get(key(row))
+        found[key(row)] = row if before is None else _both(before, row)
+    return list(found.values())
+
+
+def _both(before: Row, row: Row) -> Row:
+    """Two rows of one cell as one."""
+    kept, other = (row, before) if finished(row) or not finished(before) else (before, row)
+    if row.get("rescored"):  # the same attempt: nothing was spent again
+        spent = before.get("cost"), before.get("broken_off", 0)
+    elif (other.get("error_class") or class_of(other["error"])) in NEVER_BEGUN:
+        spent = kept.get("cost"), kept.get("broken_off", 0)
+    else:
+        costs = [kept.get("cost"), other.get("cost")]
+        total = None if None in costs else sum(c for c in costs if c is not None)
+        spent = total, kept.get("broken_off", 0) + other.get("broken_off", 0) + 1
+    return {**kept, "cost": spent[0], **({"broken_off": spent[1]} if spent[1] else {})}
+
+
+def every_row(folder: str | Path) -> Iterator[Row]:
+    """All rows on record, those of failed attempts that were repeated included, oldest first."""
+    lines = Path(folder) / RESULTS
+    return rows_from(Path(folder), bytes_of(lines) if lines.exists() else None)
+
+
+def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
+    """As `every_row`, with `raw` as the bytes of `results.jsonl` (`None`: there is none).
+
+    What is complete is read: Parquet alone where it holds all of the lines; else the lines, after what they say that
+    they continue.
+    """
+    from rlm_loop.study.store.parquet import covered, read_parquet
+
+    packed, parquet = folder / f"{RESULTS}.gz", folder / PARQUET
+    if parquet.exists() and raw is not None and covered(parquet, raw):
+        yield from read_parquet(parquet)
+        return
+    head = parse((raw or b"").partition(b"\n")[0].decode("utf-8", "replace")) or {}
+    before = head.get("continues") if raw is not None else packed.name if packed.exists() else PARQUET
+    if before == packed.name and packed.exists():
+        yield from rows_of(bytes_of(packed), packed)
+    elif before == PARQUET and (parquet.exists() or raw is not None):
+        yield from read_parquet(parquet)
+    if raw is not None:
+        yield from rows_of(raw, folder / RESULTS)
+
+
+def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
+    """The rows in the bytes of a file of results; `path` is for messages."""
+    lines = raw.decode("utf-8", "replace").split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        value = parse(line)
+        if value is None:
+            if number == len(lines):
+                break
+            raise StudyError(f"{path}:{number} is damaged; delete that line and resume: its cell runs again")
+        if "schema" in value and "arm" not in value:
+            _refuse_later(path, value["schema"], CONTINUED)
+            continue
+        missing = [name for name in _OF_ROW if name not in value]
+        if missing:
+            raise StudyError(
+                f"{path}:{number} is no row that this version knows (no {missing[0]}); read it with the version of "
+                "rlm-loop that wrote it"
+            )
+        wrong = [name for name, kinds in _IN_ROW.items() if name in value and not isinstance(value[name], kinds)]
+        if wrong or "error" not in value:
+            raise StudyError(
+                f"{path}:{number} is damaged (its {wrong[0] if wrong else 'error'} cannot be); delete that line and "
+                "resume: its cell runs again"
+            )
+        yield value
+
+
+def bytes_of(path: Path) -> bytes:
+    """A file, unpacked.  Raises `StudyError` where it cannot be read, or is a pipe or a device."""
+    try:
+        return file_bytes(path)
+    except OSError as error:
+        raise StudyError(f"cannot read {path}: {error}") from error
+
+
+def _refuse_later(path: Path, schema: Any, known: int) -> None:
+    if isinstance(schema, bool) or not isinstance(schema, int) or schema > known:
+        raise StudyError(f"{path} has schema {schema}; this version reads up to {known}: upgrade rlm-loop")
+
+
+def versions_of(lock: Mapping[str, Any]) -> list[str]:
+    """The versions of this package that a study's sessions ran with, oldest first."""
+    found = [str((s.get("packages") or {}).get("rlm-loop", "")) for s in lock.get("sessions", ())]
+    return [v for v in dict.fromkeys(found) if v]

@@ -1,0 +1,221 @@
+"""The one gate through which tools are called: look up, check, run with a time limit, catch, cap, log once."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.accounting.scope import Cancelled
+from rlm_loop.actions import CallTool, Failure
+from rlm_loop.repl.clip import RECORD_CAP, clip
+from rlm_loop.tools.calls import Kept, Manner, Running
+from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
+from rlm_loop.tools.hooks import notify
+from rlm_loop.tools.results import ToolResult, as_text, describe, sendable
+from rlm_loop.traces.logs import say
+
+_log = logging.getLogger(__name__)
+
+#: What to do about JSON that cannot be read: nearly always it holds code with quotes of its own.
+JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break'
+
+
+class ToolGateway:
+    """Calls tools by name.  What a tool or a model does wrong comes back as data and is never raised.
+
+    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that the tool
+    runs in is abandoned, so a tool that goes on may still have effects. `cap` is the most characters of a result's
+    text. `allow` names the tools that may run; the others are `denied`. `hooks` are told when a call that was
+    understood starts, and how every call ended, as one of `node`; `about` is what else a log line says. `approve` is
+    told of a call that was understood before it runs, and gives the reason where it is `denied`. `watch` is called when
+    a tool has run, and says what it changed since the last time. `seconds_left` are those of the run (`None`: it has no
+    limit): once there are none, a call raises `BudgetSpent`.
+
+    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` too.  What passes through are
+    the signals of the run itself: `BudgetSpent` and `Cancelled`, and Ctrl-C while a tool is waited for.
+
+    A call of a tool that mutates may carry `idempotency_key` (the same call again under this key is not made again:
+    it gets the recorded result, a failure too) and `dry_run` (nothing is done; the result says what would be), beside
+    its own arguments or from the caller.  Gateways that share `kept` share the keys.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool | SimpleTool | Callable[..., Any]],
+        *,
+        timeout: float | None = 60.0,
+        cap: int = 65536,
+        allow: Collection[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        watch: Callable[[], Mapping[str, Any]] | None = None,
+        kept: Kept | None = None,
+        hooks: Sequence[object] = (),
+        node: str = "",
+        about: Callable[[], Mapping[str, Any]] = dict,
+        seconds_left: Callable[[], float | None] = lambda: None,
+        approve: Callable[[CallTool], str | None] | None = None,
+    ) -> None:
+        known = [as_tool(source) for source in tools]
+        names = [t.name for t in known]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, not {timeout}")
+        self._tools = {t.name: t for t in known}
+        self._allow = None if allow is None else frozenset(allow)
+        self._timeout, self._cap, self._clock = timeout, cap, clock
+        self._watch, self._kept = watch, Kept() if kept is None else kept
+        self._hooks, self._node, self._about, self._seconds_left = hooks, node, about, seconds_left
+        self._approve = approve
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that may be called, in the order given."""
+        return tuple(t for t in self._tools.values() if self._allow is None or t.name in self._allow)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tools, those that are denied too."""
+        return tuple(self._tools)
+
+    def call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] = "",
+        *,
+        idempotency_key: str | None = None,
+        dry_run: bool = False,
+        call_id: str | None = None,
+    ) -> ToolResult:
+        """Call a tool with arguments as a model wrote them (JSON text; empty is `{}`) or as a mapping.
+
+        `call_id` is what the model calls this call.
+        """
+        manner = Manner(idempotency_key, dry_run)
+        return self._call(name, lambda found: manner.and_asked(found, _read(arguments)), call_id)
+
+    def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
+
+        def read(found: Tool) -> tuple[dict[str, Any], Manner]:
+            own, manner = Manner().and_asked(found, kwargs or {})
+            return found.bind(args, own), manner
+
+        result = self._call(name, read)
+        if result.failure is not None:
+            raise ToolError(result.failure.kind, result.failure.message)
+        return result.data
+
+    def _call(
+        self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], Manner]], call_id: str | None = None
+    ) -> ToolResult:
+        start = self._clock()
+        data, text, failure, repeated, effects = None, "", None, False, {}
+        passing: BaseException | None = None
+        try:
+            found = self._find(name)
+            arguments, manner = read(found)
+            checked = found.check(arguments)
+            if self._approve is not None:
+                asked = json.dumps(dict(arguments), default=repr, ensure_ascii=False)
+                if (refused := self._approve(CallTool(name, asked, call_id))) is not None:
+                    raise ToolError("denied", refused)
+            notify(self._hooks, "on_tool_start", tool=name, arguments=checked, node=self._node)
+            try:
+                running, repeated = self._running(found, checked, manner)
+                data, text = self._ended(found, running, manner)
+            finally:
+                effects = {} if self._watch is None else self._watch()
+        except ToolError as error:
+            failure, text = Failure(error.kind, self._clean(error.message)[0]), error.message
+        except (BudgetSpent, Cancelled, KeyboardInterrupt) as error:  # it ends more than this call, which ends as well
+            passing, text = error, str(error) or "interrupted"
+            failure = Failure("budget" if isinstance(error, BudgetSpent) else "interrupted", text)
+        whole = text
+        text, truncated = self._clean(whole)
+        full = sendable(clip(whole, max(self._cap, RECORD_CAP))[0]) if truncated else ""
+        seconds = self._clock() - start
+        outcome = "ok" if failure is None else f"{failure.kind}: {failure.message}"
+        if _log.isEnabledFor(logging.INFO):
+            kind = None if failure is None else failure.kind
+            told = {"node": self._node or None, **self._about(), "tool": name, "call_id": call_id}
+            told |= {"seconds": seconds, "error_kind": kind, "characters": len(text), "outcome": outcome[:500]}
+            say(_log, "tool", **told)  # pyright: ignore[reportArgumentType]: none of them is its level
+        result = ToolResult(name, data, text, failure, seconds, truncated, full, effects, repeated)
+        notify(self._hooks, "on_tool_end", tool=name, result=result, node=self._node)
+        if passing is not None:
+            raise passing
+        return result
+
+    def _find(self, name: str) -> Tool:
+        offered = [t.name for t in self.tools]
+        if name in self._tools and name not in offered:
+            raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {', '.join(offered) or 'none'}")
+        if name not in self._tools:
+            near = difflib.get_close_matches(name, offered, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ";"
+            raise ToolError("unknown_tool", f"no tool {name!r}{hint} tools: {', '.join(offered) or 'none'}")
+        return self._tools[name]
+
+    def _running(self, found: Tool, arguments: Mapping[str, Any], manner: Manner) -> tuple[Running, bool]:
+        function = found.function if found.dry_run is None or not manner.dry_run else found.dry_run
+
+        def work() -> tuple[Any, str]:
+            value = function(**arguments)
+            if inspect.isawaitable(value):
+                from rlm_loop.tools.event_loop import awaited  # asyncio costs 30 ms, which only an async tool should
+
+                value = awaited(value)
+            return value, as_text(value)
+
+        if manner.key is None or manner.dry_run:
+            return Running(work, found.name), False
+        return self._kept.call(manner.key, found.name, arguments, work)
+
+    def _ended(self, found: Tool, running: Running, manner: Manner) -> tuple[Any, str]:
+        if self._seconds_left() == 0:
+            raise BudgetSpent("seconds", f"the time of the run is up: {found.name} was not run")
+        inline = found.timeout is not None and math.isinf(found.timeout)
+        try:
+            return running.result(self._timeout if found.timeout is None else found.timeout, self._seconds_left)
+        except ToolError:
+            raise
+        except (BudgetSpent, Cancelled) as error:
+            if manner.key is not None and running.raised(error):  # it came to no end of its own
+                self._kept.forget(manner.key, found.name)
+            raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and (inline or not running.raised(error)):
+                raise  # Ctrl-C, and no doing of the tool's
+            raise ToolError("runtime", describe(error)) from error
+
+    def _clean(self, text: str) -> tuple[str, bool]:
+        """At most `cap` characters, and only such as can be sent: a lone surrogate would fail in transport."""
+        text, truncated = clip(text, self._cap)
+        return sendable(text), truncated
+
+
+def _read(arguments: str | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(arguments, str):
+        return arguments
+    if not arguments.strip():
+        return {}
+    try:
+        value = json.loads(arguments, strict=False)  # models put real line breaks into JSON strings
+    except json.JSONDecodeError as error:
+        near = arguments[max(0, error.pos - 15) : error.pos + 15]
+        message = f"arguments are not JSON: {error.msg} near {near!r}; {JSON_HINT}"
+        raise ToolError("invalid_arguments", message) from None
+    except (ValueError, RecursionError) as error:
+        raise ToolError("invalid_arguments", f"arguments are not JSON: {error}") from None
+    if not isinstance(value, dict):
+        kind = {"list": "an array", "str": "a string", "NoneType": "null"}.get(type(value).__name__, "a value")
+        raise ToolError("invalid_arguments", f"arguments must be a JSON object such as {{}}, not {kind}")
+    return cast("dict[str, Any]", value)

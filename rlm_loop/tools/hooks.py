@@ -1,0 +1,57 @@
+"""Telling others what happens in a run while it happens.
+
+A hook is any object with some of these methods; each is given, by keyword, those of the values that it takes:
+
+| method | values |
+|---|---|
+| `on_run_start` | `task`, `agent`, `model`, `question`, `ledger` |
+| `on_run_end` | `outcome` |
+| `on_run_error` | `error` |
+| `on_step_start` | `turn_index`, `node`, `steps_remaining` |
+| `on_step_end` | `turn`, `node`, `steps_remaining` |
+| `on_tool_start` | `tool`, `arguments`, `node` |
+| `on_tool_end` | `tool`, `result`, `node` |
+| `on_subcall_start` | `node`, `depth`, `kind`, `model`, `prompt` |
+| `on_subcall_end` | `node`, `depth`, `ok`, `error`, `answer`, `seconds`, `usage` |
+
+`on_run_end` is told of a run that was interrupted or failed as well: `outcome` holds what was done until then.
+`on_run_error` is told instead where there is none, since the run never got to its first turn.  `ledger` is the run's
+own, which grows while it goes on.  `steps_remaining` are the turns left, the one that starts included, `None` without a
+limit.  `node` is the place in the tree of sub-calls: `0` for the root, `0.1` for its first sub-call.  A call that
+cannot be understood never starts, and ends all the same.  Sub-calls, and tools that cells call from threads, are told
+of from those threads.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rlm_loop.traces.logs import exception
+
+_log = logging.getLogger("rlm_loop.tools.hooks")
+
+
+def notify(hooks: Iterable[object], event: str, **values: Any) -> None:
+    """Tell every hook that has a method `event`; one that raises is logged and never ends the run."""
+    for hook in hooks:
+        method = getattr(hook, event, None)
+        if method is None:
+            continue
+        try:
+            method(**_taken(method, values))
+        except Exception as error:
+            exception(_log, f"a hook raised in {event}", error, node=values.get("node"))
+
+
+def _taken(method: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The values that a method takes, so that new ones can be told without breaking it."""
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (ValueError, TypeError):  # of a C function, say
+        return values
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return values
+    return {p.name: values[p.name] for p in parameters if p.name in values}

@@ -1,0 +1,1 @@
+"""What happened in a run: written line by line, read back, without secrets."""

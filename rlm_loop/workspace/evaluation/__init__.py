@@ -1,0 +1,6 @@
+"""Judge a patch by the tests of a repository, which the patch cannot change."""
+
+from rlm_loop.workspace.evaluation.evaluate import evaluate
+from rlm_loop.workspace.evaluation.result import Evaluation, TestsCannotRun, Verdict
+
+__all__ = ["Evaluation", "TestsCannotRun", "Verdict", "evaluate"]

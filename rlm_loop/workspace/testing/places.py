@@ -1,0 +1,144 @@
+"""Where a repository's tests run: in one of the isolations that cells have, or as a plain process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.host.launch import isolated_environment
+from rlm_loop.repl.host.launch import script as byte_code
+from rlm_loop.repl.isolation.container import Container
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.repl.isolation.readable import HARDEN, readable
+from rlm_loop.repl.isolation.sandbox import Sandbox
+from rlm_loop.tools.processes import child_environment
+
+Place = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
+"""`auto` is the strongest that works here: a sandbox, else hardened, else plain."""
+
+CHILD = Path(__file__).with_name("child.py")
+_INSIDE = "/rlm-loop-script.py"  # where a container has it
+
+
+def _nothing() -> None:
+    """What there is to clear up after an ordinary process."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A command that runs a script there, its environment, and what isolation that is.
+
+    `cleanup` is called after the command's end; it removes a container whose client was killed.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    kind: str
+    note: str = ""
+    cleanup: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is run: a file, which needs nothing beside it, and the interpreter's options."""
+
+    file: Path = CHILD
+    options: tuple[str, ...] = ("-u",)
+
+
+TESTS = Script()
+
+
+def placed(
+    place: Place, python: str, home: Path, env: Mapping[str, str], read: Sequence[str] = (), script: Script = TESTS
+) -> Placed:
+    """The command for `home/work`.  `env` is added to the environment, `read` to the folders that may be read.
+
+    Raises `ReplError` where a place that was asked for does not work here, `ValueError` for an unknown name.
+    """
+    if not isinstance(place, str):
+        if problem := place.problem(python):
+            raise ReplError(f"code cannot run there: {problem}")
+        return _placed(place, python, home, env, read, script)
+    if place == "plain":
+        return _plain(python, home, env, script)
+    known: dict[str, tuple[Sandbox | Hardened, ...]] = {
+        "sandbox": (Sandbox(),),
+        "hardened": (Hardened(),),
+        "auto": (Sandbox(), Hardened()),
+    }
+    if place not in known:
+        raise ValueError(f"no place is called {place!r}; there are: auto, plain, hardened, sandbox, or Container(...)")
+    reasons: list[str] = []
+    for launcher in known[place]:
+        try:
+            if not (problem := launcher.problem(python)):
+                return _placed(launcher, python, home, env, read, script)
+        except ReplError as error:
+            problem = str(error)
+        reasons.append(f"{launcher.kind}: {problem}")
+    if place != "auto":
+        raise ReplError(f"code cannot run there ({'; '.join(reasons)}); use another place")
+    return replace(_plain(python, home, env, script), note="not isolated: " + "; ".join(reasons))
+
+
+def _plain(python: str, home: Path, env: Mapping[str, str], script: Script) -> Placed:
+    temporary = _temporary(home)
+    given = {**child_environment(), "HOME": temporary, "TMPDIR": temporary, "PYTHONIOENCODING": "utf-8", **_FIXED}
+    del given["PYTHONDONTWRITEBYTECODE"]  # the folder is a copy
+    return Placed((python, *script.options, str(script.file)), {**given, **env}, "plain")
+
+
+def _placed(
+    place: Hardened | Sandbox | Container,
+    python: str,
+    home: Path,
+    env: Mapping[str, str],
+    read: Sequence[str],
+    script: Script,
+) -> Placed:
+    work = home / "work"
+    options = json.dumps({"path": [str(work)], "home": str(home)})
+    if isinstance(place, Container):
+        words = tuple(word for name, value in env.items() for word in ("--env", f"{name}={value}"))
+        given = replace(place, read=(*place.read, *read), options=(*place.options, *words))
+        argv, environment, cleanup = given.command(options, [(script.file, _INSIDE)])
+        return Placed((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
+    place = replace(place, read=(*place.read, script.file, *read))
+    sources = {file: byte_code(file, python, options) for file in (HARDEN, script.file)}
+    if isinstance(place, Hardened):
+        confined = place.confinement(python, options)
+        argv = (python, *script.options, sources[HARDEN], json.dumps(confined.rights), sources[script.file])
+        return Placed(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
+    environment = isolated_environment("/tmp")
+    paths = readable(python, _cleared(environment), place.read)
+    # The private folder is closed to root without its capabilities, as which `harden.py` begins.
+    inside = {file: f"/run/rlm-loop/{Path(found).name}" for file, found in sources.items()}
+    made = [(found, inside[file]) for file, found in sources.items()]
+    command = place.command(work, home, paths, made, [python, *script.options, inside[HARDEN]])
+    return Placed((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
+
+
+#: Made once: the same order of sets, whoever starts it.
+_FIXED = {"PYTHONHASHSEED": "0"}
+
+
+def _cleared(env: Mapping[str, str]) -> dict[str, str]:
+    """Without the search path of this process: what tests import is the repository's and the interpreter's."""
+    return {**{name: value for name, value in env.items() if name != "PYTHONPATH"}, **_FIXED}
+
+
+def _temporary(home: Path) -> str:
+    folder = home / "tmp"
+    folder.mkdir(exist_ok=True)
+    return str(folder)
+
+
+def default_python() -> str:
+    """The interpreter of this process."""
+    return sys.executable or "python3"

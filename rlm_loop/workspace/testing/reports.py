@@ -1,0 +1,136 @@
+"""What a run of tests reports, line by line, and the result made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from rlm_loop.workspace.testing.places import Placed
+from rlm_loop.workspace.testing.result import Outcome, TestRun
+from rlm_loop.workspace.testing.watch import Watched
+
+_WORSE: tuple[Outcome, ...] = ("passed", "skipped", "failed", "error")
+
+
+class Reports:
+    """Collects the reports of one run.
+
+    They come from the process that runs the code under test, so a result never improves: of two for one test the
+    worse one counts, and what is told after the last test counts as nothing.
+    """
+
+    def __init__(self, word: str) -> None:
+        self._word = word.encode()
+        self.results: dict[str, Outcome] = {}
+        self.messages: dict[str, str] = {}
+        self._running = ""
+        self._complaint = ""
+        self._internal = ""
+        self._end: int | None = None
+        self._finished = False
+        self._fooled: str | None = None
+
+    def hear(self, line: bytes) -> None:
+        if not line.startswith(self._word):
+            return
+        try:
+            self._take(cast("dict[str, Any]", json.loads(line[len(self._word) :])))
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            return  # not a report of ours, whatever it begins with
+
+    def _take(self, told: dict[str, Any]) -> None:
+        match told.get("kind"):
+            case "start":
+                self._running = str(told["id"])
+            case "result" if told["outcome"] in _WORSE and not self._finished:
+                self._result(str(told["id"]), told["outcome"], str(told["text"]))
+            case "complaint":
+                self._complaint = str(told["text"])
+            case "internal":
+                self._internal = str(told["text"])
+            case "control":
+                self._fooled = str(told["passed"])
+            case "finish":
+                self._finished = True
+            case "end":
+                self._end = int(told["code"])
+            case _:
+                pass
+
+    def _result(self, name: str, outcome: Outcome, text: str) -> None:
+        self._running = ""
+        if _WORSE.index(self.results.get(name, "passed")) <= _WORSE.index(outcome):
+            self.results[name] = outcome
+        if text:
+            self.messages[name] = text
+
+    def result(
+        self, ended: Watched, command: Placed, ids: Sequence[str], folder: str, touched: tuple[str, ...]
+    ) -> TestRun:
+        """What was reported; the name of the copy, another one each time, is left out of all texts."""
+        ended = replace(ended, output=ended.output.replace(folder, "."))
+        self.messages = {name: text.replace(folder, ".") for name, text in self.messages.items()}
+        cut = self._cut(ended)
+        if cut and self._running:
+            self.results[self._running] = "error"
+            self.messages[self._running] = cut
+        missing = tuple(n for n in ids if n not in self.results and not any(_answers(f, n) for f in self.results))
+        return TestRun(
+            results=self.results,
+            seconds=ended.seconds,
+            timed_out=ended.timed_out,
+            output=ended.output,
+            complaint="" if self.results else self._why(ended, cut, ids),
+            cut_short=cut,
+            messages=self.messages,
+            missing=missing,
+            place=command.kind,
+            note=command.note,
+            broken=bool(self._complaint),
+            touched=touched,
+            distrusted=self._distrusted(),
+        )
+
+    def _distrusted(self) -> str:
+        if not self.results:
+            return ""
+        if not self._finished:
+            return "the run did not come to its end, after the last test"
+        if self._fooled is None:
+            return "the control tests were not run"
+        return f"control tests, which have to fail, passed: {self._fooled}" if self._fooled else ""
+
+    def _cut(self, ended: Watched) -> str:
+        where = f" in {self._running}" if self._running else ""
+        if ended.timed_out:
+            return f"stopped after {ended.seconds:.0f} s{where}"
+        if self._end is None:
+            return f"the interpreter ended early ({_status(ended.code)}){where}"
+        if self._end in (2, 3):
+            last = (self._internal.strip().splitlines() or ["interrupted"])[-1]
+            return f"pytest ended early{where}: {last}"
+        return ""
+
+    def _why(self, ended: Watched, cut: str, ids: Sequence[str]) -> str:
+        if self._complaint:
+            return f"pytest does not start: {self._complaint}"
+        last = next((line for line in reversed(ended.output.splitlines()) if line.strip()), "no output")
+        if cut:
+            return f"no test ran: {cut}: {last}"[:500]
+        if self._end == 4:
+            errors = [
+                line for line in ended.output.splitlines() if line.startswith(("ERROR", "E ")) or "error:" in line
+            ]
+            return f"pytest cannot use the repository's settings: {(errors or [last])[0]}"[:500]
+        return "no test has one of these ids" if ids else "pytest found no tests"
+
+
+def _answers(found: str, asked: str) -> bool:
+    asked = asked.rstrip("/")
+    return found == asked or asked == "." or found.startswith((asked + "::", asked + "[", asked + "/"))
+
+
+def _status(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit status {code}"

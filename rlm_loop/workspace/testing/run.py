@@ -1,0 +1,112 @@
+"""Run a repository's tests with pytest in a process of its own, and tell what came of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.host.clearing import temporary
+from rlm_loop.repl.limits import Limits
+from rlm_loop.workspace.testing.copies import copy_tree, stamps
+from rlm_loop.workspace.testing.places import Place, default_python, placed
+from rlm_loop.workspace.testing.reports import Reports
+from rlm_loop.workspace.testing.result import TestRun
+from rlm_loop.workspace.testing.watch import watch
+
+#: A test that writes without end fills no disk.
+LIMITS = Limits(file_size=1 << 30)
+
+
+def run_tests(
+    root: Path,
+    ids: Sequence[str] = (),
+    *,
+    python: str | None = None,
+    timeout: float = 300.0,
+    test_timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
+    place: Place = "auto",
+    limits: Limits = LIMITS,
+    cap: int = 65536,
+    kept: Sequence[str] = (),
+) -> TestRun:
+    """Run the tests below `root`, all that pytest finds or those of `ids`, in a copy of the folder.
+
+    An id is a pytest node id, or what it begins with: a folder, a file, a class, a test with all its parameters.
+    `python` is the interpreter (default: this one), which needs pytest and what the repository imports; the folder
+    itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
+    `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
+    failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
+    runs (see `Place`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
+    files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
+
+    The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
+    measures coverage, no end at the first failure.  What a repository or its tests do is never raised.
+    Raises `ReplError` where `place` does not work on this machine, and `OSError` where the folder cannot be copied.
+    """
+    program = shutil.which(python) if python else default_python()
+    if program is None:
+        return TestRun(
+            complaint=f"there is no interpreter {python!r}: give the path of a Python with pytest", broken=True
+        )
+    root = Path(root).resolve()
+    if not root.is_dir():
+        return TestRun(complaint=f"{root.name!r} is no folder: give the top of a repository")
+    with temporary("rlm-tests-") as home:
+        copy_tree(root, home / "work")
+        (home / "pytest.ini").touch()  # the search for a configuration goes upward, and ends here
+        # What the tests start is known by its environment, and reports by a word that is in no environment.
+        word, mark = secrets.token_hex(16), secrets.token_hex(8)
+        given = dict(env or {})
+        asked = [p for p in given.pop("PYTHONPATH", "").split(os.pathsep) if p]
+        outside = [p for p in asked if os.path.isabs(p) and os.path.exists(p)]
+        command = placed(place, program, home, {**given, "RLM_LOOP_TESTS": mark}, outside)
+        job = {
+            "word": word,
+            "ids": list(ids),
+            "path": [".", *_source_folders(root), *asked],
+            "env": given,
+            "limits": _limits(limits),
+            "test_timeout": test_timeout,
+            "orphan": command.kind != "container",
+        }
+        run = Reports(word)
+        before = stamps(home / "work", kept)
+        try:
+            ended = watch(
+                command.argv,
+                cwd=home / "work",
+                env=command.env,
+                stdin=json.dumps(job).encode(),
+                timeout=timeout,
+                on_line=run.hear,
+                cap=cap,
+                mark=f"RLM_LOOP_TESTS={mark}",
+            )
+        except OSError as error:
+            raise ReplError(f"the tests' process cannot be started: {error}") from error
+        finally:
+            command.cleanup()
+        after = stamps(home / "work", kept)
+    touched = tuple(name for name in kept if after.get(name) != before.get(name))
+    return run.result(ended, command, ids, str(home / "work"), touched)
+
+
+def _source_folders(root: Path) -> list[str]:
+    """`src` where the packages lie in it: one that is installed in editable mode would be the original's."""
+    return ["src"] if (root / "src").is_dir() and not (root / "src" / "__init__.py").exists() else []
+
+
+def _limits(limits: Limits) -> dict[str, int]:
+    names = {
+        "memory": "RLIMIT_DATA",
+        "cpu_seconds": "RLIMIT_CPU",
+        "open_files": "RLIMIT_NOFILE",
+        "file_size": "RLIMIT_FSIZE",
+    }
+    return {names[name]: value for name, value in limits.as_options().items() if name in names}
