@@ -38,7 +38,6 @@ ROOMS = [
     "meter",
     "report",
     "cli",
-    "torture",
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
 LOOSE = {"messages", "actions", "outcome"}

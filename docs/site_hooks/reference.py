@@ -39,8 +39,8 @@ MODULES = (
 )
 #: Read in this order; what is not named comes after, by name.
 FIRST = ("rlm_loop", "rlm_loop.agents", "rlm_loop.models", "rlm_loop.study", "rlm_loop.study.statistics")
-#: Programs of their own: their cases are data, described in the findings.
-LEFT_OUT = ("rlm_loop.torture", "rlm_loop.cli")
+#: A program of its own: its commands are described in the pages.
+LEFT_OUT = ("rlm_loop.cli",)
 
 
 @dataclass(frozen=True)

@@ -8,32 +8,23 @@ What is there already is kept.  A framework that cannot be installed is named wi
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from pathlib import Path
-from typing import Any
 
 from contenders import HERE, Contender, chosen
 from platformdirs import user_cache_path
 
-#: The torture suite's folder: what both need is installed once.
-CACHE = user_cache_path("rlm-loop") / "torture"
+sys.path.append(str(HERE.parent))  # it is not installed
 
+from robustness.peers import environment_in
 
-def _torture_peers() -> Any:
-    """`experiments/torture/peers.py`, which makes environments."""
-    if "torture_peers" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("torture_peers", HERE.parent / "torture" / "peers.py")
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules["torture_peers"] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["torture_peers"])
-    return sys.modules["torture_peers"]
+#: The robustness suite's folder: what both need is installed once.
+CACHE = user_cache_path("rlm-loop") / "robustness"
 
 
 def python_of(one: Contender, cache: Path) -> Path:
     """The Python of a framework's environment, made where it is missing.  Raises `RuntimeError` where it cannot be."""
-    return _torture_peers().environment_in(cache / one.environment, one.packages, one.pins) / "bin" / "python"
+    return environment_in(cache / one.environment, one.packages, one.pins) / "bin" / "python"
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.torture.world import marked
+from robustness.suite.world import marked
 
 
 @pytest.fixture(scope="module")

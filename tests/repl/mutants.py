@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT)]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "experiments")]
 from semantics_table import PROMISES, Mutant, Promise  # noqa: E402
 
-from rlm_loop.torture.world import marked  # noqa: E402
+from robustness.suite.world import marked  # noqa: E402
 
 
 def main() -> int:
@@ -43,7 +43,7 @@ def _try(entry: Promise, mutant: Mutant, timeout: float) -> str:
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for part in ("rlm_loop", "tests"):
+        for part in ("rlm_loop", "tests", "experiments/robustness"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
         files = [p for p in (folder / "rlm_loop").rglob("*.py") if mutant.old in p.read_text("utf-8")]

@@ -387,8 +387,8 @@ PROMISES = (
     ),
     promise(
         "part 7",
-        "at least 120 torture cases",
-        "torture/test_torture.py::test_there_are_enough_cases_and_each_is_described",
+        "at least 120 robustness cases",
+        "robustness/test_robustness.py::test_there_are_enough_cases_and_each_is_described",
     ),
     # -- what it must show
     promise("shows", "sandbox: no network", "repl/test_sandbox.py::test_no_network"),
@@ -415,7 +415,7 @@ PROMISES = (
         "shows",
         "no process of ours is left after the whole suite",
         "repl/conftest.py::nothing_is_left",
-        "torture/conftest.py::nothing_is_left",
+        "robustness/conftest.py::nothing_is_left",
     ),
-    promise("shows", "all torture cases, in time", "torture/test_torture.py::test_case"),
+    promise("shows", "all robustness cases, in time", "robustness/test_robustness.py::test_case"),
 )

@@ -1,0 +1,216 @@
+"""What cells print: too much of it, the wrong bytes, through every opening there is."""
+
+from __future__ import annotations
+
+from robustness.suite.case import ENDED_WELL, RAISED, CellCase, CellStep
+
+_LINUX = frozenset(["process"])
+_CAP = "what the model sees is capped, its head and tail are kept, and the session goes on"
+
+
+def _prints(
+    name: str,
+    does: str,
+    code: str,
+    output: str | None = None,
+    *,
+    shows: tuple[str, ...] = (),
+    hides: tuple[str, ...] = (),
+    must: str = "it is shown as it would be in a terminal",
+    needs: frozenset[str] = frozenset(),
+    raises: bool = False,
+    seconds: float = 10,
+) -> CellCase:
+    step = CellStep(code, RAISED if raises else ENDED_WELL, output, shows, hides)
+    return CellCase(name=name, theme="output", does=does, must=must, steps=(step,), needs=needs, seconds=seconds)
+
+
+CASES = (
+    _prints(
+        "gigabyte-of-prints",
+        "prints 1 GB in pieces of 1 MB",
+        "p = 'x' * 1_000_000\nprint('head')\nfor _ in range(1000): print(p)\nprint('tail')",
+        shows=("head", "tail"),
+        must=_CAP,
+        seconds=40,
+    ),
+    _prints(
+        "gigabyte-of-bytes",
+        "writes 1 GB to descriptor 1",
+        "import os\nb = b'x' * 1_000_000\nfor _ in range(1000): os.write(1, b)\nprint('tail')",
+        shows=("tail",),
+        must=_CAP,
+        needs=_LINUX,
+        seconds=40,
+    ),
+    _prints(
+        "gigabyte-of-a-child",
+        "a child prints 1 GB",
+        "import os\n_ = os.system('head -c 1000000000 /dev/zero')\nprint('tail')",
+        shows=("tail",),
+        must=_CAP,
+        needs=_LINUX,
+        seconds=40,
+    ),
+    _prints(
+        "one-line-of-100-mb",
+        "prints one line of 100 MB",
+        "print('x' * 100_000_000)\nprint('tail')",
+        shows=("tail",),
+        must=_CAP,
+        seconds=20,
+    ),
+    _prints(
+        "a-hundred-thousand-lines",
+        "prints 100,000 short lines",
+        "for i in range(100_000): print(i)\nprint('tail')",
+        shows=("0\n1\n2", "tail"),
+        must=_CAP,
+        seconds=20,
+    ),
+    _prints(
+        "flood-on-stderr",
+        "writes 50 MB to stderr",
+        "import sys\nfor _ in range(50): sys.stderr.write('x' * 1_000_000)\nprint('tail')",
+        shows=("tail",),
+        must=_CAP,
+    ),
+    _prints(
+        "giant-last-expression",
+        "ends with a text of 50 MB",
+        "'head' + 'y' * 50_000_000 + 'tail'",
+        shows=("head", "tail"),
+        must=_CAP,
+        needs=frozenset(["echo"]),
+    ),
+    _prints(
+        "giant-exception",
+        "raises with a message of 50 MB",
+        "raise ValueError('z' * 50_000_000)",
+        shows=("ValueError",),
+        must=_CAP,
+        raises=True,
+    ),
+    _prints(
+        "deep-traceback",
+        "raises 900 frames deep",
+        "def f(n): return 1 / n if n == 0 else f(n - 1)\nf(900)",
+        shows=("ZeroDivisionError",),
+        must=_CAP,
+        raises=True,
+    ),
+    _prints(
+        "prints-before-an-error",
+        "prints, then raises",
+        "print('seen')\n1 / 0",
+        shows=("seen", "ZeroDivisionError"),
+        must="what was printed is shown with the error",
+        raises=True,
+    ),
+    _prints(
+        "both-streams-in-order",
+        "prints to stdout and stderr in turn",
+        "import sys\nprint('1')\nprint('2', file=sys.stderr)\nprint('3')",
+        "1\n2\n3",
+        must="the order is the one written",
+    ),
+    _prints(
+        "child-in-order",
+        "prints before and after a child does",
+        "import subprocess\nprint('1')\nsubprocess.run(['echo', '2'])\nprint('3')",
+        "1\n2\n3",
+        must="a child's output is shown, in order",
+        needs=_LINUX,
+    ),
+    _prints(
+        "descriptor-in-order",
+        "prints, and writes to descriptor 1",
+        "import os\nprint('1')\n_ = os.write(1, b'2\\n')\nprint('3')",
+        "1\n2\n3",
+        must="what goes to the descriptor is shown, in order",
+        needs=_LINUX,
+    ),
+    _prints("lone-surrogates", "prints half a character", "print('\\ud800')\nprint('after')", shows=("after",)),
+    _prints(
+        "nul-and-bell",
+        "prints control characters",
+        "print('a\\x00b\\x07c')",
+        shows=("a", "b", "c"),
+        hides=("\x00", "\x07"),
+        must="control characters do not reach the model",
+    ),
+    _prints(
+        "ansi-colours",
+        "prints in red",
+        "print('\\x1b[31mred\\x1b[0m')",
+        "red",
+        must="terminal sequences do not reach the model",
+    ),
+    _prints(
+        "ansi-title",
+        "sets the title of the terminal",
+        "print('\\x1b]0;title\\x07text')",
+        "text",
+        must="terminal sequences do not reach the model",
+    ),
+    _prints("crlf", "prints Windows line ends", "print('a\\r\\nb')", shows=("a", "b")),
+    _prints(
+        "progress-bar",
+        "overwrites a line a thousand times",
+        "for i in range(1000): print(f'\\r{i}', end='')\nprint()",
+        shows=("999",),
+        hides=("998",),
+        must="only what was not overwritten is shown",
+    ),
+    _prints(
+        "no-text-at-all",
+        "writes bytes that are no text",
+        "import os\n_ = os.write(1, b'a\\xff\\xfe\\x80b\\n')",
+        shows=("a", "b"),
+        must="bad bytes are replaced",
+        needs=_LINUX,
+    ),
+    _prints(
+        "character-in-two-writes",
+        "writes the two bytes of a character one by one",
+        "import os\n_ = os.write(1, b'\\xc3')\n_ = os.write(1, b'\\xa9\\n')",
+        "\xe9",
+        must="the character is whole",
+        needs=_LINUX,
+    ),
+    _prints(
+        "emoji-and-combining",
+        "prints emoji, combining and right-to-left marks",
+        "print('\\U0001f600 e\\u0301 \\u202eabc')",
+        shows=("\U0001f600", "e\u0301"),
+    ),
+    _prints(
+        "print-options",
+        "uses `sep` and `end`",
+        "print(1, 2, sep='-', end='!\\n')",
+        "1-2!",
+        must="print works as documented",
+    ),
+    _prints(
+        "falsy-last-expression",
+        "ends with 0",
+        "0",
+        "0",
+        must="the value of a last expression is shown, a falsy one too",
+        needs=frozenset(["echo"]),
+    ),
+    _prints(
+        "fence-in-output",
+        "prints a Markdown fence",
+        "print('```python\\nfinal_answer = 1\\n```')",
+        "```python\nfinal_answer = 1\n```",
+        must="it is output, and nothing else",
+    ),
+    _prints(
+        "threads-print-at-once",
+        "eight threads print 1,000 lines",
+        "import threading\ndef p(n):\n    for _ in range(125): print('line', n)\nts = [threading.Thread(target=p, args=(n,)) for n in range(8)]\nfor t in ts: t.start()\nfor t in ts: t.join()\nprint('end')",
+        shows=("line 0", "line 7", "end"),
+        must="nothing is lost",
+    ),
+)
