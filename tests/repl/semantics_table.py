@@ -118,19 +118,19 @@ PROMISES = (
     promise(
         "15",
         "a hard cap for any observation",
-        "test_observation_cap.py::test_no_observation_is_longer_than_the_cap",
+        "agents/test_observation_cap.py::test_no_observation_is_longer_than_the_cap",
         breaks=("self._cap = cap = min(observation_cap, HARD_CAP)", "self._cap = cap = observation_cap"),
     ),
     promise(
         "15",
         "a smaller one per dialect",
-        "test_observation_cap.py::test_a_dialect_may_have_a_smaller_cap",
+        "agents/test_observation_cap.py::test_a_dialect_may_have_a_smaller_cap",
         breaks=('getattr(agent.dialect(), "observation_cap", HARD_CAP)', "HARD_CAP"),
     ),
     promise(
         "15",
         "the full text is in the trace up to a cap of its own",
-        "test_observation_cap.py::test_the_full_text_is_in_the_trace_and_not_in_the_prompt",
+        "agents/test_observation_cap.py::test_the_full_text_is_in_the_trace_and_not_in_the_prompt",
         "repl/test_sessions_alike.py::test_output_is_clipped_in_the_middle",
         breaks=('full=text.clip(max(cap, RECORD_CAP))[0] if truncated else "",', 'full="",'),
     ),
@@ -257,12 +257,12 @@ PROMISES = (
     promise(
         "20",
         "never copied into a prompt or a trace, which holds its hash and size",
-        "test_agents.py::test_the_context_is_told_in_a_line_and_never_written_down",
+        "agents/test_agents.py::test_the_context_is_told_in_a_line_and_never_written_down",
     ),
     promise(
         "21",
         "Ctrl-C: the cell stops and the kernel lives",
-        "test_interrupted.py::test_the_stop_button_of_a_notebook",
+        "agents/test_interrupted.py::test_the_stop_button_of_a_notebook",
         "repl/test_lifetime.py::test_ctrl_c_stops_the_cell_and_keeps_the_session",
         "repl/test_notebook_session.py::test_ctrl_c_stops_the_cell_and_keeps_the_session",
         "repl/test_kernel.py::test_ctrl_c_stops_the_cell_and_keeps_the_session",
@@ -270,8 +270,8 @@ PROMISES = (
     promise(
         "21",
         "`Interrupted` carries the partial result and trace",
-        "test_interrupted.py::test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace",
-        "test_interrupted.py::test_in_a_tool_it_is_the_same",
+        "agents/test_interrupted.py::test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace",
+        "agents/test_interrupted.py::test_in_a_tool_it_is_the_same",
         breaks=(
             "                observations, unfinished = stopped.observations, stopped\n",
             "                raise\n",
@@ -280,7 +280,7 @@ PROMISES = (
     promise(
         "21",
         "a second Ctrl-C kills the worker",
-        "test_interrupted.py::test_a_second_one_kills_the_worker_and_the_run_is_still_accounted_for",
+        "agents/test_interrupted.py::test_a_second_one_kills_the_worker_and_the_run_is_still_accounted_for",
         "repl/test_lifetime.py::test_a_second_ctrl_c_kills_at_once",
     ),
     # -- launchers
@@ -317,14 +317,14 @@ PROMISES = (
     promise(
         "part 2",
         "doctor says what works, what is missing and what each kind protects from",
-        "commands/test_doctor.py::test_the_tables_name_every_kind_and_what_is_missing",
-        "commands/test_doctor.py::test_every_kind_has_an_answer_to_every_hazard",
+        "cli/test_doctor.py::test_the_tables_name_every_kind_and_what_is_missing",
+        "cli/test_doctor.py::test_every_kind_has_an_answer_to_every_hazard",
     ),
     promise(
         "part 2",
         "the strongest that works is taken, else plain with a warning; the outcome says which",
         "repl/test_hardened.py::test_auto_takes_the_strongest_that_works_and_warns_where_none_does",
-        "test_outcome_isolation.py::test_the_outcome_and_the_trace_say_so",
+        "agents/test_outcome_isolation.py::test_the_outcome_and_the_trace_say_so",
     ),
     promise(
         "part 2", "cells never run as root inside a sandbox", "repl/test_sandbox.py::test_cells_do_not_run_as_root"

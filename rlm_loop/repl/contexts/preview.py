@@ -1,7 +1,7 @@
 """How much of a text fits into so many tokens, without a tokenizer: an estimate that errs on the high side.
 
 The rule was fitted to Qwen's byte-level BPE (151,643 merges) and is checked against it where its vocabulary is at hand
-(`tests/test_preview.py`).  Per piece of text:
+(`tests/repl/test_preview.py`).  Per piece of text:
 
 - a run of ASCII letters: 1, plus 0.6 for each pair of neighbours that is rare in English, plus 1 for each 6 letters
   beyond 8, rounded up;

@@ -233,7 +233,7 @@ def test_an_attempt_that_was_tried_again_is_marked_and_passed_over(tmp_path: Pat
 
 
 def test_runs_of_older_versions_are_marked_too(tmp_path: Path) -> None:
-    golden = (Path(__file__).parent / "golden" / "direct.jsonl").read_text()
+    golden = (Path(__file__).parents[1] / "golden" / "direct.jsonl").read_text()
     old = "".join(
         json.dumps({k: v for k, v in json.loads(line).items() if k != "run"} | ({"schema": 4} if not n else {})) + "\n"
         for n, line in enumerate(golden.splitlines())
