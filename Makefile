@@ -26,7 +26,7 @@ demo: $(DEMO_READY)
 TESTS ?=
 test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
-	@$(RUN) -m rlm_loop.tasks.package_bugs fetch --packages inflection,xmltodict || echo "their tests will be skipped"
+	@$(RUN) experiments/bug_search fetch --packages inflection,xmltodict || echo "their tests will be skipped"
 	$(RUN) -m pytest $(TESTS)
 
 # In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.

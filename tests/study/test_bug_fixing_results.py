@@ -15,7 +15,7 @@ from rlm_loop.study.compare.anytime_curves import anytime_of
 from rlm_loop.study.compare.patch_failures import diagnose_patches
 from rlm_loop.study.compare.patches import study_predictions
 from rlm_loop.tasks import Task
-from rlm_loop.tasks.package_bugs.manifest import recorded
+from rlm_loop.tasks.package_bugs.bugs import recorded
 from rlm_loop.tasks.package_bugs.sdists import cached
 from rlm_loop.tasks.swebench import read_predictions
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from bug_search.finder import mutations
+from bug_search.humaneval import find_bug, write_recorded
 from rlm_loop.tasks.base import Attempt, Suite
 from rlm_loop.tasks.humaneval import HumanEvalProblem, humaneval, read_problems
-from rlm_loop.tasks.humaneval_repair import find_bug, humaneval_repair, recorded, write_recorded
-from rlm_loop.tasks.mutate import Mutation, apply, mutations
+from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded
+from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.workspace import Workspace
 
 # Four small problems of our own in the published format, so that the tests need no package.
@@ -54,7 +56,8 @@ def suite(data: Path) -> Suite:
 
 @pytest.fixture
 def repairs(data: Path) -> Suite:
-    return humaneval_repair(7, path=data, timeout=20)
+    bugs = {problem.task_id: find_bug(problem, 7) for problem in read_problems(data)}
+    return humaneval_repair(path=data, timeout=20, bugs={name: bug for name, bug in bugs.items() if bug is not None})
 
 
 def test_a_question_is_short_and_names_the_form_of_the_answer(suite: Suite) -> None:
@@ -187,10 +190,16 @@ def test_without_a_checkout_the_answer_is_judged(repairs: Suite) -> None:
     assert not repairs.tasks[0].score(Attempt(repairs.tasks[0].inline, None)).resolved
 
 
-def test_bugs_are_found_anew_for_other_seeds_and_only_where_asked(data: Path) -> None:
-    some = humaneval_repair(3, ids=["HumanEval/1"], path=data)
-    assert [t.id for t in some] == ["HumanEvalRepair/1"]
-    assert some.name == "humaneval-repair-3"
+def test_only_problems_with_a_bug_are_tasks_and_only_those_asked_for(data: Path) -> None:
+    two = {problem.task_id: find_bug(problem, 7) for problem in read_problems(data)}
+    bugs = {name: bug for name, bug in two.items() if bug is not None}
+    assert len(bugs) == 2
+    asked = humaneval_repair(ids=["HumanEval/1"], path=data, bugs=bugs)
+    known = humaneval_repair(path=data, bugs={"HumanEval/1": bugs["HumanEval/1"]})
+    assert [t.id for t in asked] == [t.id for t in known] == ["HumanEvalRepair/1"]
+
+
+def test_a_search_finds_the_same_bug_again_and_none_that_no_test_sees(data: Path) -> None:
     problem = read_problems(data)[0]
     assert find_bug(problem, 5) == find_bug(problem, 5)
     hopeless = HumanEvalProblem(

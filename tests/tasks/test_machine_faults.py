@@ -16,6 +16,7 @@ from rlm_loop.tasks.function_repair import run_in_fresh_process
 from rlm_loop.tasks.humaneval import humaneval
 from rlm_loop.tasks.humaneval_repair import humaneval_repair
 from rlm_loop.tasks.judge import JudgeFailed, judge
+from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import TestsCannotRun, evaluate
 
@@ -26,6 +27,7 @@ ROW = {
     "canonical_solution": "    return [x for x in xs if x > n]\n",
     "test": "def check(candidate):\n    assert candidate([1, 5], 2) == [5]\n    assert candidate([2], 2) == []\n",
 }
+BUG = Mutation(3, 29, "x > n", "x >= n", "compare")
 WRONG = "def more(xs, n):\n    return []\n"
 PATCH = """--- a/solution.py
 +++ b/solution.py
@@ -52,7 +54,7 @@ def no_room(patch: pytest.MonkeyPatch) -> None:
 def suites(tmp_path: Path) -> dict[str, Suite]:
     file = tmp_path / "problems.jsonl"
     file.write_text(json.dumps(ROW) + "\n")
-    return {"write": humaneval(file), "repair": humaneval_repair(7, path=file)}
+    return {"write": humaneval(file), "repair": humaneval_repair(path=file, bugs={"HumanEval/0": BUG})}
 
 
 @pytest.mark.parametrize("fault", [no_temporary_folder, no_interpreter])

@@ -1,14 +1,25 @@
-"""A bug: one mutation of one function of a package, and what the package's tests say about it."""
+"""A bug: one mutation of one function of a package, and what the package's tests say about it.
+
+The recorded bugs are one JSON file, so that loading the suite runs nothing and fetches nothing.  It has a package's
+tests as a compressed list (zlib, base 85); a bug names those that it breaks by index, and all others pass with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
 
-from rlm_loop.tasks.mutate import Mutation, apply
-from rlm_loop.tasks.package_bugs.packages import Package
+from rlm_loop.tasks.mutation import Mutation, apply
+from rlm_loop.tasks.package_bugs.packages import PACKAGES, Package
 from rlm_loop.tasks.package_bugs.sdists import source_files
+
+_RECORDED = "package_bugs.json"
 
 
 @dataclass(frozen=True)
@@ -45,3 +56,58 @@ class Bug:
 def mutated(files: Mapping[str, bytes], file: str, mutation: Mutation) -> dict[str, bytes]:
     """The files with one of them mutated.  Python source is read and written as UTF-8, with its line ends."""
     return {**files, file: apply(files[file].decode("utf-8"), mutation).encode("utf-8")}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`bugs` in the suite's order; `made_with` are the versions that the tests ran with."""
+
+    bugs: tuple[Bug, ...]
+    made_with: Mapping[str, str]
+
+
+@cache
+def recorded() -> Manifest:
+    """The bugs that come with this package."""
+    return read_manifest((files("rlm_loop.tasks") / "data" / _RECORDED).read_text("utf-8"))
+
+
+def recorded_path() -> str:
+    """Where `recorded` reads."""
+    return str(files("rlm_loop.tasks") / "data" / _RECORDED)
+
+
+def read_manifest(text: str, packages: Iterable[Package] = PACKAGES) -> Manifest:
+    """Raises `ValueError` where the file and the table of packages do not fit together."""
+    data = json.loads(text)
+    known = {package.name: package for package in packages}
+    tests: dict[str, tuple[str, ...]] = {}
+    for name, row in data["packages"].items():
+        package = known.get(name)
+        if package is None or package.sha256 != row["sha256"]:
+            raise ValueError(f"the recorded bugs are of another {name}: run `python experiments/bug_search build`")
+        tests[name] = unpacked(row["tests"])
+    return Manifest(
+        tuple(_bug(row, known[row["package"]], tests[row["package"]]) for row in data["bugs"]), data["made_with"]
+    )
+
+
+def unpacked(text: str) -> tuple[str, ...]:
+    """The inverse of `packed`."""
+    joined = zlib.decompress(base64.b85decode(text)).decode("utf-8")
+    return tuple(joined.split("\n")) if joined else ()
+
+
+def _bug(row: Mapping[str, Any], package: Package, tests: tuple[str, ...]) -> Bug:
+    return Bug(
+        row["id"],
+        package,
+        row["file"],
+        row["function"],
+        Mutation(**row["mutation"]),
+        tuple(tests[number] for number in row["fails"]),
+        tests,
+        row["output"],
+        row["purpose"],
+        row["lines"],
+    )

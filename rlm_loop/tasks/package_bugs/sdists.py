@@ -51,7 +51,7 @@ def pull(package: Package, *, store: Path | None = None, fetch: Fetch | None = N
     if found := cached(package, store=store):
         return found
     folder = store or sdist_folder()
-    again = "try again with a connection: python -m rlm_loop.tasks.package_bugs fetch"
+    again = "try again with a connection"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as place:

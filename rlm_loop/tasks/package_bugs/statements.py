@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal, get_args
 
-from rlm_loop.tasks.mutate import Mutation
+from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.bugs import Bug
 
 Statement = Literal["output", "description", "bare"]

@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
-from rlm_loop.tasks.package_bugs.bugs import Bug
-from rlm_loop.tasks.package_bugs.manifest import Manifest, recorded
+from rlm_loop.tasks.package_bugs.bugs import Bug, Manifest, recorded
 from rlm_loop.tasks.package_bugs.statements import STATEMENTS, Statement, statement
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import evaluate

@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.tasks.package_bugs.manifest import Manifest
+from rlm_loop.tasks.package_bugs.bugs import Manifest
 from rlm_loop.tasks.package_bugs.packages import Package
 
 CODE = '''"""Lengths."""

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tasks.package_bugs.manifest import read_manifest, recorded, recorded_path, write_manifest
+from bug_search.manifest import write_manifest
+from bug_search.verify import verify
+from rlm_loop.tasks.package_bugs.bugs import read_manifest, recorded, recorded_path
 from rlm_loop.tasks.package_bugs.packages import PACKAGES
 from rlm_loop.tasks.package_bugs.sdists import cached
 from rlm_loop.tasks.package_bugs.statements import description, statement
 from rlm_loop.tasks.package_bugs.suite import package_bugs
-from rlm_loop.tasks.package_bugs.verify import verify
 
 SAMPLE = ("inflection", "xmltodict")  # fetched by `make test`
 
@@ -66,5 +67,5 @@ def test_the_file_is_small_and_written_as_it_is_read(tmp_path: Path) -> None:
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bugs = [bug for bug in recorded().bugs if bug.package.name == name]
     if cached(bugs[0].package) is None:
-        pytest.skip(f"{name} is not here: python -m rlm_loop.tasks.package_bugs fetch --packages {','.join(SAMPLE)}")
+        pytest.skip(f"{name} is not here: python experiments/bug_search fetch --packages {','.join(SAMPLE)}")
     assert [(bug.id, problem) for bug, problem in verify(bugs[:2]) if problem] == []

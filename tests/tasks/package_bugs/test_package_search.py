@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from made_package import CODE, Made
 
-from rlm_loop.tasks.mutate import Mutation, apply
-from rlm_loop.tasks.package_bugs.baseline import Baseline
-from rlm_loop.tasks.package_bugs.build import build, confirmed, table
-from rlm_loop.tasks.package_bugs.manifest import packed, read_manifest, unpacked, write_manifest
-from rlm_loop.tasks.package_bugs.progress import load
+from bug_search.baseline import Baseline
+from bug_search.build import build, confirmed, table
+from bug_search.manifest import packed, write_manifest
+from bug_search.progress import load
+from bug_search.search import Found, judged, tidy
+from bug_search.verify import sample, verify
+from rlm_loop.tasks.mutation import Mutation, apply
+from rlm_loop.tasks.package_bugs.bugs import read_manifest, unpacked
 from rlm_loop.tasks.package_bugs.sdists import source_files
-from rlm_loop.tasks.package_bugs.search import Found, judged, tidy
-from rlm_loop.tasks.package_bugs.verify import sample, verify
 from rlm_loop.workspace.testing import TestRun
 
 FILE = "src/lengths/__init__.py"

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.tasks.mutate import Mutation
-from rlm_loop.tasks.package_bugs.baseline import Baseline
+from bug_search.baseline import Baseline
+from bug_search.search import Found
+from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.tasks.package_bugs.search import Found
 
 
 @dataclass

@@ -10,7 +10,8 @@ import ast
 import random
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from rlm_loop.tasks.mutation import Mutation, apply
 
 #: Kinds of slips, and what stands for what.
 _COMPARE: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
@@ -50,33 +51,6 @@ _SWAPS: dict[str, str] = {**{b: a for a, b in _NAMES}, **dict(_NAMES)}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True)
-class Mutation:
-    """Replace `before`, which starts in `line` (from 1) at `column` (characters, from 0), with `after`."""
-
-    line: int
-    column: int
-    before: str
-    after: str
-    kind: str
-
-
-def apply(source: str, mutation: Mutation) -> str:
-    """The mutated source; `ValueError` where `before` does not stand at its place.
-
-    A line of which nothing is left goes as a whole.
-    """
-    lines = source.split("\n")
-    if 1 <= mutation.line <= len(lines):
-        line = lines[mutation.line - 1]
-        end = mutation.column + len(mutation.before)
-        if line[mutation.column : end] == mutation.before:
-            changed = line[: mutation.column] + mutation.after + line[end:]
-            lines[mutation.line - 1 : mutation.line] = [changed] if changed.strip() else []
-            return "\n".join(lines)
-    raise ValueError(f"line {mutation.line} has no {mutation.before!r} at column {mutation.column}")
-
-
 def functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     """The top-level functions and the methods of top-level classes, with dotted names, in the order of the file."""
     for node in tree.body:
@@ -92,7 +66,7 @@ def mutations(source: str, function: str, seed: str | int, *, finder: type[Finde
     """Every mutation of the body of a function that compiles, in an order drawn from `seed`.
 
     `function` is a top-level one or a method, as `Class.method`.  `finder` knows the kinds of slips: those of this
-    module, or more (see `mutate_wide`).  Kinds take turns, so that constants, which are everywhere, do not crowd out
+    module, or more (see `wide_finder`).  Kinds take turns, so that constants, which are everywhere, do not crowd out
     the rest.
     """
     found_by = finder or Finder

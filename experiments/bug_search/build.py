@@ -11,13 +11,12 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from rlm_loop.tasks.package_bugs.baseline import Baseline, BaselineError, baseline, run_suite, write_files
-from rlm_loop.tasks.package_bugs.bugs import Bug, mutated
-from rlm_loop.tasks.package_bugs.manifest import Manifest
+from bug_search.baseline import Baseline, BaselineError, baseline, run_suite, write_files
+from bug_search.progress import Progress, load
+from bug_search.search import Found, judged, search
+from rlm_loop.tasks.package_bugs.bugs import Bug, Manifest, mutated
 from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.tasks.package_bugs.progress import Progress, load
 from rlm_loop.tasks.package_bugs.sdists import PackageMissing, source_files
-from rlm_loop.tasks.package_bugs.search import Found, judged, search
 
 Tell = Callable[[str], None]
 

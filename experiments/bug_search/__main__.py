@@ -1,29 +1,43 @@
-"""`python -m rlm_loop.tasks.package_bugs fetch | build | verify`: fetch the packages, make the manifest, check it."""
+"""Make and check the bugs of the suites `package_bugs` and `humaneval-repair`; fetch the packages.
+
+python experiments/bug_search fetch | build | verify | humaneval
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 
-from rlm_loop.tasks.package_bugs.build import build, table
-from rlm_loop.tasks.package_bugs.manifest import recorded, recorded_path, write_manifest
+if __name__ == "__main__":  # started by its folder, which Python then searches instead of the one that holds it
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from bug_search.build import build, table
+from bug_search.humaneval import find_bug, write_recorded
+from bug_search.manifest import write_manifest
+from bug_search.verify import sample, verify
+from rlm_loop.tasks.humaneval import read_problems
+from rlm_loop.tasks.package_bugs.bugs import recorded, recorded_path
 from rlm_loop.tasks.package_bugs.packages import PACKAGES, Package
 from rlm_loop.tasks.package_bugs.sdists import PackageMissing, pull, sdist_folder
-from rlm_loop.tasks.package_bugs.verify import sample, verify
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 0 where all went well."""
-    parser = argparse.ArgumentParser(prog="python -m rlm_loop.tasks.package_bugs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python experiments/bug_search", description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name, what in (
         ("fetch", "fetch the packages' source distributions with pip"),
         ("build", "search for bugs and write the manifest; goes on where it was ended"),
         ("verify", "run the tests with each recorded bug and without it"),
+        ("humaneval", "search for a slip in each solution of HumanEval and write them to a file"),
     ):
         command = commands.add_parser(name, help=what)
+        if name == "humaneval":
+            command.add_argument("--to", default=str(files("rlm_loop.tasks") / "data" / "humaneval_mutations.json"))
+            continue
         command.add_argument("--packages", default="", help="names, separated by commas (default: all)")
         if name == "build":
             command.add_argument("--each", type=int, default=12, help="bugs of one package (default: %(default)s)")
@@ -35,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command.add_argument("--sample", type=int, default=None, help="how many bugs, evenly spread (default: all)")
     given = parser.parse_args(arguments)
     try:
-        return {"fetch": _fetch, "build": _build, "verify": _verify}[given.command](given)
+        return _COMMANDS[given.command](given)
     except (PackageMissing, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -80,6 +94,16 @@ def _verify(given: argparse.Namespace) -> int:
     print(f"{len(bugs) - bad} of {len(bugs)} bugs are as recorded, and resolved by taking them back")
     return 1 if bad else 0
 
+
+def _humaneval(given: argparse.Namespace) -> int:
+    found = {problem.task_id: find_bug(problem, 0) for problem in read_problems()}
+    for name in [name for name, bug in found.items() if bug is None]:
+        print(f"{name}: no mutation makes its tests fail")
+    write_recorded(given.to, [(name, bug) for name, bug in found.items() if bug is not None], 0)
+    return 0
+
+
+_COMMANDS = {"fetch": _fetch, "build": _build, "verify": _verify, "humaneval": _humaneval}
 
 if __name__ == "__main__":
     sys.exit(main())

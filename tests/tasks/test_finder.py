@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.mutate import Mutation, apply, mutations
+from bug_search.finder import mutations
+from rlm_loop.tasks.mutation import Mutation, apply
 
 SOURCE = '''import math
 

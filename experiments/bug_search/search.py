@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.tasks.mutate import Mutation, functions, mutations
-from rlm_loop.tasks.mutate_wide import WideFinder
-from rlm_loop.tasks.package_bugs.baseline import Baseline, run_suite, write_files
+from bug_search.baseline import Baseline, run_suite, write_files
+from bug_search.finder import functions, mutations
+from bug_search.wide_finder import WideFinder
+from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.bugs import mutated
 from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.workspace.testing import TestRun

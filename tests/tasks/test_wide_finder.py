@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.mutate import apply, functions, mutations
-from rlm_loop.tasks.mutate_wide import WideFinder
+from bug_search.finder import functions, mutations
+from bug_search.wide_finder import WideFinder
+from rlm_loop.tasks.mutation import apply
 
 SOURCE = '''import math
 
