@@ -8,18 +8,7 @@ from typing import Any
 
 from rlm_loop.actions import CallTool, RunCode
 from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.peer_texts import (
-    DSPY_FIELD,
-    FAST_RLM_BANNER,
-    FAST_RLM_NO_CODE,
-    INSPECT_CONTINUE,
-    MELLEA_INITIATOR,
-    RLMS_NAMES,
-    RLMS_SAFEGUARD,
-    RLMS_TURN,
-    SMOLAGENTS_CALLING,
-    SMOLAGENTS_RETRY,
-)
+from rlm_loop.dialects.peer_texts import TEXTS
 from rlm_loop.outcome import Turn
 
 
@@ -27,7 +16,7 @@ from rlm_loop.outcome import Turn
 class MelleaInitiator:
     """mellea's goal template.  It ends with `Goal: `, so it leads: the question comes right after it."""
 
-    text: str = MELLEA_INITIATOR
+    text: str = TEXTS["MELLEA_INITIATOR"]
     name: str = "mellea_initiator"
     leads: bool = True
 
@@ -46,17 +35,17 @@ class RlmsTurnCounter:
     name: str = "rlms_turn_counter"
 
     def opening(self, problem: Problem) -> str:
-        return RLMS_SAFEGUARD + RLMS_TURN.format(iter_1=1, max_iter=self.limit)
+        return TEXTS["RLMS_SAFEGUARD"] + TEXTS["RLMS_TURN"].format(iter_1=1, max_iter=self.limit)
 
     def after(self, turn: Turn) -> str:
-        return RLMS_TURN.format(iter_1=turn.index + 1, max_iter=self.limit)
+        return TEXTS["RLMS_TURN"].format(iter_1=turn.index + 1, max_iter=self.limit)
 
 
 @dataclass(frozen=True)
 class RlmsVariables:
     """rlms' line of the REPL's variables, once for each cell that ran: the names of the simple ones, in order."""
 
-    text: str = RLMS_NAMES
+    text: str = TEXTS["RLMS_NAMES"]
     name: str = "rlms_variables"
     wants_variables: bool = True
 
@@ -76,10 +65,10 @@ class DspyIteration:
     name: str = "dspy_iteration"
 
     def opening(self, problem: Problem) -> str:
-        return DSPY_FIELD.format(name="iteration") + f"1/{self.limit}"
+        return TEXTS["DSPY_FIELD"].format(name="iteration") + f"1/{self.limit}"
 
     def after(self, turn: Turn) -> str:
-        return DSPY_FIELD.format(name="iteration") + f"{turn.index + 1}/{self.limit}"
+        return TEXTS["DSPY_FIELD"].format(name="iteration") + f"{turn.index + 1}/{self.limit}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +85,7 @@ class SmolagentsEcho:
         calls = [_call("python_interpreter", _as_json("\n\n".join(code)), f"call_{turn.index}")] if code else []
         for number, action in enumerate((a for a in turn.actions if isinstance(a, CallTool)), 1):
             calls.append(_call(action.name, _as_json(action.arguments), action.call_id or f"call_{number}"))
-        return SMOLAGENTS_CALLING.format(calls=calls) if calls else ""
+        return TEXTS["SMOLAGENTS_CALLING"].format(calls=calls) if calls else ""
 
 
 def _call(name: str, arguments: Any, call_id: str) -> dict[str, Any]:
@@ -117,7 +106,7 @@ def _as_json(text: str) -> Any:
 class SmolagentsRetry:
     """smolagents' advice after a turn in which something failed, and only then."""
 
-    text: str = SMOLAGENTS_RETRY
+    text: str = TEXTS["SMOLAGENTS_RETRY"]
     name: str = "smolagents_retry"
 
     def opening(self, problem: Problem) -> str:
@@ -135,7 +124,7 @@ class InspectContinue:
     """
 
     submit: str = "final_answer"
-    text: str = INSPECT_CONTINUE
+    text: str = TEXTS["INSPECT_CONTINUE"]
     name: str = "inspect_continue"
 
     def opening(self, problem: Problem) -> str:
@@ -158,14 +147,14 @@ class FastRlmBanner:
 
     def after(self, turn: Turn) -> str:
         left = self.limit - turn.index
-        return FAST_RLM_BANNER.format(remaining=left, most=self.limit) if turn.index * 2 >= self.limit else ""
+        return TEXTS["FAST_RLM_BANNER"].format(remaining=left, most=self.limit) if turn.index * 2 >= self.limit else ""
 
 
 @dataclass(frozen=True)
 class FastRlmNoCode:
     """fast-rlm's complaint about a reply in which it found nothing to run."""
 
-    text: str = FAST_RLM_NO_CODE
+    text: str = TEXTS["FAST_RLM_NO_CODE"]
     name: str = "fast_rlm_no_code"
 
     def opening(self, problem: Problem) -> str:

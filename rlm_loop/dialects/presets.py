@@ -25,24 +25,7 @@ from rlm_loop.dialects.peer_injectors import (
     SmolagentsEcho,
     SmolagentsRetry,
 )
-from rlm_loop.dialects.peer_texts import (
-    DSPY_ADAPTER,
-    DSPY_HISTORY,
-    DSPY_ITERATION,
-    DSPY_REMINDER,
-    FAST_RLM,
-    INSPECT,
-    MELLEA,
-    MELLEA_THOUGHT,
-    MELLEA_THOUGHT_FILE,
-    RLMS,
-    RLMS_VARIABLES,
-    SEED,
-    SEED_ACK,
-    SEED_TEMPLATE,
-    SMOLAGENTS,
-    Source,
-)
+from rlm_loop.dialects.peer_texts import SOURCES, TEXTS, Source
 from rlm_loop.dialects.rewriting import DspyHistory, LatestOnly
 
 __all__ = ["PRESETS", "Preset", "every", "preset", "sized"]
@@ -74,43 +57,56 @@ def _preset(
 
 
 def _thought(_: int) -> tuple[Injector, ...]:
-    return (ThoughtPrompt(MELLEA_THOUGHT, "mellea_thought"),)
+    return (ThoughtPrompt(TEXTS["MELLEA_THOUGHT"], "mellea_thought"),)
 
 
 def _reminder() -> tuple[Injector, ...]:
-    return (LatestOnly(ThoughtPrompt(DSPY_REMINDER, "dspy_reminder")),)
+    return (LatestOnly(ThoughtPrompt(TEXTS["DSPY_REMINDER"], "dspy_reminder")),)
 
 
 _ALL = (
-    _preset("mellea-initiator", MELLEA, "once, before the question", lambda _: (MelleaInitiator(),)),
-    _preset("mellea-thought", MELLEA_THOUGHT_FILE, "before every reply", _thought),
+    _preset("mellea-initiator", SOURCES["MELLEA"], "once, before the question", lambda _: (MelleaInitiator(),)),
+    _preset("mellea-thought", SOURCES["MELLEA_THOUGHT_FILE"], "before every reply", _thought),
     _preset(
         "mellea-react",
-        (MELLEA, MELLEA_THOUGHT_FILE),
+        (SOURCES["MELLEA"], SOURCES["MELLEA_THOUGHT_FILE"]),
         "both of these",
         lambda n: (MelleaInitiator(), *_thought(n)),
     ),
-    _preset("rlms-turn-counter", RLMS, "before every reply", lambda n: (RlmsTurnCounter(n),), steps=30),
-    _preset("rlms-variables", RLMS_VARIABLES, "after every cell", lambda _: (RlmsVariables(),)),
-    _preset("rlms", (RLMS, RLMS_VARIABLES), "both of these", lambda n: (RlmsVariables(), RlmsTurnCounter(n)), steps=30),
-    _preset("smolagents-code-echo", SMOLAGENTS, "after a turn with calls", lambda _: (SmolagentsEcho(),)),
-    _preset("smolagents-retry", SMOLAGENTS, "after a turn with an error", lambda _: (SmolagentsRetry(),)),
-    _preset("smolagents", SMOLAGENTS, "both of these", lambda _: (SmolagentsEcho(), SmolagentsRetry())),
-    _preset("dspy-history", DSPY_HISTORY, "in place of the turns", lambda _: (DspyHistory(),)),
-    _preset("dspy-reminder", DSPY_ADAPTER, "at the end of every request", lambda _: _reminder()),
+    _preset("rlms-turn-counter", SOURCES["RLMS"], "before every reply", lambda n: (RlmsTurnCounter(n),), steps=30),
+    _preset("rlms-variables", SOURCES["RLMS_VARIABLES"], "after every cell", lambda _: (RlmsVariables(),)),
+    _preset(
+        "rlms",
+        (SOURCES["RLMS"], SOURCES["RLMS_VARIABLES"]),
+        "both of these",
+        lambda n: (RlmsVariables(), RlmsTurnCounter(n)),
+        steps=30,
+    ),
+    _preset("smolagents-code-echo", SOURCES["SMOLAGENTS"], "after a turn with calls", lambda _: (SmolagentsEcho(),)),
+    _preset("smolagents-retry", SOURCES["SMOLAGENTS"], "after a turn with an error", lambda _: (SmolagentsRetry(),)),
+    _preset("smolagents", SOURCES["SMOLAGENTS"], "both of these", lambda _: (SmolagentsEcho(), SmolagentsRetry())),
+    _preset("dspy-history", SOURCES["DSPY_HISTORY"], "in place of the turns", lambda _: (DspyHistory(),)),
+    _preset("dspy-reminder", SOURCES["DSPY_ADAPTER"], "at the end of every request", lambda _: _reminder()),
     _preset(
         "dspy",
-        (DSPY_HISTORY, DSPY_ITERATION, DSPY_ADAPTER),
+        (SOURCES["DSPY_HISTORY"], SOURCES["DSPY_ITERATION"], SOURCES["DSPY_ADAPTER"]),
         "history, iteration and reminder",
         lambda n: (DspyHistory(), LatestOnly(DspyIteration(n)), *_reminder()),
         steps=20,
     ),
-    _preset("inspect-continue", INSPECT, "after a reply without a call", lambda _: (InspectContinue(),)),
-    _preset("fast-rlm-banner", FAST_RLM, "once half the steps are used", lambda n: (FastRlmBanner(n),), steps=20),
-    _preset("fast-rlm-no-code", FAST_RLM, "after a reply without a call", lambda _: (FastRlmNoCode(),)),
-    _preset("fast-rlm", FAST_RLM, "both of these", lambda n: (FastRlmBanner(n), FastRlmNoCode()), steps=20),
-    _preset("seed-react", SEED, "once, after the question", lambda _: (Told(SEED_TEMPLATE, "seed_template"),)),
-    _preset("seed-ack", SEED, "after every turn", lambda _: (Nudge(SEED_ACK, "seed_ack"),)),
+    _preset("inspect-continue", SOURCES["INSPECT"], "after a reply without a call", lambda _: (InspectContinue(),)),
+    _preset(
+        "fast-rlm-banner", SOURCES["FAST_RLM"], "once half the steps are used", lambda n: (FastRlmBanner(n),), steps=20
+    ),
+    _preset("fast-rlm-no-code", SOURCES["FAST_RLM"], "after a reply without a call", lambda _: (FastRlmNoCode(),)),
+    _preset("fast-rlm", SOURCES["FAST_RLM"], "both of these", lambda n: (FastRlmBanner(n), FastRlmNoCode()), steps=20),
+    _preset(
+        "seed-react",
+        SOURCES["SEED"],
+        "once, after the question",
+        lambda _: (Told(TEXTS["SEED_TEMPLATE"], "seed_template"),),
+    ),
+    _preset("seed-ack", SOURCES["SEED"], "after every turn", lambda _: (Nudge(TEXTS["SEED_ACK"], "seed_ack"),)),
 )
 
 #: The presets by name.

@@ -12,14 +12,7 @@ from typing import Protocol, runtime_checkable
 from rlm_loop.actions import CallTool, RunCode
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector
-from rlm_loop.dialects.peer_texts import (
-    DSPY_CODE,
-    DSPY_EMPTY,
-    DSPY_FIELD,
-    DSPY_OUTPUT,
-    DSPY_REASONING,
-    DSPY_STEP,
-)
+from rlm_loop.dialects.peer_texts import TEXTS
 from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.outcome import Turn
 
@@ -70,7 +63,7 @@ class DspyHistory:
     name: str = "dspy_history"
 
     def opening(self, problem: Problem) -> str:
-        return DSPY_FIELD.format(name="repl_history") + DSPY_EMPTY
+        return TEXTS["DSPY_FIELD"].format(name="repl_history") + TEXTS["DSPY_EMPTY"]
 
     def after(self, turn: Turn) -> str:
         return ""
@@ -98,23 +91,23 @@ def _without(message: Message, cause: str) -> Message | None:
 
 def _steps(turns: Sequence[Turn], label: str) -> Iterator[Span]:
     """The turns as `REPLHistory.format` writes them."""
-    yield Span(DSPY_FIELD.format(name="repl_history"), label)
+    yield Span(TEXTS["DSPY_FIELD"].format(name="repl_history"), label)
     for number, turn in enumerate(turns, 1):
-        yield Span(("\n" if number > 1 else "") + DSPY_STEP.format(number=number), label)
+        yield Span(("\n" if number > 1 else "") + TEXTS["DSPY_STEP"].format(number=number), label)
         code = "\n\n".join(a.code.strip() for a in turn.actions if isinstance(a, RunCode))
         if reasoning := _reasoning(turn, code):
-            yield from _around(DSPY_REASONING, "{reasoning}", Span(reasoning, "assistant"), label)
-        yield from _around(DSPY_CODE, "{code}", Span(code, "assistant"), label)
+            yield from _around(TEXTS["DSPY_REASONING"], "{reasoning}", Span(reasoning, "assistant"), label)
+        yield from _around(TEXTS["DSPY_CODE"], "{code}", Span(code, "assistant"), label)
         results = [Span(o.text.rstrip("\n"), o.cause) for o in turn.observations]
         length = sum(len(s.text) for s in results) + max(0, len(results) - 1)
-        yield Span(DSPY_OUTPUT.format(length=length, output=""), label)
+        yield Span(TEXTS["DSPY_OUTPUT"].format(length=length, output=""), label)
         for place, result in enumerate(results):
             yield replace(result, text=("\n" if place else "") + result.text)
 
 
 def _trajectory(turns: Sequence[Turn], label: str) -> Iterator[Span]:
     """The turns as `dspy.ReAct` writes its trajectory; every call is a step of its own."""
-    yield Span(DSPY_FIELD.format(name="trajectory"), label)
+    yield Span(TEXTS["DSPY_FIELD"].format(name="trajectory"), label)
     number = 0
     for turn in turns:
         thought = _reasoning(turn, "")
@@ -129,7 +122,7 @@ def _trajectory(turns: Sequence[Turn], label: str) -> Iterator[Span]:
             ]
             for field, value in fields:
                 gap = "\n\n" if number or field != "thought" else ""
-                yield Span(gap + DSPY_FIELD.format(name=f"{field}_{number}"), label)
+                yield Span(gap + TEXTS["DSPY_FIELD"].format(name=f"{field}_{number}"), label)
                 yield value
             number, thought = number + 1, ""
 

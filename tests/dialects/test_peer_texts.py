@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.dialects import peer_texts
-from rlm_loop.dialects.peer_texts import Source
+from rlm_loop.dialects.peer_texts import TEXTS, Source
 from rlm_loop.dialects.presets import PRESETS
 
 ROWS: list[dict[str, str]] = json.loads(Path(__file__).with_name("peer_texts.json").read_text(encoding="utf-8"))
@@ -30,24 +29,24 @@ def evaluated(name: str, **names: Any) -> str:
 
 def test_mellea() -> None:
     rendered = QUOTED["MELLEA_INITIATOR"].replace("{{ finalizer_tool_name }}", "final_answer")
-    assert rendered.replace("{{ goal-}}\n", "why?") == peer_texts.MELLEA_INITIATOR + "why?"
-    assert QUOTED["MELLEA_THOUGHT"].rstrip("\n") == peer_texts.MELLEA_THOUGHT
-    assert len(peer_texts.MELLEA_THOUGHT) == 208
+    assert rendered.replace("{{ goal-}}\n", "why?") == TEXTS["MELLEA_INITIATOR"] + "why?"
+    assert QUOTED["MELLEA_THOUGHT"].rstrip("\n") == TEXTS["MELLEA_THOUGHT"]
+    assert len(TEXTS["MELLEA_THOUGHT"]) == 208
 
 
 def test_rlms() -> None:
-    assert evaluated("RLMS_SAFEGUARD") == peer_texts.RLMS_SAFEGUARD
-    assert evaluated("RLMS_TURN") == peer_texts.RLMS_TURN
+    assert evaluated("RLMS_SAFEGUARD") == TEXTS["RLMS_SAFEGUARD"]
+    assert evaluated("RLMS_TURN") == TEXTS["RLMS_TURN"]
     names = ["context", "x"]
     line = evaluated("RLMS_NAMES", important_vars=dict.fromkeys(names, ""))
-    assert line == peer_texts.RLMS_NAMES.format(names=names)
+    assert line == TEXTS["RLMS_NAMES"].format(names=names)
 
 
 def test_smolagents() -> None:
     call = {"id": "call_1", "type": "function", "function": {"name": "python_interpreter", "arguments": "x = 1"}}
     step = SimpleNamespace(tool_calls=[SimpleNamespace(dict=lambda: call)])
-    assert evaluated("SMOLAGENTS_CALLING", self=step) == peer_texts.SMOLAGENTS_CALLING.format(calls=[call])
-    assert evaluated("SMOLAGENTS_RETRY") == "\n" + peer_texts.SMOLAGENTS_RETRY
+    assert evaluated("SMOLAGENTS_CALLING", self=step) == TEXTS["SMOLAGENTS_CALLING"].format(calls=[call])
+    assert evaluated("SMOLAGENTS_RETRY") == "\n" + TEXTS["SMOLAGENTS_RETRY"]
     assert re.findall(r'"(\w+)":', QUOTED["ToolCall.dict"]) == ["id", "type", "function", "name", "arguments"]
 
 
@@ -59,26 +58,26 @@ def test_dspy() -> None:
     step = evaluated(
         "DSPY_STEP", self=entry, index=1, reasoning_line=reasoning, code_block=code, max_output_chars=10_000
     )
-    ours = peer_texts.DSPY_STEP.format(number=2) + peer_texts.DSPY_REASONING.format(reasoning="look")
-    ours += peer_texts.DSPY_CODE.format(code="x = 1") + peer_texts.DSPY_OUTPUT.format(length=1234, output="text")
+    ours = TEXTS["DSPY_STEP"].format(number=2) + TEXTS["DSPY_REASONING"].format(reasoning="look")
+    ours += TEXTS["DSPY_CODE"].format(code="x = 1") + TEXTS["DSPY_OUTPUT"].format(length=1234, output="text")
     assert step == ours
-    assert evaluated("DSPY_EMPTY") == peer_texts.DSPY_EMPTY
-    assert evaluated("DSPY_FIELD", k="code", formatted_field_value="") == peer_texts.DSPY_FIELD.format(name="code")
+    assert evaluated("DSPY_EMPTY") == TEXTS["DSPY_EMPTY"]
+    assert evaluated("DSPY_FIELD", k="code", formatted_field_value="") == TEXTS["DSPY_FIELD"].format(name="code")
     said: dict[str, Any] = {
         "signature": SimpleNamespace(output_fields={"reasoning": 0, "code": 0}),
         "type_info": lambda _: "",
     }
     exec("\n".join(line.strip() for line in f"message = {QUOTED['DSPY_REMINDER']}".splitlines()), said)
-    assert said["message"] == peer_texts.DSPY_REMINDER
+    assert said["message"] == TEXTS["DSPY_REMINDER"]
 
 
 def test_inspect_and_fast_rlm() -> None:
-    assert QUOTED["INSPECT_CONTINUE"] == peer_texts.INSPECT_CONTINUE
-    assert len(peer_texts.INSPECT_CONTINUE.replace("{submit}", "submit")) == 160
+    assert QUOTED["INSPECT_CONTINUE"] == TEXTS["INSPECT_CONTINUE"]
+    assert len(TEXTS["INSPECT_CONTINUE"].replace("{submit}", "submit")) == 160
     parts = re.findall(r"`([^`]*)`", QUOTED["FAST_RLM_BANNER"])
     banner = "".join(parts).replace("\\n", "\n").replace("${remaining}", "{remaining}").replace("${maxCalls}", "{most}")
-    assert banner == peer_texts.FAST_RLM_BANNER
-    assert QUOTED["FAST_RLM_NO_CODE"] == peer_texts.FAST_RLM_NO_CODE
+    assert banner == TEXTS["FAST_RLM_BANNER"]
+    assert QUOTED["FAST_RLM_NO_CODE"] == TEXTS["FAST_RLM_NO_CODE"]
 
 
 def test_every_source_is_in_the_fixture_with_its_version() -> None:

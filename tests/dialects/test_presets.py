@@ -14,7 +14,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.doses import resized
 from rlm_loop.dialects.injectors import Injector, Nudge
-from rlm_loop.dialects.peer_texts import MELLEA_INITIATOR, MELLEA_THOUGHT, SMOLAGENTS_RETRY
+from rlm_loop.dialects.peer_texts import TEXTS
 from rlm_loop.dialects.presets import PRESETS, every, preset, sized
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.models import ScriptedModel
@@ -39,7 +39,7 @@ def one(name: str, **options: Any) -> Injector:
 @pytest.mark.parametrize(
     ("name", "options", "moment", "text"),
     [
-        ("mellea-thought", {}, turn(), MELLEA_THOUGHT),
+        ("mellea-thought", {}, turn(), TEXTS["MELLEA_THOUGHT"]),
         ("mellea-initiator", {}, turn(), ""),
         ("rlms-turn-counter", {"steps": 12}, turn(3), "Turn 4/12:"),
         ("rlms-turn-counter", {}, turn(3), "Turn 4/30:"),
@@ -60,7 +60,7 @@ def one(name: str, **options: Any) -> Injector:
         ),
         ("smolagents-code-echo", {}, turn(did=BAD, saw=FAILED), ""),
         ("smolagents-retry", {}, turn(), ""),
-        ("smolagents-retry", {}, turn(saw=FAILED), SMOLAGENTS_RETRY),
+        ("smolagents-retry", {}, turn(saw=FAILED), TEXTS["SMOLAGENTS_RETRY"]),
         ("inspect-continue", {}, turn(did=CALL), ""),
         ("inspect-continue", {}, turn(did=CODE), ""),
         ("inspect-continue", {}, turn(did=BAD, reply=Reply("", (ToolCall("1", "x", "{"),))), ""),
@@ -131,7 +131,7 @@ def test_every_preset_on_every_loop(agent: Agent, replies: list[str], name: str)
 
 def test_mellea_leads_up_to_the_question() -> None:
     _, (first, _) = prompts_of(LeanAgent(presentation="native"), AGENTS[1][1], preset("mellea-react"))
-    assert first.messages[0].text == f"{MELLEA_INITIATOR}How much?\n{MELLEA_THOUGHT}"
+    assert first.messages[0].text == f"{TEXTS['MELLEA_INITIATOR']}How much?\n{TEXTS['MELLEA_THOUGHT']}"
     causes = [s.cause.removeprefix("scaffold:") for s in first.messages[0].spans]
     assert causes == ["mellea_initiator", "task", "mellea_thought"]
 
@@ -177,17 +177,17 @@ def test_a_text_has_exactly_the_size_asked_for(text: str, size: int) -> None:
 
 def test_doses() -> None:
     thought = one("mellea-thought")
-    assert sized(thought, 208).after(turn()) == MELLEA_THOUGHT
-    assert sized(thought, 52).after(turn()) == MELLEA_THOUGHT[:52]
+    assert sized(thought, 208).after(turn()) == TEXTS["MELLEA_THOUGHT"]
+    assert sized(thought, 52).after(turn()) == TEXTS["MELLEA_THOUGHT"][:52]
     grown = sized(thought, 832).after(turn())
     assert len(grown) == 832
-    assert grown.startswith(MELLEA_THOUGHT + " Think about what to do next and take")
+    assert grown.startswith(TEXTS["MELLEA_THOUGHT"] + " Think about what to do next and take")
     assert sized(thought, 0).opening(Problem("?")) == ""
     assert sized(one("smolagents-retry"), 50).after(turn()) == ""  # silent where it was silent
     assert sized(one("mellea-thought"), 52).name == "mellea_thought@52"
     third = every(3, Nudge("on"))
     assert [third.after(turn(i)) for i in range(1, 7)] == ["", "", "on", "", "", "on"]
-    assert every(2, thought).opening(Problem("?")) == MELLEA_THOUGHT
+    assert every(2, thought).opening(Problem("?")) == TEXTS["MELLEA_THOUGHT"]
     assert getattr(every(2, sized(one("mellea-initiator"), 9)), "leads", False)
     assert getattr(sized(every(2, one("rlms-variables")), 9), "wants_variables", False)
 

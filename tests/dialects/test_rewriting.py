@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.dialects.peer_texts import DSPY_EMPTY, DSPY_REMINDER
+from rlm_loop.dialects.peer_texts import TEXTS
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.models import ScriptedModel
 from rlm_loop.traces.reader import read
@@ -44,10 +44,10 @@ def test_dspys_history_is_one_text_that_is_rendered_anew(tmp_path: Path) -> None
     model = ScriptedModel(REPLIES)
     outcome = ToolLoopAgent(model=model, injectors=preset("dspy")).run("How much?", trace=tmp_path / "t.jsonl")
     first, second, third = model.prompts
-    assert f"{DSPY_EMPTY}\n[[ ## iteration ## ]]\n1/20\n{DSPY_REMINDER}" in first.messages[-1].text
+    assert f"{TEXTS['DSPY_EMPTY']}\n[[ ## iteration ## ]]\n1/20\n{TEXTS['DSPY_REMINDER']}" in first.messages[-1].text
     assert [m.role for m in third.messages] == ["system", "user", "user"]
     assert third.messages[1].text == "How much?"
-    assert third.messages[2].text == HISTORY + DSPY_REMINDER
+    assert third.messages[2].text == HISTORY + TEXTS["DSPY_REMINDER"]
     assert second.messages[2].text.count("Step") == 1
     causes = outcome.ledger.by_cause()
     assert sum(causes.values()) == outcome.usage.input_tokens
@@ -73,12 +73,16 @@ def test_a_reminder_stands_at_the_end_of_each_request_only() -> None:
     model = ScriptedModel(["```python\nprint(1)\n```"] * 2 + ["```python\nprint(2)\n```", "5"])
     ToolLoopAgent(model=model, injectors=preset("dspy-reminder")).run("How much?")
     for prompt in model.prompts:
-        assert [DSPY_REMINDER in m.text for m in prompt.messages].count(True) == 1
-        assert prompt.messages[-1].text.endswith(DSPY_REMINDER)
+        assert [TEXTS["DSPY_REMINDER"] in m.text for m in prompt.messages].count(True) == 1
+        assert prompt.messages[-1].text.endswith(TEXTS["DSPY_REMINDER"])
     dosed = every(2, sized(preset("dspy-reminder")[0], 30))
     model = ScriptedModel(["```python\nprint(1)\n```", "```python\nprint(2)\n```", "5"])
     ToolLoopAgent(model=model, injectors=(dosed,)).run("How much?")
-    assert [any(DSPY_REMINDER[:30] in m.text for m in p.messages) for p in model.prompts] == [True, False, True]
+    assert [any(TEXTS["DSPY_REMINDER"][:30] in m.text for m in p.messages) for p in model.prompts] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_native_calls_and_their_results_go_together() -> None:
