@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -198,7 +199,9 @@ class Usage:
         return cls(**known)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*[_sum(getattr(self, name), getattr(other, name)) for name in _USAGE])
+        pairs: Iterable[tuple[Any, Any]] = zip(_FIGURES(self), _FIGURES(other), strict=True)
+        sums: list[Any] = [None if a is None or b is None else a + b for a, b in pairs]
+        return Usage(*sums)
 
     def __sub__(self, other: Usage) -> Usage:
         """What is left of a sum; not known where one of the two is not."""
@@ -216,6 +219,7 @@ class Usage:
 
 
 _USAGE = tuple(f.name for f in fields(Usage))
+_FIGURES = attrgetter(*_USAGE)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,10 @@ class Turn:
     @property
     def answer(self) -> Given | None:
         """The first answer that was given in this turn."""
-        return next((o.answer for o in self.observations if o.answer is not None), None)
+        for observation in self.observations:
+            if observation.answer is not None:
+                return observation.answer
+        return None
 
     @property
     def pending(self) -> Given | None:

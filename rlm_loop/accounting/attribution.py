@@ -77,12 +77,12 @@ class Attribution:
 
 def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
     """One account of what was counted and what was reported; see the module."""
-    counted = sum(p.tokens for p in measured) if measured else None
+    counted = sum([p.tokens for p in measured]) if measured else None
     known, doubt = credible(usage)
     reported = known.input_tokens
     parts: Sequence[Part] = ()
     if measured:
-        parts = reconcile(measured, reported)
+        parts = measured if counted == reported else reconcile(measured, reported)
     elif reported is not None:
         parts = Later(lambda: apportion(prompt, reported))
     if counted is not None and reported is not None and counted > reported and not doubt:
@@ -126,7 +126,7 @@ def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
 
     The residual comes last, since nobody knows where in the prompt its text is: it is charged to turn 0.
     """
-    counted = sum(p.tokens for p in parts)
+    counted = sum([p.tokens for p in parts])
     if reported is None or counted == reported:
         return list(parts)
     if counted > reported:

@@ -54,7 +54,7 @@ class Account:
         if budget.cost is not None and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         self.budget = budget
-        self.parent = parent
+        self._chain: tuple[Account, ...] = (self,) if parent is None else (self, *parent._chain)
         self._price = price
         self._clock = clock
         self._start = clock()
@@ -81,7 +81,8 @@ class Account:
     @property
     def working_seconds(self) -> float:
         """Wall time without that in which a call waited for a rate limit or a retry."""
-        return self.seconds - sum(end - begin for begin, end in self._waits)
+        waited = sum([end - begin for begin, end in self._waits]) if self._waits else 0.0
+        return self._clock() - self._start - waited
 
     @property
     def spent(self) -> Usage:
@@ -91,35 +92,35 @@ class Account:
     @property
     def priced(self) -> bool:
         """Whether some limit is in dollars, so that every model needs a known price."""
-        return any(a.budget.cost is not None for a in self._up())
+        return any(a.budget.cost is not None for a in self._chain)
 
     def seconds_left(self) -> float | None:
         """Seconds until the nearest time limit; `None` if there is none."""
-        limits = [
-            limit - used
-            for a in self._up()
-            for limit, used in ((a.budget.seconds, a.seconds), (a.budget.working_seconds, a.working_seconds))
-            if limit is not None
-        ]
-        return max(0.0, min(limits)) if limits else None
+        left: float | None = None
+        for a in self._chain:
+            if (limit := a.budget.seconds) is not None:
+                left = limit - a.seconds if left is None else min(left, limit - a.seconds)
+            if (limit := a.budget.working_seconds) is not None:
+                left = limit - a.working_seconds if left is None else min(left, limit - a.working_seconds)
+        return None if left is None else max(0.0, left)
 
     def calls_left(self) -> int | None:
         """Model calls that may still begin, those under way not counted; `None` if there is no limit."""
         with self._news:
             left = [
                 a.budget.calls - a._spent.calls - a._failed - a._held_calls
-                for a in self._up()
+                for a in self._chain
                 if a.budget.calls is not None
             ]
         return max(0, int(min(left))) if left else None
 
     def callers(self, change: int) -> None:
-        """So many more (or fewer) may want to call at the same time; calls without a wish share what is left.
+        """Change the number of concurrent calls expected by `change`; calls without a wish share what is left.
 
         One is there from the beginning; who waits for its own sub-calls is not counted.
         """
         with self._news:
-            for a in self._up():
+            for a in self._chain:
                 a._callers += change
 
     def reserve(
@@ -136,7 +137,7 @@ class Account:
                 fits, limit = self._fits(input_tokens, max_tokens, price)
                 if fits:
                     break
-                if scope is None or not any(a._held_calls for a in self._up()):
+                if scope is None or not any(a._held_calls for a in self._chain):
                     self._refuse(input_tokens, price, held=True)  # or else a shorter reply than wished for fits
                     break
                 self._refuse(input_tokens, price, held=False)
@@ -149,15 +150,15 @@ class Account:
     def settle(self, reservation: Reservation, usage: Usage | None, waited: float = 0.0) -> None:
         """Replace a reservation by what the call used; `None` releases it (the call failed)."""
         with self._news:
-            for a in self._up():
+            for a in self._chain:
                 a._settle(reservation, usage, waited)
             self._news.notify_all()
 
     def exceeded(self) -> tuple[str, str] | None:
         """The first limit that is reached, as its kind and one line; `None` while there is something left."""
-        for a in self._up():
+        for a in self._chain:
             for kind, unit, limit, used in a._used():
-                if limit is not None and used >= limit:
+                if used >= limit:
                     return kind, f"the limit of {limit:g} {unit} is reached"
         return None
 
@@ -172,28 +173,27 @@ class Account:
 
     def over(self) -> bool:
         """More was spent than a limit allows (reaching it exactly is not over)."""
-        return any(limit is not None and used > limit for a in self._up() for _, _, limit, used in a._used())
+        return any(used > limit for a in self._chain for _, _, limit, used in a._used())
 
     # -- how
 
-    def _up(self) -> Iterator[Account]:
-        """This account and those that it is a part of."""
-        account: Account | None = self
-        while account is not None:
-            yield account
-            account = account.parent
-
-    def _used(self) -> list[tuple[str, str, float | None, float]]:
-        budget, spent = self.budget, self._spent
-        total = (spent.input_tokens or 0) + (spent.output_tokens or 0)
-        return [
-            ("seconds", "seconds", budget.seconds, self.seconds),
-            ("seconds", "working seconds", budget.working_seconds, self.working_seconds),
-            ("tokens", "tokens", budget.tokens, total),
-            ("tokens", "output tokens", budget.output_tokens, spent.output_tokens or 0),
-            ("cost", "dollars", budget.cost, spent.cost or 0.0),
-            ("calls", "calls", budget.calls, spent.calls + self._failed),
-        ]
+    def _used(self) -> list[tuple[str, str, float, float]]:
+        """What was used of each limit that is set, as kind, unit, limit and use."""
+        budget, spent, found = self.budget, self._spent, list[tuple[str, str, float, float]]()
+        if budget.seconds is not None:
+            found.append(("seconds", "seconds", budget.seconds, self.seconds))
+        if budget.working_seconds is not None:
+            found.append(("seconds", "working seconds", budget.working_seconds, self.working_seconds))
+        if budget.tokens is not None:
+            total = (spent.input_tokens or 0) + (spent.output_tokens or 0)
+            found.append(("tokens", "tokens", budget.tokens, total))
+        if budget.output_tokens is not None:
+            found.append(("tokens", "output tokens", budget.output_tokens, spent.output_tokens or 0))
+        if budget.cost is not None:
+            found.append(("cost", "dollars", budget.cost, spent.cost or 0.0))
+        if budget.calls is not None:
+            found.append(("calls", "calls", budget.calls, spent.calls + self._failed))
+        return found
 
     def _rooms(self, input_tokens: int, price: Price, held: bool) -> Iterator[tuple[str, int]]:
         """Output tokens that each limit leaves, as its kind and a number; below 1 means that no call fits."""
@@ -215,7 +215,7 @@ class Account:
         """Whether a call may begin now as it is wished, and the output tokens that it may have at most."""
         limit = wish
         fits = True
-        for a in self._up():
+        for a in self._chain:
             calls = a.budget.calls
             if calls is not None and a._spent.calls + a._failed + a._held_calls >= calls:
                 return False, 0
@@ -232,7 +232,7 @@ class Account:
         found = self.exceeded()
         if found is not None:
             raise BudgetSpent(*found)
-        for a in self._up():
+        for a in self._chain:
             calls = a.budget.calls
             if calls is not None and a._spent.calls + a._failed + (a._held_calls if held else 0) >= calls:
                 raise BudgetSpent("calls", f"the limit of {calls} calls is reached")
@@ -245,7 +245,7 @@ class Account:
     def _hold(self, input_tokens: int, limit: int | None, price: Price) -> Reservation:
         output = limit or 0
         cost = input_tokens * price[0] + output * price[1]
-        for a in self._up():
+        for a in self._chain:
             a._held_input += input_tokens
             a._held_output += output
             a._held_calls += 1

@@ -100,7 +100,7 @@ class Ledger:
         """
         reported, cached, again = usage.input_tokens, usage.cache_read_tokens, tuple(again)
         parts = parts if isinstance(parts, Later) else tuple(parts)
-        exact = exact and reported is not None and sum(p.tokens for p in parts) == reported
+        exact = exact and reported is not None and sum([p.tokens for p in parts]) == reported
         with self._lock:
             number = len(self.calls) + 1
             who = (number, turn, depth, purpose)

@@ -14,16 +14,17 @@ from rlm_loop.agents.approval import Approve
 from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import made_of
-from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import OnDepth
+from rlm_loop.agents.recursion import OnDepth, Recursion
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import telling
 from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.given import complete
 from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
@@ -133,10 +134,60 @@ class Agent:
         return self.dialect().name
 
     def dialect(self) -> Dialect:
-        """How the strategy speaks, its injectors included."""
-        inner = self._speaks()
-        injectors = (*self.injectors, *((Told(MAY_BLOCK, "may_block"),) if self.may_block else ()))
-        return Injected(inner, injectors) if injectors else inner
+        """How the strategy speaks, its injectors included; built once."""
+        made: Dialect | None = self.__dict__.get("_dialect")
+        if made is None:
+            injectors = (*self.injectors, *((Told(MAY_BLOCK, "may_block"),) if self.may_block else ()))
+            made = complete(self._speaks())
+            made = Injected(made, injectors) if injectors else made
+            object.__setattr__(self, "_dialect", made)
+        return made
+
+    def setup(self, task: Task) -> RunSetup:
+        """The record of one run on a task, which everything below takes."""
+
+        def below(model: Model, asked: Task) -> RunSetup:
+            own = self.repl if isinstance(self.repl, str) or callable(self.repl) else "auto"  # a REPL for itself
+            return replace(self, model=model, answer_type=None, verify=None, repl=own).setup(asked)
+
+        return RunSetup(
+            agent=self.name,
+            task=task,
+            dialect=self.dialect(),
+            tools=self.tools,
+            repl=self.repl,
+            cell_timeout=self.cell_timeout,
+            tool_timeout=self.tool_timeout,
+            require_code=self.require_code,
+            max_depth=self.max_depth,
+            answer_type=self.answer_type,
+            verify=self.verify,
+            history=plan_of(self.history, self.max_history),
+            hooks=self.hooks,
+            localise=self.localise,
+            allow=self.allow,
+            approve=self.approve,
+            answer_tool=self._answers_by_tool(),
+            inlined=self.inlined,
+            below=below,
+        )
+
+    def recursion(self) -> Recursion:
+        """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
+        return recursion_of(
+            self.budget,
+            sub_model=self.sub_model,
+            sub_models=self.sub_models,
+            sub_budget=self.sub_budget,
+            max_depth=self.max_depth,
+            on_depth=self.on_depth,
+            hooks=self.hooks,
+            concurrency=self.concurrency,
+            cache=self.cache_subcalls,
+        )
+
+    def _answers_by_tool(self) -> bool:
+        return True
 
     def _speaks(self) -> Dialect:
         raise NotImplementedError("use ToolLoopAgent, LeanAgent, ReActAgent or DirectAgent")
@@ -145,8 +196,8 @@ class Agent:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve"}
         unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # as before these were
-        skipped |= {name for name, default in unset.items() if getattr(self, name) == default}
-        own = {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.name not in skipped}
+        skipped.update([name for name, default in unset.items() if getattr(self, name) == default])
+        own = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped})
         own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}
         return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
 
@@ -191,7 +242,7 @@ class Agent:
         model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
         price = price_of(model)
         account = Account(self.budget, price=price)
-        recursion = recursion_of(self)
+        recursion, setup = self.recursion(), self.setup(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         slots = recursion.tree.calls
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
@@ -199,7 +250,7 @@ class Agent:
         record.start(
             task=task.id,
             question=task.question,
-            agent=self.name,
+            agent=setup.agent,
             settings=self.settings(),
             made=made_of(self),
             price=price,
@@ -211,8 +262,8 @@ class Agent:
         )
         try:
             hashed.begin()
-            with telling(self.hooks, task, self.name, metered) as told:
-                outcome = told(drive(self, task, metered, recursion, workspace))
+            with telling(self.hooks, task, setup.agent, metered) as told:
+                outcome = told(drive(setup, metered, recursion, workspace))
             hashed.end(wait=True)
             return outcome
         finally:
@@ -223,7 +274,9 @@ class Agent:
 
     def first_request(self, task: Task) -> FirstRequest:
         """What a run of this task would send first.  No model is called, and none is loaded."""
-        return first_request(self, replace(task, context=as_context(task.material())))
+        name = self.model if isinstance(self.model, str) else self.model.name
+        setup = self.setup(replace(task, context=as_context(task.material())))
+        return first_request(setup, name, replace(self, sub_model=None).recursion())
 
     def inlined(self, context: Any) -> str:
         """The context as text, for a strategy without hands."""
@@ -244,7 +297,7 @@ class Agent:
         """
         seeded = isinstance(self.model, str) and self.seed is not None
         own = get_model(self.model, **({"seed": self.seed} if seeded else {}))
-        price, recursion = price_of(own), recursion_of(self)
+        price, recursion = price_of(own), self.recursion()
         account = model.account.scope(self.limits() if within is None else within, price=price)
         if account.priced and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
@@ -253,4 +306,4 @@ class Agent:
         )
         metered = replace(metered, slots=recursion.tree.calls)
         with telling(self.hooks, task, self.name, metered) as told:
-            return told(drive(self, task, metered, recursion, before=before, handover=handover))
+            return told(drive(self.setup(task), metered, recursion, before=before, handover=handover))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
@@ -76,15 +76,17 @@ def remade(made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unk
 
 def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
     own = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in skipped}
-    defaults = {f.name: _default(f) for f in fields(value)}
     kind = type(value)
+    defaults = _defaults(kind)
     given = {name: _plain(v) for name, v in own.items() if defaults[name] is MISSING or defaults[name] != v}
     name = kind.__name__ if _registered(kind) else f"{kind.__module__}.{kind.__qualname__}"
     return {"is": name, "with": given}
 
 
-def _default(field: Field[Any]) -> Any:
-    return field.default_factory() if field.default_factory is not MISSING else field.default
+@functools.cache
+def _defaults(kind: type[Any]) -> Mapping[str, Any]:
+    """The defaults of a dataclass by field; `MISSING` where there is none."""
+    return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
 
 
 def _plain(value: Any) -> Any:

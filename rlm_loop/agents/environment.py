@@ -16,9 +16,13 @@ from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Giv
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.approval import UNASKED
 from rlm_loop.agents.effects import Effects
+from rlm_loop.agents.setup import RunSetup, ToolLike
+from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.dialects.injectors import Injector
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
 from rlm_loop.repl.cell_calls import CellCall, Noted
 from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rerun import Fallback, PastCell, run_again
 from rlm_loop.tools.calls import KEY, Kept
@@ -28,8 +32,6 @@ from rlm_loop.tools.results import describe
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
-
-ToolLike = Tool | Callable[..., Any]
 
 #: Names that belong to the REPL protocol; no tool may take them.
 RESERVED = ("context", "final_answer", "python")
@@ -190,6 +192,29 @@ class Environment:
     def isolation(self) -> str:
         """What keeps the cells apart from this machine; empty as long as no session was opened, or where it is none."""
         return str(getattr(self._session, "isolation", ""))
+
+    def tell(self, setup: RunSetup) -> tuple[Problem, tuple[Injector, ...]]:
+        """What the model is told of the task, and of the files of its workspace.
+
+        A strategy that has no workspace open is told of the task's.
+        """
+        task = setup.task
+        if setup.dialect.hands == "none":
+            inline = "\n\n".join(filter(None, [task.inline, setup.inlined(task.context)]))
+            problem = Problem(task.question, "", inline)
+        else:
+            problem = Problem(task.question, describe_context(task.context) if task.context is not None else "")
+        if setup.localise is None or (self.workspace is None and task.workspace is None):
+            return problem, ()
+        if self.workspace is not None:
+            return problem, setup.localise.told(task.question, self.workspace)
+        assert task.workspace is not None
+        with task.workspace() as opened:
+            return problem, setup.localise.told(task.question, opened)
+
+    def speaking(self, dialect: Dialect) -> Dialect:
+        """How the run is put and shown."""
+        return dialect
 
     def begin(self, patch: str) -> bool:
         """Apply a patch to the workspace, where there is one; says whether there is."""

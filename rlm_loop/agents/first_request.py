@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.runner import prepared, recursion_of
+from rlm_loop.agents.recursion import Recursion
+from rlm_loop.agents.runner import prepared
+from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
-from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
 from rlm_loop.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from rlm_loop.agents.agent import Agent
 
 
 @dataclass(frozen=True)
@@ -39,10 +36,8 @@ class Unasked:
         raise ModelError("only the request was to be made; no model is called for it", self.name)
 
 
-def first_request(agent: Agent, task: Task) -> FirstRequest:
+def first_request(setup: RunSetup, model_name: str, recursion: Recursion) -> FirstRequest:
     """The first request of a run, made as the run makes it: the workspace is opened, no REPL is started."""
-    name = agent.model if isinstance(agent.model, str) else agent.model.name
-    model = Metered(Unasked(name), Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
-    recursion = recursion_of(replace(agent, sub_model=None))
-    with prepared(agent, task, model, recursion) as (speaks, problem, place):
+    model = Metered(Unasked(model_name), Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
+    with prepared(setup, model, recursion) as (speaks, problem, place):
         return FirstRequest(speaks.brief(problem, place.tools), tuple(place.tools.values()), speaks)

@@ -184,8 +184,10 @@ class History:
         return self._sizes[name]
 
 
-def rewriting(ways: Sequence[Rewriting], model: Metered, compact: Compact) -> Compact:
-    """`compact`, and then what injectors do to what was said before; each change is a `compaction` event of its own."""
+def history_of(plan: Compaction | None, ways: Sequence[Rewriting], model: Metered) -> Compact:
+    """How a run's next request is made of the prompt that grew: by the plan, and then by injectors that change what
+    was said before (each change is a `compaction` event of its own)."""
+    compact = unchanged if plan is None else History(plan, model)
     return _Rewritten(ways, model, compact) if ways else compact
 
 

@@ -107,7 +107,7 @@ def run(
             model.trace.record(
                 "turn",
                 node=model.node.path,
-                depth=model.depth,
+                depth=model.node.depth,
                 turn=turn.index,
                 actions=actions,
                 observations=turn.observations,
@@ -192,7 +192,7 @@ def _record_end(outcome: Outcome, source: str | None, model: Metered) -> None:
     model.trace.record(
         "run_end",
         node=model.node.path,
-        depth=model.depth,
+        depth=model.node.depth,
         stop=outcome.stop,
         reason=outcome.reason,
         answer=outcome.answer,

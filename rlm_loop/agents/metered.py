@@ -93,7 +93,7 @@ class Metered:
         scope = self.node.scope
         scope.check()
         parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
-        estimate = size_unmeasured(self.model, prompt) if parts is None else sum(p.tokens for p in parts)
+        estimate = size_unmeasured(self.model, prompt) if parts is None else sum([p.tokens for p in parts])
         with nullcontext() if self.slots is None else self.slots.held(scope):
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             number = self.trace.next_call()
@@ -103,7 +103,7 @@ class Metered:
                     call_id=number,
                     node=self.node.path,
                     turn=turn,
-                    depth=self.depth,
+                    depth=self.node.depth,
                     purpose=self.purpose,
                     model=self.name,
                     max_tokens=held.max_tokens,
@@ -142,7 +142,7 @@ class Metered:
         calls can be interrupted is called directly.
         """
         account = self.account
-        if self.depth:
+        if self.node.depth:
             token = call_scope.set(self.node.scope)
             try:
                 return work()
@@ -163,12 +163,12 @@ class Metered:
     ) -> None:
         found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
-        again = list(self._sent_before(prompt.messages, sent))
+        again = list(self._sent_before(prompt.messages, sent)) if self._seen else []
         call = self.ledger.charge(
             found.parts,
             found.usage,
             turn=turn,
-            depth=self.depth,
+            depth=self.node.depth,
             purpose=self.purpose,
             node=self.node.path,
             sent_messages=sent,
@@ -191,7 +191,9 @@ class Metered:
         }
         self._sent = prompt.messages
         for message in prompt.messages[sent:]:
-            self._seen.update((message, *((message.turn, span) for span in message.spans)))
+            self._seen.add(message)
+            for span in message.spans:
+                self._seen.add((message.turn, span))
         if parts:
             self._counted = call.call, parts
         self.trace.record(
@@ -200,21 +202,19 @@ class Metered:
             node=self.node.path,
             request=request,
             turn=turn,
-            depth=self.depth,
+            depth=self.node.depth,
             reply=reply,
             charged=charged,
         )
 
     def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
         """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
-        if not self._seen:
-            return
         for index, message in enumerate(messages[sent:], sent):
             if message in self._seen:
                 yield index
                 continue
             for cause in dict.fromkeys(span.cause for span in message.spans):
-                if all((message.turn, s) in self._seen for s in message.spans if s.cause == cause):
+                if self._seen.issuperset([(message.turn, s) for s in message.spans if s.cause == cause]):
                     yield index, cause
 
     def _write_off(self, held: Reservation, request: str, turn: int, number: int, error: str = _UNHEARD) -> None:
@@ -226,7 +226,7 @@ class Metered:
             (),
             unknown,
             turn=turn,
-            depth=self.depth,
+            depth=self.node.depth,
             purpose=self.purpose,
             node=self.node.path,
             exact=False,
@@ -236,11 +236,11 @@ class Metered:
 
     def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
         """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
-        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        who = {"node": self.node.path, "depth": self.node.depth, "turn": turn}
         self.trace.record(
             "late_reply", **who, request=request, call_id=number, usage=reply.usage, seconds=reply.seconds
         )
 
     def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
-        who = {"node": self.node.path, "depth": self.depth, "turn": turn}
+        who = {"node": self.node.path, "depth": self.node.depth, "turn": turn}
         self.trace.record("model_error", **who, request=request, error=error, **more)

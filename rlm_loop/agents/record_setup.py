@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.repl.cell_calls import CellCall
-from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
-
-if TYPE_CHECKING:
-    from rlm_loop.agents.agent import Agent
 
 #: Tools that the loop makes itself; all others are the task's, the workspace's or the caller's.
 OURS = ("llm_query", "llm_query_batched", "python", "final_answer")
@@ -25,8 +22,7 @@ _INLINE = 1_000  # characters of a result that stand in the event itself; longer
 
 def record_problem(
     model: Metered,
-    agent: Agent,
-    task: Task,
+    setup: RunSetup,
     problem: Problem,
     place: Environment,
     told: Iterable[Injector],
@@ -36,7 +32,7 @@ def record_problem(
 
     Texts that stand in the first request anyway are named, not repeated.
     """
-    hands = agent.dialect().hands
+    hands, task = setup.dialect.hands, setup.task
     own = [t for t in place.tools.values() if t.name not in OURS]
     model.trace.record(
         "problem",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from rlm_loop.accounting.budget import Account
@@ -36,11 +36,11 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     found = account.exceeded()
     if found is not None:
         return Stop(found[0]), found[1]
-    malformed = _run_length(_unreadable(t) for t in reversed(turns))
+    malformed = _run_length(_unreadable, turns)
     if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
         kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
         return Stop.MALFORMED, f"{malformed} {' or '.join(sorted(kinds))} in a row; the last: {_message(turns[-1])}"
-    refusals = _run_length(_refusal(t) for t in reversed(turns))
+    refusals = _run_length(_refusal, turns)
     if refusals >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
     # What the last turn did not add to was judged after an earlier one; looking at all turns each time is quadratic.
@@ -52,7 +52,7 @@ def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
         return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
     called = turns and _tool_results(turns[-1])
-    failures = _run_length(failed for t in reversed(turns) for failed in reversed(_tool_results(t))) if called else 0
+    failures = _failures_in_a_row(turns) if called else 0
     if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
         return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
     return None
@@ -98,8 +98,16 @@ def _tool_results(turn: Turn) -> list[bool]:
     ]
 
 
-def _run_length(latest_first: Iterable[bool]) -> int:
-    """How many flags are set before the first that is not; no turn beyond it is looked at."""
+def _run_length(test: Callable[[Turn], bool], turns: Sequence[Turn]) -> int:
+    """How many of the last turns pass, back to the first that does not; no turn before it is looked at."""
+    for count, turn in enumerate(reversed(turns)):
+        if not test(turn):
+            return count
+    return len(turns)
+
+
+def _failures_in_a_row(turns: Sequence[Turn]) -> int:
+    latest_first = (failed for t in reversed(turns) for failed in reversed(_tool_results(t)))
     return sum(1 for _ in takewhile(bool, latest_first))
 
 

@@ -70,6 +70,9 @@ class LeanAgent(Agent):
         """What identifies the strategy; `answer_tool` only where it is off."""
         return {k: v for k, v in super().settings().items() if k != "answer_tool" or not v}
 
+    def _answers_by_tool(self) -> bool:
+        return self.answer_tool
+
     def _speaks(self) -> Dialect:
         shown = self.presentation or default_presentation(self.model)
         if self.system is None:

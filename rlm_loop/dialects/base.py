@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rlm_loop.actions import BLOCKED, Action, Malformed
 from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
+from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 NO_TOOLS: Mapping[str, Tool] = {}
@@ -35,8 +36,9 @@ class Dialect(Protocol):
 
     `hands` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse` is total: any reply gives at least one action, and it never raises; the tools
-    tell it which names in a text are calls.  One with an attribute `observation_cap` has results clipped to so many
-    characters, where that is less than the hard cap (`repl.clip.HARD_CAP`).
+    tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
+    the hard cap, `repl.clip.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
+    the injectors that change what was said before (see `rewriting`).  `Speaking` has these three as most want them.
     """
 
     @property
@@ -45,11 +47,36 @@ class Dialect(Protocol):
     @property
     def hands(self) -> Hands: ...
 
+    @property
+    def observation_cap(self) -> int: ...
+
+    @property
+    def wants_variables(self) -> bool: ...
+
+    @property
+    def rewrites(self) -> tuple[Any, ...]: ...
+
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
 
     def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
 
     def replay(self, turn: Turn) -> Sequence[Message]: ...
+
+
+class Speaking:
+    """What a dialect has where it says nothing else; a base class for dialects."""
+
+    @property
+    def observation_cap(self) -> int:
+        return HARD_CAP
+
+    @property
+    def wants_variables(self) -> bool:
+        return False
+
+    @property
+    def rewrites(self) -> tuple[Any, ...]:
+        return ()
 
 
 def whole(reply: Reply) -> Malformed | None:

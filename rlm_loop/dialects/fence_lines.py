@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 _FENCE = re.compile(r"([ \t]*)((?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})(.*)", re.DOTALL)
 _ITEM = re.compile(r"([ \t]*)([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)")
@@ -34,7 +35,7 @@ class Mark:
             and self.indent <= opener.indent + 3
         )
 
-    @property
+    @cached_property
     def language(self) -> str:
         """The first word of the info string in lower case; `{python}` and `{.python #id}` count as `python`."""
         word = _WORD.match((self.info or "").lstrip("{. \t"))
@@ -42,12 +43,14 @@ class Mark:
 
 
 def find_marks(lines: Sequence[str]) -> list[Mark]:
-    return [mark for number, line in enumerate(lines) if (mark := _mark(number, line)) is not None]
+    marks: list[Mark] = []
+    for number, line in enumerate(lines):
+        if ("```" in line or "~~~" in line) and (mark := _mark(number, line)) is not None:
+            marks.append(mark)
+    return marks
 
 
 def _mark(number: int, line: str) -> Mark | None:
-    if "```" not in line and "~~~" not in line:
-        return None
     match = _FENCE.fullmatch(line)
     if match is not None and not (match[3][0] == "`" and "`" in match[4]):  # else it is a span of inline code
         return Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
@@ -59,7 +62,7 @@ def _mark(number: int, line: str) -> Mark | None:
 
 
 def _column(whitespace: str) -> int:
-    return len(whitespace.expandtabs(4))
+    return len(whitespace.expandtabs(4)) if whitespace else 0
 
 
 def indent_of(line: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rlm_loop.actions import REFUSAL, Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
+from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
 from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
@@ -32,7 +32,7 @@ _CALL = re.compile(r"""["']name["']\s*:.{0,200}?["']arguments["']\s*:""", re.DOT
 
 
 @dataclass(frozen=True)
-class FunctionCalls:
+class FunctionCalls(Speaking):
     """Speak in tool calls.
 
     `rule` is the system text of the text presentations; `native` has none, since the schemas say it all, unless

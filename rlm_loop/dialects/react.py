@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, whole
+from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
 from rlm_loop.dialects.lenient_json import decode_repaired, written
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
@@ -26,7 +26,7 @@ LABEL = "Observation: "
 
 
 @dataclass(frozen=True)
-class ReActText:
+class ReActText(Speaking):
     """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history."""
 
     rule: str = REACT_TEMPLATE

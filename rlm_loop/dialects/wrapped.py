@@ -10,7 +10,6 @@ from rlm_loop.actions import Action
 from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 
@@ -30,17 +29,17 @@ class Wrapped:
 
     @property
     def observation_cap(self) -> int:
-        return getattr(self.dialect, "observation_cap", HARD_CAP)
+        return self.dialect.observation_cap
 
     @property
     def wants_variables(self) -> bool:
         """Whether something inside tells of the REPL's variables (see `Observation.variables`)."""
-        return bool(getattr(self.dialect, "wants_variables", False))
+        return self.dialect.wants_variables
 
     @property
     def rewrites(self) -> tuple[Any, ...]:
         """The injectors inside that change what was said before (see `rewriting`)."""
-        return tuple(getattr(self.dialect, "rewrites", ()))
+        return self.dialect.rewrites
 
     def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         return self.dialect.brief(problem, tools)

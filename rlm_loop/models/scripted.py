@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -25,21 +25,21 @@ def text_tokens(text: str) -> int:
     return -(-len(text) // _CHARACTERS)
 
 
-def _call_tokens(calls: Iterable[ToolCall]) -> int:
-    return sum(text_tokens(call.name + call.arguments) for call in calls)
+def _call_tokens(calls: Sequence[ToolCall]) -> int:
+    return sum([text_tokens(call.name + call.arguments) for call in calls]) if calls else 0
 
 
-def _parts(prompt: Prompt) -> Iterator[Part]:
-    for tool in prompt.tools:
-        yield Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool))))
+def _parts(prompt: Prompt) -> list[Part]:
+    parts = [Part("tool_schema", 0, -1, text_tokens(json.dumps(dict(tool)))) for tool in prompt.tools]
     for index, message in enumerate(prompt.messages):
-        yield Part("template", message.turn, index, _MARKERS)
+        parts.append(Part("template", message.turn, index, _MARKERS))
         for span in message.spans:
             if span.text:
-                yield Part(span.cause, message.turn, index, text_tokens(span.text))
-        if called := _call_tokens(message.tool_calls):
-            yield Part("assistant", message.turn, index, called)
-    yield Part("template", 0, len(prompt.messages), _ASKING)
+                parts.append(Part(span.cause, message.turn, index, text_tokens(span.text)))
+        if message.tool_calls:
+            parts.append(Part("assistant", message.turn, index, _call_tokens(message.tool_calls)))
+    parts.append(Part("template", 0, len(prompt.messages), _ASKING))
+    return parts
 
 
 class ScriptedModel:
@@ -121,7 +121,7 @@ class ScriptedModel:
 
     def _usage(self, prompt: Prompt, previous: Prompt | None, reply: Reply) -> Usage:
         parts = self.measure(prompt)
-        entered = sum(part.tokens for part in parts)
+        entered = sum([part.tokens for part in parts])
         left = text_tokens(reply.text) + _call_tokens(reply.tool_calls)
         same = 0
         if previous is not None and previous.tools == prompt.tools:
@@ -129,7 +129,7 @@ class ScriptedModel:
                 if old is not new and old.to_dict() != new.to_dict():
                     break
                 same += 1
-        cached = sum(part.tokens for part in parts if part.message < same) if same else 0
+        cached = sum([part.tokens for part in parts if part.message < same]) if same else 0
         cost = None if self._price is None else entered * self._price[0] + left * self._price[1]
         return Usage(entered, left, cached, cost=cost)
 

@@ -18,7 +18,7 @@ from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import telling
-from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.hints.spelling import nearest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
@@ -28,7 +28,7 @@ from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.replay.agent_again import Again, agent_again
 from rlm_loop.replay.errors import RecordEnds, ReplayError
-from rlm_loop.replay.fork_world import ForkWorld, Live, unlimited
+from rlm_loop.replay.fork_environment import ForkPlan, Live, unlimited
 from rlm_loop.replay.recorded import Recorded
 from rlm_loop.replay.replies import Course, replies_of
 from rlm_loop.replay.stand_ins import tools_of
@@ -85,13 +85,13 @@ def fork(
     driven = replace(again.agent, **settings)
     driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
     live = _live(driven, model, agent is None)
-    world = ForkWorld(course, at, live)
-    account = Account(live.budget, price=live.price, clock=world.clock)
+    plan = ForkPlan(course, at, live)
+    account = Account(live.budget, price=live.price, clock=plan.clock)
     if at:
         account.budget = unlimited()
     driven = replace(driven, model=live.model)
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
-    recursion = recursion_of(driven)
+    recursion = driven.recursion()
     metered = Metered(
         replies_of(course, None), account, Ledger(), out, max_tokens=driven.max_tokens, slots=recursion.tree.calls
     )
@@ -117,13 +117,13 @@ def fork(
     )
     try:
         with telling(driven.hooks, put, driven.name, metered) as told:
-            outcome = drive(driven, put, metered, recursion, workspace, world=world)
-            if world.began is None:
+            outcome = drive(driven.setup(put), metered, recursion, workspace, environment=plan.environment)
+            if plan.began is None:
                 raise ReplayError(
                     f"today's loop ends the recorded part by itself ({outcome.stop}: {outcome.reason or 'answered'}) "
                     f"after turn {outcome.steps}: fork at an earlier turn"
                 )
-            return told(replace(outcome, notes=(*outcome.notes, *again.notes, *world.notes)))
+            return told(replace(outcome, notes=(*outcome.notes, *again.notes, *plan.notes)))
     except RecordEnds:
         raise ReplayError(f"the record does not hold the run up to turn {at}: fork at an earlier turn") from None
     finally:

@@ -14,7 +14,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
@@ -25,7 +25,7 @@ from rlm_loop.replay.ends import compare_ends, compare_ledgers
 from rlm_loop.replay.errors import RecordEnds, ReplayError
 from rlm_loop.replay.integrity import damage
 from rlm_loop.replay.recorded import Recorded
-from rlm_loop.replay.recorded_world import RecordedWorld
+from rlm_loop.replay.recorded_environment import recorded_environment
 from rlm_loop.replay.replayed import Replayed
 from rlm_loop.replay.replies import Course, replies_of
 from rlm_loop.replay.stand_ins import ToldContext, told_context, tools_of
@@ -64,7 +64,7 @@ def replay(
     model = replies_of(course, account_price(recorded))
     own = Trace()
     own.start()
-    recursion = recursion_of(replace(driven, sub_model=None))
+    recursion = replace(driven, sub_model=None).recursion()
     metered = Metered(
         model, account, Ledger(), own, max_tokens=driven.max_tokens, slots=recursion.tree.calls, price=model.price
     )
@@ -94,7 +94,7 @@ def _driven(agent: Agent, task: Task, metered: Metered, recursion: Any, course: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
         try:
-            return drive(agent, task, metered, recursion, world=RecordedWorld(course)), False
+            return drive(agent.setup(task), metered, recursion, environment=recorded_environment(course)), False
         except RecordEnds:
             return None, True
         except Interrupted as interrupted:

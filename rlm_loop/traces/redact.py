@@ -53,6 +53,7 @@ _KEPT = 20_000
 #: What is shorter holds no secret that could be told: the shortest is a password in an address, `://a:b@`.
 _LEAST = 7
 _NAMES = 4096
+_DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace._writable`)
 _NO_TEXT = frozenset((int, bool, type(None)))
 _JSON = frozenset((dict, list, tuple))
 
@@ -83,37 +84,53 @@ class Redactor:
         """A JSON value with every text in it redacted; one in a field named for a secret by that name, too.
 
         `default` makes a JSON value, of one level at least, of what is none; without it, that is kept as it is.
+        Raises `RecursionError` for a value that is nested too deeply, or holds itself.
         """
-        kind = type(value)
-        if kind is str:
-            if name and self._names[name][1] and holds_secret(name, value):
-                return REDACTED
-            return value if len(value) < _LEAST else self(value)
-        if kind in _NO_TEXT or (kind is float and isfinite(value)):
-            return value
-        if default is not None and kind not in _JSON and not isinstance(value, (str, int)):
-            value = default(value)
-            kind = type(value)
-        if kind is dict:
-            # most items are no text, or of a name that is no secret's: a call for each would be felt
-            names, found = self._names, dict[str, Any]()
-            for key, item in cast("dict[str, Any]", value).items():
-                known, speaks = names[key]
-                kind = type(item)
-                if kind in _NO_TEXT:
-                    found[known] = item
-                elif kind is str and not speaks:
-                    found[known] = item if len(item) < _LEAST else self(item)
+        # No function calls itself here: every event of a trace comes by, and a call for each of its values is felt.
+        hide, names = self._cached, self._names
+        root: list[Any] = [None]
+        todo: list[tuple[Any, Any, Any, str, int]] = [(root, 0, value, name, 0)]
+        while todo:
+            into, at, item, name, depth = todo.pop()
+            kind = type(item)
+            if kind is str:
+                if name and names[name][1] and holds_secret(name, item):
+                    item = REDACTED
+                elif len(item) >= _LEAST:
+                    item = hide(item) if len(item) <= _KEPT else self._redacted(item)
+                into[at] = item
+            elif kind in _NO_TEXT or (kind is float and isfinite(item)):
+                into[at] = item
+            elif kind is dict:
+                found = into[at] = dict[str, Any]()
+                for key, inner in cast("dict[str, Any]", item).items():
+                    known, speaks = names[key]
+                    kind = type(inner)
+                    if kind in _NO_TEXT or (kind is str and not speaks and len(inner) < _LEAST):
+                        found[known] = inner
+                    elif kind is str and not speaks and len(inner) <= _KEPT:
+                        found[known] = hide(inner)
+                    else:
+                        found[known] = None  # its place in the order
+                        todo.append((found, known, inner, key, depth + 1))
+            elif kind is list or kind is tuple:
+                listed = into[at] = list[Any](item)
+                for number, inner in enumerate(listed):
+                    if type(inner) not in _NO_TEXT:
+                        todo.append((listed, number, inner, "", depth + 1))
+            elif isinstance(item, str):
+                todo.append((into, at, str(item), name, depth))
+            elif default is None or isinstance(item, int):
+                into[at] = item
+            else:
+                made = default(item)
+                if isinstance(made, float):
+                    into[at] = made
                 else:
-                    found[known] = self.value(item, key, default)
-            return found
-        if kind is list or kind is tuple:
-            return [
-                item if type(item) in _NO_TEXT else self.value(item, "", default) for item in cast("list[Any]", value)
-            ]
-        if isinstance(value, str):
-            return self(str(value))
-        return value if default is None or isinstance(value, (int, float)) else self.value(value, name, default)
+                    todo.append((into, at, made, name, depth + 1))
+            if depth > _DEEPEST:
+                raise RecursionError("a value is nested too deeply to be redacted")
+        return root[0]
 
 
 class _Names(dict[str, tuple[str, bool]]):

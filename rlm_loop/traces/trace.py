@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from math import isfinite
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,7 @@ class Trace:
             hashes.append(key)
         name = prompt.digest()
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
-        if not all(a is b for a, b in zip(self._shared[1], rest.values(), strict=True)):
+        if not all(map(is_, self._shared[1], rest.values())):
             self._shared = digest(plain(rest)), tuple(rest.values())
         shared = self._shared[0]
         if shared not in self._stored:
@@ -289,9 +290,15 @@ def plain(value: Any) -> Any:
     if kind in _ATOMS:
         return value
     if kind is dict:
-        return {str(k): v if type(v) in _ATOMS else plain(v) for k, v in value.items()}
+        found = dict[str, Any]()
+        for k, v in value.items():
+            found[str(k)] = v if type(v) in _ATOMS else plain(v)
+        return found
     if kind is tuple or kind is list:
-        return [v if type(v) in _ATOMS else plain(v) for v in value]
+        listed = list[Any]()
+        for v in value:
+            listed.append(v if type(v) in _ATOMS else plain(v))
+        return listed
     if kind is float and isfinite(value):
         return value
     return value if isinstance(value, (bool, int, str)) else plain(one_level(value))
@@ -302,13 +309,17 @@ def one_level(value: Any) -> Any:
     if isinstance(value, Display):  # a trace is no album
         return {"is": "Display", "mime": value.mime, "characters": len(value.data)}
     if is_dataclass(value) and not isinstance(value, type):
-        return {"is": type(value).__name__, **{k: v for k, v in vars(value).items() if k[0] != "_"}}
+        made: dict[str, Any] = {"is": type(value).__name__}
+        for k, v in vars(value).items():
+            if k[0] != "_":
+                made[k] = v
+        return made
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
-        return sorted((plain(v) for v in value), key=shown)
+        return sorted([v if type(v) in _ATOMS else plain(v) for v in value], key=shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
     return {"repr": shown(value)[:10_000]}

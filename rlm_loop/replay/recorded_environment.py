@@ -1,10 +1,11 @@
-"""The world of a replay: what an action led to is read from the record, and sub-calls are driven again."""
+"""The environment of a replay: what an action led to is read from the record, and sub-calls are driven again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Node
@@ -12,66 +13,55 @@ from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment, Unfinished
-from rlm_loop.agents.loop import Place
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.past_run import value_of
 from rlm_loop.agents.recursion import Asking, SubCallError
 from rlm_loop.agents.recursion.record import SubCall, sha256_of
-from rlm_loop.agents.world import REAL
-from rlm_loop.dialects.base import Dialect, Hands, Problem
+from rlm_loop.agents.runner import MakeEnvironment, environment_of
+from rlm_loop.agents.setup import RunSetup
+from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector, Told
 from rlm_loop.replay.differences import Difference
 from rlm_loop.replay.errors import RecordEnds
 from rlm_loop.replay.recorded import ROOT, NodeRecord
 from rlm_loop.replay.replies import REDACTED, Course, error_again
 from rlm_loop.replay.stand_ins import RecordedInjector, ToldContext, told_context, told_names
-from rlm_loop.tasks.base import Task
-from rlm_loop.tools.function import Tool
 from rlm_loop.traces.trace import plain
 from rlm_loop.workspace import Workspace
 
-if TYPE_CHECKING:
-    from rlm_loop.agents.agent import Agent
+
+def recorded_environment(course: Course) -> MakeEnvironment:
+    """Makes the environment of each run of the tree, of what was recorded of it."""
+
+    def make(setup: RunSetup, model: Metered, asking: Asking, workspace: Workspace | None) -> Environment:
+        return environment_of(setup, model, asking, workspace, make=partial(RecordedEnvironment, course, asking))
+
+    return make
 
 
-@dataclass
-class RecordedWorld:
-    """Everything but the loop, as it was recorded."""
-
-    course: Course
-
-    def problem(self, agent: Agent, task: Task, hands: Hands) -> Problem:
-        """Today's words about a context that is at hand, else the recorded ones."""
-        if isinstance(task.context, ToldContext):
-            return task.context.problem(task.question)
-        return REAL.problem(agent, task, hands)
-
-    def told(self, agent: Agent, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
-        node = self.course.node
-        said = [(name, RecordedInjector(name, lambda: node)) for name in told_names(node)]
-        return tuple(Told(injector.opening(Problem(task.question)), name) for name, injector in said)
-
-    def place(self, opened: Environment, asking: Asking) -> Place:
-        return RecordedPlace(self.course, self.course.node, opened, asking)
-
-    def begin(self, opened: Environment, model: Metered, patch: str) -> bool:
-        problem = self.course.node.problem
-        return problem is not None and problem["workspace"] is not None
-
-    def speaks(self, dialect: Dialect, model: Metered) -> Dialect:
-        return dialect
-
-
-class RecordedPlace:
+class RecordedEnvironment(Environment):
     """Where nothing is done: an action leads to what it led to."""
 
-    def __init__(self, course: Course, node: NodeRecord, opened: Environment, asking: Asking) -> None:
-        self._course, self._node, self._opened, self._asking = course, node, opened, asking
-        self.check = AnswerCheck()
+    def __init__(self, course: Course, asking: Asking, *tools: Any, **settings: Any) -> None:
+        super().__init__(*tools, **settings)
+        self._course, self._node, self._asking = course, course.node, asking
+
+    def tell(self, setup: RunSetup) -> tuple[Problem, tuple[Injector, ...]]:
+        """Today's words about a context that is at hand, else the recorded ones."""
+        node, task = self._node, setup.task
+        said = [(name, RecordedInjector(name, lambda: node)) for name in told_names(node)]
+        told = tuple(Told(injector.opening(Problem(task.question)), name) for name, injector in said)
+        if isinstance(task.context, ToldContext):
+            return task.context.problem(task.question), told
+        return super().tell(replace(setup, localise=None))[0], told
+
+    def begin(self, patch: str) -> bool:
+        problem = self._node.problem
+        return problem is not None and problem["workspace"] is not None
 
     @property
-    def tools(self) -> Mapping[str, Tool]:
-        return self._opened.tools
+    def check(self) -> AnswerCheck:
+        return AnswerCheck()
 
     @property
     def isolation(self) -> str:
@@ -129,7 +119,7 @@ class RecordedPlace:
             course.differs(Difference("record", f"sub-call {path}", "its prompt is not in the trace", "-", path))
             return
         asked = SubCall(
-            question, self._context(start, node, question), None, _limit(start, node, self._asking),
+            question, _context_of(start, node, question), None, _limit(start, node, self._asking),
             start.get("batch"), start.get("index"),
         )  # fmt: skip
         course.path.append(path)
@@ -144,14 +134,15 @@ class RecordedPlace:
             course.path.pop()
         _compare_ends(course, node, answer, error)
 
-    def _context(self, start: Mapping[str, Any], node: NodeRecord, question: str) -> ToldContext | None:
-        if start.get("context") is None:
-            return None
-        if start["kind"] == "agent":
-            hands = node.problem is not None and node.problem["inline_chars"] and not node.problem["context"]
-            return told_context(node, question, "none" if hands else "code") or ToldContext()
-        text = node.calls[0].prompt.messages[0].text if node.calls else ""
-        return ToldContext(inline=text.removeprefix(f"{question}\n\n"))
+
+def _context_of(start: Mapping[str, Any], node: NodeRecord, question: str) -> ToldContext | None:
+    if start.get("context") is None:
+        return None
+    if start["kind"] == "agent":
+        hands = node.problem is not None and node.problem["inline_chars"] and not node.problem["context"]
+        return told_context(node, question, "none" if hands else "code") or ToldContext()
+    text = node.calls[0].prompt.messages[0].text if node.calls else ""
+    return ToldContext(inline=text.removeprefix(f"{question}\n\n"))
 
 
 def _limit(start: Mapping[str, Any], node: NodeRecord, asking: Asking) -> int | None:

@@ -1,4 +1,4 @@
-"""The world of a fork: the recorded conversation up to a turn, and from there on what is really there."""
+"""The environment of a fork: the recorded conversation up to a turn, and from there on what is really there."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from rlm_loop.accounting.budget import Budget, Price
 from rlm_loop.actions import Action, Observation
-from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.loop import Place
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import Asking
-from rlm_loop.agents.world import REAL
-from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
-from rlm_loop.dialects.injectors import Injector
+from rlm_loop.agents.runner import environment_of
+from rlm_loop.agents.setup import RunSetup
+from rlm_loop.dialects.base import NO_TOOLS, Dialect, Problem
 from rlm_loop.dialects.wrapped import Wrapped
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model
@@ -29,12 +28,8 @@ from rlm_loop.replay.errors import ReplayError
 from rlm_loop.replay.playback import Playback
 from rlm_loop.replay.recorded import ROOT, NodeRecord
 from rlm_loop.replay.replies import Course
-from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
 from rlm_loop.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rlm_loop.agents.agent import Agent
 
 
 @dataclass
@@ -47,7 +42,7 @@ class Live:
 
 
 @dataclass
-class ForkWorld:
+class ForkPlan:
     """Recorded for the root's turns up to `at`, live for everything after."""
 
     course: Course
@@ -61,29 +56,11 @@ class ForkWorld:
         """Seconds of the recorded part, and then of the live one."""
         return self.course.seconds + (0.0 if self.began is None else time.monotonic() - self.began)
 
-    def problem(self, agent: Agent, task: Task, hands: Hands) -> Problem:
-        return REAL.problem(agent, task, hands)
-
-    def told(self, agent: Agent, task: Task, workspace: Workspace | None) -> tuple[Injector, ...]:
-        return REAL.told(agent, task, workspace)
-
-    def place(self, opened: Environment, asking: Asking) -> Place:
-        if asking.agent.node.path != ROOT:
-            return opened
-        return ForkPlace(self, self.course.recorded.root, opened, asking)
-
-    def begin(self, opened: Environment, model: Metered, patch: str) -> bool:
-        if model.node.path == ROOT:
-            if opened.workspace is not None:
-                restore(self.course.recorded.root, self.at, opened.workspace, self.course.recorded.text)
-            if not self.at:
-                self.go_live(model)
-        return opened.begin(patch)
-
-    def speaks(self, dialect: Dialect, model: Metered) -> Dialect:
-        if model.node.path != ROOT or not self.at:
-            return dialect
-        return Continued(dialect, self.course.recorded.root, self.at, model)
+    def environment(self, setup: RunSetup, model: Metered, asking: Asking, workspace: Workspace | None) -> Environment:
+        """That of the root is brought to where the record was; a sub-agent's is as always."""
+        if model.node.path != ROOT:
+            return environment_of(setup, model, asking, workspace)
+        return environment_of(setup, model, asking, workspace, make=partial(ForkEnvironment, self, asking))
 
     def go_live(self, model: Metered) -> None:
         """From here on the live model answers, and the limits hold."""
@@ -115,60 +92,53 @@ class Continued(Wrapped):
 
     def _said(self, turn: int) -> list[Message]:
         """What a turn added, as it was sent; where injectors change what was said before, that is made again."""
-        return [] if getattr(self.dialect, "rewrites", ()) else self.node.said(turn)
+        return [] if self.dialect.rewrites else self.node.said(turn)
 
 
-class ForkPlace:
-    """A real place that is brought to where the record was, and acts from there on."""
+class ForkEnvironment(Environment):
+    """An environment that is brought to where the record was, and acts from there on."""
 
-    def __init__(self, world: ForkWorld, node: NodeRecord, opened: Environment, asking: Asking) -> None:
-        self._world, self._node, self._opened, self._asking = world, node, opened, asking
-        self._playback = Playback(world.course, asking)
+    def __init__(self, fork: ForkPlan, asking: Asking, *tools: Any, **settings: Any) -> None:
+        super().__init__(*tools, **settings)
+        self._fork, self._node, self._asking = fork, fork.course.recorded.root, asking
+        self._playback = Playback(fork.course, asking)
 
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        return self._opened.tools
+    def begin(self, patch: str) -> bool:
+        if self.workspace is not None:
+            restore(self._node, self._fork.at, self.workspace, self._fork.course.recorded.text)
+        if not self._fork.at:
+            self._fork.go_live(self._asking.agent)
+        return super().begin(patch)
 
-    @property
-    def check(self) -> AnswerCheck:
-        return self._opened.check
-
-    @property
-    def isolation(self) -> str:
-        return self._opened.isolation
+    def speaking(self, dialect: Dialect) -> Dialect:
+        return Continued(dialect, self._node, self._fork.at, self._asking.agent) if self._fork.at else dialect
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
-        turn, world = self._asking.agent.turn, self._world
-        if turn > world.at:
-            return self._opened.perform(actions)
+        turn, fork = self._asking.agent.turn, self._fork
+        if turn > fork.at:
+            return super().perform(actions)
         step = self._node.steps[turn]
         self._playback.turn(turn)
-        world.course.at(step.event)
-        if turn == world.at:
-            world.notes += self._resumed()
-            world.go_live(self._asking.agent)
+        fork.course.at(step.event)
+        if turn == fork.at:
+            fork.notes += self._resumed()
+            fork.go_live(self._asking.agent)
         return step.observations
-
-    def collect(self, expression: str) -> Any:
-        return self._opened.collect(expression)
-
-    def salvage(self) -> Any:
-        return self._opened.salvage()
 
     def _resumed(self) -> tuple[str, ...]:
         cells: list[PastCell] = []
         for turn, step in sorted(self._node.steps.items()):
-            if turn <= self._world.at:
+            if turn <= self._fork.at:
                 cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
         acted = bool(cells) or any(
             o.failure is not None and o.failure.kind == "rejected"
             for turn, step in self._node.steps.items()
             for o in step.observations
-            if turn <= self._world.at
+            if turn <= self._fork.at
         )
-        recorded = self._world.course.recorded
-        notes = self._opened.resume(cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted)
-        who = {"node": ROOT, "depth": 0, "turn": self._world.at}
+        recorded = self._fork.course.recorded
+        notes = self.resume(cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted)
+        who = {"node": ROOT, "depth": 0, "turn": self._fork.at}
         self._asking.agent.trace.record("resumed", **who, cells=len(cells), notes=notes)
         return notes
 
@@ -182,7 +152,7 @@ class ForkPlace:
     def _outcome(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         if stored is None or "sha256" not in stored:
             return stored
-        text = self._world.course.recorded.text(stored["sha256"])
+        text = self._fork.course.recorded.text(stored["sha256"])
         return {"error": "RuntimeError: its result is missing from the trace"} if text is None else json.loads(text)
 
 

@@ -1,0 +1,49 @@
+"""What an agent and a task make of a run: one frozen record that everything below the agent takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_loop.agents.approval import Approve
+from rlm_loop.agents.compaction import Compaction
+from rlm_loop.agents.localise import Localise
+from rlm_loop.dialects.base import Dialect
+from rlm_loop.models.base import Model
+from rlm_loop.repl.base import Session
+from rlm_loop.tasks.base import Task
+from rlm_loop.tools.function import Tool
+
+ToolLike = Tool | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """One run, made before it starts; the fields are those of the agent unless this says otherwise.
+
+    `agent` is the name of the strategy, `dialect` how it speaks (built once), `tools` those that the agent brings
+    besides the task's, `history` when the prompt is made shorter (`None`: never), `inlined` makes text of a context for
+    a strategy that does not act.  `below` makes the setup of a sub-agent: the same strategy on another model and task,
+    with a REPL of its own and without the checks of the answer, which are for the whole question.
+    """
+
+    agent: str
+    task: Task
+    dialect: Dialect
+    tools: tuple[ToolLike, ...]
+    repl: str | Callable[[], Session] | Session
+    cell_timeout: float | None
+    tool_timeout: float | None
+    require_code: bool
+    max_depth: int
+    answer_type: Any
+    verify: Callable[[Any], bool | str | None] | None
+    history: Compaction | None
+    hooks: tuple[object, ...]
+    localise: Localise | None
+    allow: tuple[str, ...] | None
+    approve: Approve | None
+    answer_tool: bool
+    inlined: Callable[[Any], str]
+    below: Callable[[Model, Task], RunSetup]
