@@ -74,4 +74,5 @@ def no_network() -> Iterator[None]:
         # Child processes are not reached by the patches above: the clients they may run are told to stay offline.
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         yield

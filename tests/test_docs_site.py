@@ -12,10 +12,10 @@ from typing import Any
 
 import docs_examples as docs
 import pytest
+from browser import MISSING, Browser, chromium
+from lazy import needs
 
-pytest.importorskip("mkdocs", reason='the site needs pip install -e ".[docs]"')
-pytest.importorskip("mkdocstrings", reason='the site needs pip install -e ".[docs]"')
-pytest.importorskip("nbconvert", reason='the site needs pip install -e ".[docs]"')
+pytestmark = needs("mkdocs", "mkdocstrings", "nbconvert", extra="docs")
 
 HOOKS = docs.ROOT / "docs" / "site_hooks"
 #: Addresses that a page would load, as opposed to links that a reader may follow.
@@ -68,11 +68,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text(encoding="utf-8")), style
 
 
-def test_it_opens_from_a_folder(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_opens_from_a_folder(site: Path, tmp_path: Path) -> None:
     """In a browser, without a server: it asks the network for nothing, is dark where the system is, and can search."""
-    monkeypatch.syspath_prepend(docs.ROOT / "tests" / "report")
-    from browser import MISSING, Browser, chromium
-
     if chromium() is None:
         pytest.skip(MISSING)
     with Browser(tmp_path) as browser:

@@ -194,7 +194,6 @@ def test_a_tool_that_hangs_or_raises_ends_no_run(name: str, repl: PythonREPL) ->
     assert "hang gave no result within 0.05 s" in seen(outcome)[0]
     assert "RecursionError: too deep" in seen(outcome)[1]
     assert all(turn.observations[0].failure is not None for turn in outcome.turns[:2])
-    assert all(turn.observations[0].seconds < 30 for turn in outcome.turns)
 
 
 @pytest.mark.parametrize("name", [n for n in SPOKEN if n != "code"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from lazy import Lazy, needs
 from wires import TOOL, user  # pyright: ignore
 
 from rlm_loop.messages import Reply, ToolCall
@@ -13,7 +14,8 @@ from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 
-openai = pytest.importorskip("openai", reason='the openai client comes with: pip install -e ".[litellm]"')
+pytestmark = needs("openai", extra="litellm")
+openai = Lazy("openai")
 CALLS = Reply("I add.", (ToolCall("c1", "add", '{"a": 1}'),), "tool_calls")
 FUNCTION = {"type": "function", **TOOL["function"]}
 

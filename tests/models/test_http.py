@@ -180,7 +180,7 @@ def test_connections_are_kept_but_not_those_that_the_server_closed_meanwhile(cha
     assert len(chat_server.connections) == 2
 
 
-PACKED = gzip.compress(b'{"a": 1}')
+PACKED = gzip.compress(b'{"a": 1}', mtime=0)
 
 
 @pytest.mark.parametrize(

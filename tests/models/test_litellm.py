@@ -3,11 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import warnings
 from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from lazy import needs
 from odd_bodies import BROKEN
 
 from rlm_loop import DirectAgent
@@ -23,12 +23,7 @@ from rlm_loop.models.base import (
 )
 from rlm_loop.models.retry import Retry
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    pytest.importorskip("litellm", reason='LiteLLM is not installed: pip install -e ".[litellm]"')
-
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own
+pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 ASK = Prompt.ask("hello")
 
 

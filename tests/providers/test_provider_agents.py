@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import pytest
 from anthropic_messages import AnthropicMessages  # pyright: ignore
 from gemini_content import Gemini  # pyright: ignore
+from lazy import needs
 from ollama_server import Ollama  # pyright: ignore
 from openai_chat import OpenAIChat  # pyright: ignore
 from players import ANSWER, PLAYERS, QUESTION  # pyright: ignore
@@ -21,12 +20,7 @@ from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.base import Model
 from rlm_loop.models.retry import Retry
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    pytest.importorskip("litellm", reason="LiteLLM is not installed: pip install '.[litellm]'")
-
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own
+pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 
 
 def lite(name: str, path: str = "") -> Callable[[Provider], Model]:

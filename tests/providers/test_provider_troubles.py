@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from anthropic_messages import AnthropicMessages  # pyright: ignore
 from gemini_content import Gemini  # pyright: ignore
+from lazy import needs
 from ollama_server import Ollama  # pyright: ignore
 from openai_chat import OpenAIChat  # pyright: ignore
 from players import PLAYERS, QUESTION, TOOLS  # pyright: ignore
@@ -29,12 +28,7 @@ from rlm_loop.study import Study
 from rlm_loop.tasks.base import Score, Suite, Task
 from rlm_loop.traces.reader import read
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    pytest.importorskip("litellm", reason="LiteLLM is not installed: pip install '.[litellm]'")
-
-pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own
+pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 ONCE = Retry(attempts=1)
 
 

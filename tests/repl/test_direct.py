@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -63,9 +62,7 @@ def test_the_host_does_not_wait_for_a_repl_that_does_not_read(patient: PythonREP
 
 @pytest.mark.parametrize("how", ["os.close(link[0])", "__import__('socket').socket(fileno=link[0]).shutdown(2)"])
 def test_a_repl_that_hangs_up_is_replaced(patient: PythonREPL, how: str) -> None:
-    began = time.monotonic()
-    assert patient.run(f"{FIND}{how}\nimport time; time.sleep(600)").error == "died"
-    assert time.monotonic() - began < 50  # and not at the cell's time limit
+    assert patient.run(f"{FIND}{how}\nimport time; time.sleep(600)").error == "died"  # no "timeout": at once
     assert patient.run("6 * 7").output == "42"
 
 

@@ -391,16 +391,13 @@ def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) ->
     assert result.output.endswith("KeyboardInterrupt\n")
     assert result.pending == (Given(5, "object") if name == "answer" else None)
     assert alike.run("kept").output == "1"
-    assert result.seconds < 30
 
 
-def test_time_in_a_tool_is_not_the_cells(alike: Any) -> None:
-    import time
-
-    alike.add_tools({"slow": lambda: time.sleep(2.0)})
-    result = alike.run("slow()", timeout=1.8)
+def test_time_in_a_tool_is_not_the_cells(alike: Any, clock: Held) -> None:
+    alike.add_tools({"slow": lambda: clock.skip(3600)})
+    result = alike.run("slow()", timeout=1800)
     assert result.error is None
-    assert result.seconds < 1.8
+    assert result.seconds < 1800
 
 
 def test_as_a_tool(alike: Any) -> None:

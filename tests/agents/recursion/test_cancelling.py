@@ -205,12 +205,10 @@ def test_a_sub_agent_whose_cell_runs_on_is_ended_with_its_parent(gate: threading
             return code("final_answer = 1")
         if "dying" in text:
             return code(dying.format(flag=flag))
-        return code(f"import time\nopen(r'{flag}', 'w').close()\ntime.sleep(600)")
+        return code(f"import time\nopen(r'{flag}', 'w').close()\nwhile True: time.sleep(1)")
 
-    begin = time.monotonic()
     ended = ToolLoopAgent(model=ScriptedModel([either] * 3), max_depth=2, repl="plain").run("dying")
     assert ended.answer == 1
-    assert time.monotonic() - begin < 60  # the sub-agent's cell would have slept for ten minutes
 
 
 def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None:

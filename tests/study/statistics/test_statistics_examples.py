@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from lazy import Lazy
 
 from rlm_loop.study import statistics
 from rlm_loop.study.statistics import (
@@ -41,6 +41,8 @@ from rlm_loop.study.statistics import (
 )
 from rlm_loop.study.statistics.plain import expanded_tail
 from rlm_loop.study.statistics.ratios import bca_interval
+
+stats = Lazy("scipy.stats")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""Readers of texts that a model wrote must not take time that grows with the square of the length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+SMALL, TIMES = 20_000, 8
+FLOOR = 0.03  # seconds: below it, what else the interpreter does counts for more than the text
+
+
+def grows_in_proportion(read: Callable[[str], object], unit: str, head: str = "", tail: str = "") -> None:
+    """Reads `unit` repeated to two lengths; fails where 8 times the text takes more than 25 times the CPU time.
+
+    In proportion it would take 8 times, squared 64 times.  CPU time of this thread: other work does not count.
+    """
+
+    def seconds(length: int) -> float:
+        text = head + unit * (length // len(unit)) + tail
+        begin = time.thread_time()
+        read(text)
+        return time.thread_time() - begin
+
+    small = max(FLOOR, seconds(SMALL))
+    large = seconds(SMALL * TIMES)
+    assert large < 25 * small, f"{large:.2f} s for {TIMES} times what takes {small:.2f} s"
