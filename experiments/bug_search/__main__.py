@@ -12,12 +12,12 @@ from importlib.resources import files
 from pathlib import Path
 
 if __name__ == "__main__":  # started by its folder, which Python then searches instead of the one that holds it
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from bug_search.build import build, table
-from bug_search.humaneval import find_bug, write_recorded
-from bug_search.manifest import write_manifest
-from bug_search.verify import sample, verify
+from experiments.bug_search.build import build, table
+from experiments.bug_search.humaneval import find_bug, write_recorded
+from experiments.bug_search.manifest import write_manifest
+from experiments.bug_search.verify import sample, verify
 from rlm_loop.tasks.humaneval import read_problems
 from rlm_loop.tasks.package_bugs.bugs import recorded, recorded_path
 from rlm_loop.tasks.package_bugs.packages import PACKAGES, Package

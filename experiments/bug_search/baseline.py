@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bug_search.finder import functions
+from experiments.bug_search.finder import functions
 from rlm_loop.repl.limits import Limits
 from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.workspace.testing import TestRun, run_tests

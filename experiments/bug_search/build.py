@@ -11,9 +11,9 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from bug_search.baseline import Baseline, BaselineError, baseline, run_suite, write_files
-from bug_search.progress import Progress, load
-from bug_search.search import Found, judged, search
+from experiments.bug_search.baseline import Baseline, BaselineError, baseline, run_suite, write_files
+from experiments.bug_search.progress import Progress, load
+from experiments.bug_search.search import Found, judged, search
 from rlm_loop.tasks.package_bugs.bugs import Bug, Manifest, mutated
 from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.tasks.package_bugs.sdists import PackageMissing, source_files

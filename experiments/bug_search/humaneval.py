@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from bug_search.finder import mutations
+from experiments.bug_search.finder import mutations
 from rlm_loop.tasks.humaneval import HumanEvalProblem
 from rlm_loop.tasks.judge import judge
 from rlm_loop.tasks.mutation import Mutation, apply

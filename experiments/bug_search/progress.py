@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bug_search.baseline import Baseline
-from bug_search.search import Found
+from experiments.bug_search.baseline import Baseline
+from experiments.bug_search.search import Found
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.packages import Package
 

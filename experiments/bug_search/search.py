@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bug_search.baseline import Baseline, run_suite, write_files
-from bug_search.finder import functions, mutations
-from bug_search.wide_finder import WideFinder
+from experiments.bug_search.baseline import Baseline, run_suite, write_files
+from experiments.bug_search.finder import functions, mutations
+from experiments.bug_search.wide_finder import WideFinder
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.bugs import mutated
 from rlm_loop.tasks.package_bugs.packages import Package

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from bug_search.finder import Finder, Function
+from experiments.bug_search.finder import Finder, Function
 from rlm_loop.tasks.mutation import Mutation
 
 _ORDER_SAYS_NOTHING = {"isinstance", "issubclass", "hasattr", "getattr", "setattr", "super", "min", "max"}

@@ -14,9 +14,9 @@ from pathlib import Path
 from contenders import HERE, Contender, chosen
 from platformdirs import user_cache_path
 
-sys.path.append(str(HERE.parent))  # it is not installed
+sys.path.append(str(HERE.parents[1]))  # it is not installed
 
-from robustness.peers import environment_in
+from experiments.robustness.peers import environment_in
 
 #: The robustness suite's folder: what both need is installed once.
 CACHE = user_cache_path("rlm-loop") / "robustness"

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.robustness.suite import CASES, KINDS
 from rlm_loop.report.tables.readme import write_between
-from robustness.suite import CASES, KINDS
 
 Rows = dict[str, dict[str, Any]]
 

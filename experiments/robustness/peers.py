@@ -14,7 +14,7 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from robustness.suite.world import with_search_path
+from experiments.robustness.suite.world import with_search_path
 
 HERE = Path(__file__).resolve().parent
 

@@ -28,18 +28,18 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE / "adapters"), str(HERE.parent)]
+sys.path[:0] = [str(HERE / "adapters"), str(ROOT)]
 
 from host import why_not  # noqa: E402
 from matrix import report, rows_of  # noqa: E402
-
 from peers import PEERS, command_for, offer_of  # noqa: E402
-from robustness.suite import CASES, CaseResult, CellCase, Forks, ReplyCase, named, run_apart  # noqa: E402
-from robustness.suite.__main__ import host_command, problem  # noqa: E402
-from robustness.suite.kinds import IMAGE, KINDS  # noqa: E402
-from robustness.suite.runner import not_applicable  # noqa: E402
-from robustness.suite.subject import slack  # noqa: E402
-from robustness.suite.world import with_search_path  # noqa: E402
+
+from experiments.robustness.suite import CASES, CaseResult, CellCase, Forks, ReplyCase, named, run_apart  # noqa: E402
+from experiments.robustness.suite.__main__ import host_command, problem  # noqa: E402
+from experiments.robustness.suite.kinds import IMAGE, KINDS  # noqa: E402
+from experiments.robustness.suite.runner import not_applicable  # noqa: E402
+from experiments.robustness.suite.subject import slack  # noqa: E402
+from experiments.robustness.suite.world import with_search_path  # noqa: E402
 
 Case = CellCase | ReplyCase
 

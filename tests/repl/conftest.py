@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.robustness.suite.world import marked
 from rlm_loop.repl import PythonREPL
-from robustness.suite.world import marked
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "experiments")]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT)]
 from semantics_table import PROMISES, Mutant, Promise  # noqa: E402
 
-from robustness.suite.world import marked  # noqa: E402
+from experiments.robustness.suite.world import marked  # noqa: E402
 
 
 def main() -> int:

@@ -20,13 +20,13 @@ from typing import Any
 import escapes
 import pytest
 
+from experiments.robustness.suite.world import marked
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.isolation.container import Container
 from rlm_loop.repl.isolation.ordinary_user import may_read
 from rlm_loop.repl.limits import Limits
 from rlm_loop.workspace.testing import run_tests
-from robustness.suite.world import marked
 
 IMAGE = "localhost/rlm-loop-test-python"
 HOW = "apt-get install --no-install-recommends podman runc conmon"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hosts import Beside, has_a_host
 
-from robustness.suite.world import marked
+from experiments.robustness.suite.world import marked
 
 #: Cases that have a host process of their own run so many at a time, beside those in this process: most of them wait.
 _AT_A_TIME = 2

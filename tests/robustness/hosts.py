@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
-from robustness.suite import CaseResult, CellCase, Forks, Kind, ReplyCase, run_apart
-from robustness.suite.__main__ import host_command
-from robustness.suite.runner import not_applicable
+from experiments.robustness.suite import CaseResult, CellCase, Forks, Kind, ReplyCase, run_apart
+from experiments.robustness.suite.__main__ import host_command
+from experiments.robustness.suite.runner import not_applicable
 
 
 def has_a_host(opened: Kind, case: CellCase | ReplyCase) -> bool:

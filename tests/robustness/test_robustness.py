@@ -15,8 +15,7 @@ from dataclasses import replace
 import pytest
 from hosts import Beside, has_a_host
 
-from rlm_loop.repl import PythonREPL
-from robustness.suite import (
+from experiments.robustness.suite import (
     CASES,
     CaseResult,
     CellCase,
@@ -28,9 +27,10 @@ from robustness.suite import (
     run_cells,
     run_replies,
 )
-from robustness.suite.kinds import kind
-from robustness.suite.play import play
-from robustness.suite.runner import not_applicable
+from experiments.robustness.suite.kinds import kind
+from experiments.robustness.suite.play import play
+from experiments.robustness.suite.runner import not_applicable
+from rlm_loop.repl import PythonREPL
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="what is left of processes is seen in /proc"

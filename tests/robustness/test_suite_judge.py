@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from robustness.suite import CellCase, CellStep, Forks, Seen, named, run_apart, run_cells
-from robustness.suite.__main__ import host_command
-from robustness.suite.world import World
+from experiments.robustness.suite import CellCase, CellStep, Forks, Seen, named, run_apart, run_cells
+from experiments.robustness.suite.__main__ import host_command
+from experiments.robustness.suite.world import World
 
 
 class Refusing:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bug_search.finder import mutations
+from experiments.bug_search.finder import mutations
 from rlm_loop.tasks.mutation import Mutation, apply
 
 SOURCE = '''import math

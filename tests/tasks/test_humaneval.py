@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bug_search.finder import mutations
-from bug_search.humaneval import find_bug, write_recorded
+from experiments.bug_search.finder import mutations
+from experiments.bug_search.humaneval import find_bug, write_recorded
 from rlm_loop.tasks.base import Attempt, Suite
 from rlm_loop.tasks.humaneval import HumanEvalProblem, humaneval, read_problems
 from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded

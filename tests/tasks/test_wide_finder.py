@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bug_search.finder import functions, mutations
-from bug_search.wide_finder import WideFinder
+from experiments.bug_search.finder import functions, mutations
+from experiments.bug_search.wide_finder import WideFinder
 from rlm_loop.tasks.mutation import apply
 
 SOURCE = '''import math

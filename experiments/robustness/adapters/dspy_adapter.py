@@ -9,8 +9,8 @@ from dspy.primitives.code_interpreter import CodeExecutionError, CodeInterpreter
 from dspy.utils.dummies import DummyLM
 from host import OutOfReplies, Script, in_their_words, timed
 
-from robustness.suite.case import Played, ReplyCase, Seen
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import Played, ReplyCase, Seen
+from experiments.robustness.suite.world import Surroundings
 
 FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "await", "files", "stops"])
 """Cells run in WebAssembly, with a file system of their own and without processes.  There is no time limit for a cell;

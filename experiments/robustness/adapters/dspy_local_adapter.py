@@ -5,8 +5,8 @@ from __future__ import annotations
 import dspy_adapter
 from dspy.primitives.local_interpreter import LocalInterpreter
 
-from robustness.suite.case import Played, ReplyCase, Seen
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import Played, ReplyCase, Seen
+from experiments.robustness.suite.world import Surroundings
 
 FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "files", "stops", "process"])
 TIMEOUT = 1.0

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from robustness.suite.apart import READY, Report
-from robustness.suite.case import CaseResult, CellCase, Played, ReplyCase, ScriptedReply, Seen
-from robustness.suite.cases import named
-from robustness.suite.forks import SERVE, ordinary_interrupt, serve
-from robustness.suite.runner import not_applicable, run_cells, run_replies
-from robustness.suite.subject import TEXT_ANSWERS, Subject
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.apart import READY, Report
+from experiments.robustness.suite.case import CaseResult, CellCase, Played, ReplyCase, ScriptedReply, Seen
+from experiments.robustness.suite.cases import named
+from experiments.robustness.suite.forks import SERVE, ordinary_interrupt, serve
+from experiments.robustness.suite.runner import not_applicable, run_cells, run_replies
+from experiments.robustness.suite.subject import TEXT_ANSWERS, Subject
+from experiments.robustness.suite.world import Surroundings
 
 _ASSIGNED = re.compile(r"^([ \t]*)((?:if [^:\n]*: )?)final_answer = (.*)$", re.MULTILINE)
 _CALLED = re.compile(r"\bfinal_answer\((.*)\)")

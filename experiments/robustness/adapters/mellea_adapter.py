@@ -7,8 +7,8 @@ from typing import Any
 from host import timed
 from mellea.stdlib.tools.interpreter import make_execution_environment
 
-from robustness.suite.case import Seen
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import Seen
+from experiments.robustness.suite.world import Surroundings
 
 FEATURES = frozenset(["files", "stops", "process"])
 """Nothing stays from cell to cell, by design, so cases of several cells do not apply."""

@@ -10,8 +10,8 @@ from rlm.clients.base_lm import BaseLM
 from rlm.core.types import ModelUsageSummary, UsageSummary
 from rlm.environments.local_repl import LocalREPL
 
-from robustness.suite.case import Played, ReplyCase, Seen
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import Played, ReplyCase, Seen
+from experiments.robustness.suite.world import Surroundings
 
 FEATURES = frozenset(["variables", "set", "reserved", "answer", "files", "stops", "process", "text answers"])
 """It has no time limit for a cell; `stops` is among the features since a loop without end is the point of those cases.

@@ -9,8 +9,8 @@ from smolagents import ChatMessage, CodeAgent, MessageRole, Model, TokenUsage
 from smolagents.local_python_executor import ExecutionTimeoutError, LocalPythonExecutor
 from smolagents.monitoring import LogLevel
 
-from robustness.suite.case import Played, ReplyCase, Seen
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import Played, ReplyCase, Seen
+from experiments.robustness.suite.world import Surroundings
 
 FEATURES = frozenset(["variables", "set", "answer", "called answer", "echo", "files", "stops", "process"])
 ANSWER = "final_answer({value})"

@@ -1,6 +1,6 @@
 """The robustness suite: named hostile or clumsy cells and replies for REPLs, and what must be true after each.
 
-    from robustness.suite import CELL_CASES, KINDS, run_cells
+    from experiments.robustness.suite import CELL_CASES, KINDS, run_cells
     subject = KINDS["plain"].open()
     verdicts = [run_cells(case, subject) for case in CELL_CASES if not case.fresh]
 
@@ -10,14 +10,24 @@ of its own, with a world around it in which the cases on isolation mean somethin
 
 from __future__ import annotations
 
-from robustness.suite.apart import Report, run_apart
-from robustness.suite.case import Case, CaseResult, CellCase, CellStep, Played, ReplyCase, ScriptedReply, Seen, block
-from robustness.suite.cases import CASES, CELL_CASES, REPLY_CASES, named
-from robustness.suite.forks import Forks
-from robustness.suite.kinds import KINDS, Kind
-from robustness.suite.runner import run_cells, run_replies
-from robustness.suite.subject import FEATURES, Subject
-from robustness.suite.world import Surroundings, World
+from experiments.robustness.suite.apart import Report, run_apart
+from experiments.robustness.suite.case import (
+    Case,
+    CaseResult,
+    CellCase,
+    CellStep,
+    Played,
+    ReplyCase,
+    ScriptedReply,
+    Seen,
+    block,
+)
+from experiments.robustness.suite.cases import CASES, CELL_CASES, REPLY_CASES, named
+from experiments.robustness.suite.forks import Forks
+from experiments.robustness.suite.kinds import KINDS, Kind
+from experiments.robustness.suite.runner import run_cells, run_replies
+from experiments.robustness.suite.subject import FEATURES, Subject
+from experiments.robustness.suite.world import Surroundings, World
 
 __all__ = [
     "CASES",

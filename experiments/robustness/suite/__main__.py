@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # started by its folder, which Python then searches instead of the one that holds the suite
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
 
-from robustness.suite.apart import READY, Report, run_apart
-from robustness.suite.case import CaseResult, CellCase
-from robustness.suite.cases import CASES, named
-from robustness.suite.forks import Forks, ordinary_interrupt, serve
-from robustness.suite.kinds import KINDS, kind
-from robustness.suite.play import play
-from robustness.suite.runner import not_applicable, run_cells, run_replies
-from robustness.suite.subject import slack
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.apart import READY, Report, run_apart
+from experiments.robustness.suite.case import CaseResult, CellCase
+from experiments.robustness.suite.cases import CASES, named
+from experiments.robustness.suite.forks import Forks, ordinary_interrupt, serve
+from experiments.robustness.suite.kinds import KINDS, kind
+from experiments.robustness.suite.play import play
+from experiments.robustness.suite.runner import not_applicable, run_cells, run_replies
+from experiments.robustness.suite.subject import slack
+from experiments.robustness.suite.world import Surroundings
 
 _CLOSING = 2.5  # seconds that closing a session may take, whatever a cell left in it
 

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustness.suite.case import CaseResult, CellCase, ReplyCase
-from robustness.suite.forks import Forks, Guard
-from robustness.suite.subject import slack
-from robustness.suite.world import World
+from experiments.robustness.suite.case import CaseResult, CellCase, ReplyCase
+from experiments.robustness.suite.forks import Forks, Guard
+from experiments.robustness.suite.subject import slack
+from experiments.robustness.suite.world import World
 
 READY = "the first cell"
 """What a host notes in its report once it has started: the hard limit counts from there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from robustness.suite.case import RAISED, SECRET, CellCase, CellStep, Played, ReplyCase, Seen, Value
+from experiments.robustness.suite.case import RAISED, SECRET, CellCase, CellStep, Played, ReplyCase, Seen, Value
 
 _SHOWN = 120
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustness.suite.subject import FEATURES, OfSession, Subject, slack
+from experiments.robustness.suite.subject import FEATURES, OfSession, Subject, slack
 
 TIMEOUT, GRACE = 0.5, 0.5
 """Seconds that an endless cell is given, and that it has to stop: small, since there are many of them."""

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
+from experiments.robustness.suite.case import Played, ReplyCase, ScriptedReply
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents import LeanAgent, ToolLoopAgent
 from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
-from robustness.suite.case import Played, ReplyCase, ScriptedReply
 
 _TYPES = {"int": int}
 _QUESTION = "What is the answer?"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from robustness.suite.case import ORDINARY, CaseResult, CellCase, Played, ReplyCase, Seen
-from robustness.suite.judge import left_fault, played_fault, step_fault
-from robustness.suite.subject import TEXT_ANSWERS, Subject, slack
-from robustness.suite.world import Surroundings
+from experiments.robustness.suite.case import ORDINARY, CaseResult, CellCase, Played, ReplyCase, Seen
+from experiments.robustness.suite.judge import left_fault, played_fault, step_fault
+from experiments.robustness.suite.subject import TEXT_ANSWERS, Subject, slack
+from experiments.robustness.suite.world import Surroundings
 
 _NOWHERE = Surroundings("", {})
 

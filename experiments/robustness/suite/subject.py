@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from robustness.suite.case import Error, Seen
+from experiments.robustness.suite.case import Error, Seen
 
 #: What a subject can be asked for.  A case that needs more is not applicable to it.
 FEATURES = {

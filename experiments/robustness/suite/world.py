@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 #: What a host process needs in its `PYTHONPATH` to import this suite and `rlm_loop`.
-SEARCH_PATH = os.pathsep.join(str(Path(__file__).resolve().parents[level]) for level in (2, 3))
+SEARCH_PATH = str(Path(__file__).resolve().parents[3])
 _PATIENCE = 5.0  # seconds for a killed process to be gone
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_package import Made, package, sdist
 
-from bug_search.build import build
+from experiments.bug_search.build import build
 from rlm_loop.tasks.package_bugs.sdists import pull
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bug_search.manifest import write_manifest
-from bug_search.verify import verify
+from experiments.bug_search.manifest import write_manifest
+from experiments.bug_search.verify import verify
 from rlm_loop.tasks.package_bugs.bugs import read_manifest, recorded, recorded_path
 from rlm_loop.tasks.package_bugs.packages import PACKAGES
 from rlm_loop.tasks.package_bugs.sdists import cached

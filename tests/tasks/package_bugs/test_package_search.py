@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from made_package import CODE, Made
 
-from bug_search.baseline import Baseline
-from bug_search.build import build, confirmed, table
-from bug_search.manifest import packed, write_manifest
-from bug_search.progress import load
-from bug_search.search import Found, judged, tidy
-from bug_search.verify import sample, verify
+from experiments.bug_search.baseline import Baseline
+from experiments.bug_search.build import build, confirmed, table
+from experiments.bug_search.manifest import packed, write_manifest
+from experiments.bug_search.progress import load
+from experiments.bug_search.search import Found, judged, tidy
+from experiments.bug_search.verify import sample, verify
 from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.tasks.package_bugs.bugs import read_manifest, unpacked
 from rlm_loop.tasks.package_bugs.sdists import source_files

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from made_package import CODE, Made
 
-from bug_search.verify import fix
+from experiments.bug_search.verify import fix
 from rlm_loop.tasks import Attempt, get_suite
 from rlm_loop.tasks.package_bugs.statements import STATEMENTS, statement
 from rlm_loop.tasks.package_bugs.suite import Checkout, package_bugs

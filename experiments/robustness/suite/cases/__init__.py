@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import CellCase, ReplyCase
-from robustness.suite.cases import (
+from experiments.robustness.suite.case import CellCase, ReplyCase
+from experiments.robustness.suite.cases import (
     blocking,
     contexts,
     descriptors,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import STOPPED, CellCase, CellStep
+from experiments.robustness.suite.case import STOPPED, CellCase, CellStep
 
 
 def _blocking(

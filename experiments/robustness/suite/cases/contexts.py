@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from robustness.suite.case import CellCase, CellStep
+from experiments.robustness.suite.case import CellCase, CellStep
 
 
 def _crosses(name: str, does: str, value: Callable[[], Any], check: str, output: str, seconds: float = 10) -> CellCase:

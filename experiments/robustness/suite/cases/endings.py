@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ANY_END, DIED, ENDED_WELL, RAISED, REFUSED_OR_DIED, CellCase, CellStep, Error, Keeps
+from experiments.robustness.suite.case import (
+    ANY_END,
+    DIED,
+    ENDED_WELL,
+    RAISED,
+    REFUSED_OR_DIED,
+    CellCase,
+    CellStep,
+    Error,
+    Keeps,
+)
 
 _LINUX = frozenset(["process"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import STOPPED, CellCase, CellStep, Error, Keeps
+from experiments.robustness.suite.case import STOPPED, CellCase, CellStep, Error, Keeps
 
 _MUST = "it is stopped within timeout + grace + 0.5 s; variables live on, or the model is told which are lost"
 _LINUX = frozenset(["process"])

@@ -6,7 +6,7 @@ home folder.  `outside` in a cell says where, never what.
 
 from __future__ import annotations
 
-from robustness.suite.case import ANY_END, SECRET, CellCase, CellStep
+from experiments.robustness.suite.case import ANY_END, SECRET, CellCase, CellStep
 
 _READ = "the cell does not see it"
 _REACH = "the cell does not reach it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ANY_END, ENDED_WELL, RAISED, CellCase, CellStep
+from experiments.robustness.suite.case import ANY_END, ENDED_WELL, RAISED, CellCase, CellStep
 
 _LINUX = frozenset(["process"])
 _WAIT = "import time\nfor _ in range(15): time.sleep(0.01)\nprint('mine')"

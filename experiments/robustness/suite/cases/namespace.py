@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ENDED_WELL, RAISED, CellCase, CellStep
+from experiments.robustness.suite.case import ENDED_WELL, RAISED, CellCase, CellStep
 
 
 def _works(name: str, does: str, *cells: str | CellStep, last: str, needs: frozenset[str] = frozenset()) -> CellCase:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ENDED_WELL, RAISED, CellCase, CellStep
+from experiments.robustness.suite.case import ENDED_WELL, RAISED, CellCase, CellStep
 
 _LINUX = frozenset(["process"])
 _CAP = "what the model sees is capped, its head and tail are kept, and the session goes on"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ANY_END, CellCase, CellStep, Keeps
+from experiments.robustness.suite.case import ANY_END, CellCase, CellStep, Keeps
 
 _LINUX = frozenset(["process"])
 

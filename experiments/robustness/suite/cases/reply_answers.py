@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from robustness.suite.case import block
-from robustness.suite.cases.reply_case import ANSWER, reply, value
+from experiments.robustness.suite.case import block
+from experiments.robustness.suite.cases.reply_case import ANSWER, reply, value
 
 CASES = (
     value("none", "None", None),

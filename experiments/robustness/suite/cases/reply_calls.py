@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ScriptedReply, block
-from robustness.suite.cases.reply_case import ANSWER, reply
+from experiments.robustness.suite.case import ScriptedReply, block
+from experiments.robustness.suite.cases.reply_case import ANSWER, reply
 
 CASES = (
     reply(

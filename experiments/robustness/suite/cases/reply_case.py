@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustness.suite.case import ReplyCase, ScriptedReply, Value, block
+from experiments.robustness.suite.case import ReplyCase, ScriptedReply, Value, block
 
 ANSWER = "final_answer = 42"
 FENCE = "`" * 3

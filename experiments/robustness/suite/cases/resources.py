@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from robustness.suite.case import ANY_END, ENDED_WELL, RAISED, REFUSED_OR_DIED, CellCase, CellStep, Error, Keeps
+from experiments.robustness.suite.case import (
+    ANY_END,
+    ENDED_WELL,
+    RAISED,
+    REFUSED_OR_DIED,
+    CellCase,
+    CellStep,
+    Error,
+    Keeps,
+)
 
 _ALIVE = "the cell fails or not, and the session goes on"
 _LINUX = frozenset(["process"])

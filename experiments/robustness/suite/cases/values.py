@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustness.suite.case import ANY_END, ENDED_WELL, RAISED, STOPPED, CellCase, CellStep, Error, Keeps, Value
+from experiments.robustness.suite.case import (
+    ANY_END,
+    ENDED_WELL,
+    RAISED,
+    STOPPED,
+    CellCase,
+    CellStep,
+    Error,
+    Keeps,
+    Value,
+)
 
 _ANSWER = frozenset(["answer"])
 _NAMED = frozenset(["answer", "named answer"])
