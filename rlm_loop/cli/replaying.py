@@ -16,7 +16,9 @@ _CONTEXT = Annotated[
 
 
 def replay(
-    files: Annotated[list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar.gz).")],
+    files: Annotated[
+        list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")
+    ],
     run: Run = None,
     context: _CONTEXT = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
@@ -31,11 +33,12 @@ def replay(
     from rlm_loop.replay import replay as again
     from rlm_loop.replay.packed import recorded_runs
     from rlm_loop.report.notebook.text import visible
+    from rlm_loop.study.store.archive import ARCHIVES
     from rlm_loop.traces.trace import TraceError
 
     bad = total = 0
     for file in files:
-        packed = file.endswith((".tar.gz", ".tgz"))
+        packed = file.endswith(ARCHIVES)
         for name, record in recorded_runs(file, run=run):
             total += 1
             if not packed and not isinstance(record, TraceError):
@@ -53,7 +56,7 @@ def replay(
             elif not packed or not (isinstance(found, Replayed) and found.same):
                 head = f"{name}: " if packed or len(files) > 1 else ""
                 echo(visible(f"{head}{found}"))
-    if not json_ and (total > 1 or any(f.endswith((".tar.gz", ".tgz")) for f in files)):
+    if not json_ and (total > 1 or any(f.endswith(ARCHIVES) for f in files)):
         echo(f"{total - bad} of {total} runs are the same")
     return NOT_ANSWERED if bad else ANSWERED
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from rlm_loop.study.store.archive import ARCHIVES, packed_traces
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 from rlm_loop.traces.trace import TraceError
@@ -17,21 +17,15 @@ def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, R
 
     Raises `TraceError` where the file itself cannot be read.
     """
-    if not str(path).endswith((".tar.gz", ".tgz")):
+    if not str(path).endswith(ARCHIVES):
         yield str(path), read(path, run=run)
         return
-    try:
-        with tarfile.open(path, "r:gz") as tar, tempfile.TemporaryDirectory() as folder:
-            for member in tar:
-                file = tar.extractfile(member) if member.isfile() else None
-                if file is None:
-                    continue
-                place = Path(folder) / PurePosixPath(member.name).name
-                place.write_bytes(file.read())
-                try:
-                    yield member.name, read(place, run=run)
-                except TraceError as error:
-                    yield member.name, error
-                place.unlink()
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise TraceError(f"cannot read the archive {path}: {getattr(error, 'strerror', None) or error}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in packed_traces(path):
+            place = Path(folder) / PurePosixPath(name).name
+            place.write_bytes(data)
+            try:
+                yield name, read(place, run=run)
+            except TraceError as error:
+                yield name, error
+            place.unlink()

@@ -12,7 +12,7 @@ from rlm_loop.traces import reader as trace_reader
 from rlm_loop.traces.trace import TraceError
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("traces.tar.gz"))
+ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("traces.tar"))
 
 #: By archive and trace: what differs first, and why that is as it should be.
 KNOWN = {
@@ -21,9 +21,9 @@ KNOWN = {
         "read otherwise since: `Action: python(code: str)` copies the tool's signature, which was taken for the input",
     )
     # headline has taken the episode over from lean_vs_react
-    for archive in ("lean_vs_react/results/traces.tar.gz", "headline/results/traces.tar.gz")
+    for archive in ("lean_vs_react/results/traces.tar", "headline/results/traces.tar")
 } | {
-    ("bug_fixing/results/traces.tar.gz", "traces/code/package_bugs-held--tinydb-11--0.jsonl"): (
+    ("bug_fixing/results/traces.tar", "traces/code/package_bugs-held--tinydb-11--0.jsonl"): (
         "turn 2, what the reply asks for",
         "a reply with a block of sh was taken for the answer",
     )

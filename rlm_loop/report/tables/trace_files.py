@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study import Results, StudyError
-from rlm_loop.study.store.archive import TRACES
+from rlm_loop.study.store.archive import archive_of, packed_traces
+from rlm_loop.traces.trace import TraceError
 
 
 def names_of(results: Results) -> list[str]:
@@ -24,7 +22,7 @@ def has_traces(results: Results) -> bool:
     if not results.folder:
         return False
     folder = Path(results.folder)
-    return (folder / TRACES).is_file() or any((folder / name).is_file() for name in names_of(results))
+    return archive_of(folder) is not None or any((folder / name).is_file() for name in names_of(results))
 
 
 def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterator[tuple[str, Path]]:
@@ -34,19 +32,23 @@ def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterato
     """
     known = names_of(results)
     wanted = known if names is None else [n for n in dict.fromkeys(names) if n in set(known)]
-    packed = Path(results.folder) / TRACES
+    packed = archive_of(results.folder)
     loose = [name for name in wanted if (Path(results.folder) / name).is_file()]
     yield from ((name, Path(results.folder) / name) for name in loose)
     rest = set(wanted) - set(loose)
-    if not rest or not packed.is_file():
+    if not rest or packed is None:
         return
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, data in _packed(packed):
+            if name in rest:
+                path = Path(scratch) / PurePosixPath(name).name
+                path.write_bytes(data)
+                yield name, path
+                path.unlink()
+
+
+def _packed(archive: Path) -> Iterator[tuple[str, bytes]]:
     try:
-        with tarfile.open(packed, "r:gz") as tar, tempfile.TemporaryDirectory() as scratch:
-            for member in tar:
-                if member.name in rest and (file := tar.extractfile(member)) is not None:
-                    path = Path(scratch) / PurePosixPath(member.name).name
-                    path.write_bytes(file.read())
-                    yield member.name, path
-                    path.unlink()
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise StudyError(f"cannot read {packed}: {error}; export the study again, or leave the traces out") from error
+        yield from packed_traces(archive)
+    except TraceError as error:
+        raise StudyError(f"{error}; export the study again, or leave the traces out") from error

@@ -7,6 +7,8 @@ import io
 import json
 import tarfile
 import tempfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study.errors import StudyError
@@ -15,11 +17,16 @@ from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 from rlm_loop.traces.trace import TraceError
 
-TRACES = "traces.tar.gz"
+#: Not compressed: git compresses what it stores, and stores of a file that was recorded again only what changed.
+TRACES = "traces.tar"
+#: What `export` wrote before, and what is still read.
+_COMPRESSED = "traces.tar.gz"
+#: What the name of an archive of traces ends in.
+ARCHIVES = (".tar", ".tar.gz", ".tgz")
 
 
 def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
-    """Write a study's lock file, contract, rows (`results.jsonl.gz`) and traces (`traces.tar.gz`) to `target`.
+    """Write a study's lock file, contract, rows (`results.jsonl.gz`) and traces (`traces.tar`) to `target`.
 
     Only the last row and the trace of each cell are kept.  Names are sorted and times zero, so the same results
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
@@ -58,7 +65,23 @@ def _pack(folder: Path, names: list[str]) -> bytes:
             member.mode = 0o644
             with path.open("rb") as file:
                 tar.addfile(member, file)
-    return gzip.compress(packed.getvalue(), 9, mtime=0)
+    return packed.getvalue()
+
+
+def archive_of(folder: str | Path) -> Path | None:
+    """The archive of a folder's traces, if it has one."""
+    return next((path for name in (TRACES, _COMPRESSED) if (path := Path(folder) / name).is_file()), None)
+
+
+def packed_traces(archive: str | Path) -> Iterator[tuple[str, bytes]]:
+    """The traces of an archive by name, in one pass.  Raises `TraceError` where it cannot be read."""
+    try:
+        with tarfile.open(archive, "r:*") as tar:
+            for member in tar:
+                if member.isfile() and (file := tar.extractfile(member)) is not None:
+                    yield member.name, file.read()
+    except (OSError, tarfile.TarError, EOFError, zlib.error) as error:
+        raise TraceError(f"cannot read the archive {archive}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
@@ -66,10 +89,10 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
 
     Raises `TraceError` where there is none.
     """
-    loose, packed = Path(folder) / name, Path(folder) / TRACES
-    if loose.is_file() or not packed.is_file():
+    loose, packed = Path(folder) / name, archive_of(folder)
+    if loose.is_file() or packed is None:
         return read(loose, run=run)
-    with tarfile.open(packed, "r:gz") as tar:
+    with tarfile.open(packed, "r:*") as tar:
         try:
             file = tar.extractfile(name)
         except KeyError:
@@ -81,11 +104,8 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
 
 def read_packed(folder: str | Path) -> dict[str, bytes]:
     """All packed traces of a folder by name, unpacked in one pass; empty where none are packed."""
-    path = Path(folder) / TRACES
-    if not path.is_file():
-        return {}
-    with tarfile.open(path, "r:gz") as tar:
-        return {m.name: f.read() for m in tar if m.isfile() and (f := tar.extractfile(m)) is not None}
+    packed = archive_of(folder)
+    return {} if packed is None else dict(packed_traces(packed))
 
 
 def _read_bytes(data: bytes, name: str, run: Run) -> RunRecord:
