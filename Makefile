@@ -7,12 +7,16 @@ PIP = $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.t
 DEMO_READY = $(VENV)/.ready-demo
 TEST_READY = $(VENV)/.ready-test
 DOCS_READY = $(VENV)/.ready-docs
+# One process of tests for each processor, four at most; a worker that is done takes over from one that is not.
+PYTEST = $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test hosted notebooks docs lint format clean
+.PHONY: help demo test test-all hosted notebooks docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
-	@echo "make test       run all tests, with the network forbidden"
+	@echo "make test       run the tests of every day, with the network forbidden (under 5 minutes)"
+	@echo "make test-all   run all tests, those that are long by nature too"
 	@echo "make notebooks  execute the notebooks on recorded results"
 	@echo "make docs       build the documentation as a site, into site/; open site/index.html"
 	@echo "make lint       format check, linter, types"
@@ -24,15 +28,16 @@ demo: $(DEMO_READY)
 
 # TESTS chooses: make TESTS="tests/study tests/repl" test
 TESTS ?=
-test: $(TEST_READY)
+test: NOT_SLOW = -m "not slow"
+test test-all: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
 	@$(RUN) experiments/bug_search fetch --packages inflection,xmltodict || echo "their tests will be skipped"
-	$(RUN) -m pytest $(TESTS)
+	$(PYTEST) $(NOT_SLOW) $(TESTS)
 
 # In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.
 hosted: | $(VENV)/bin/python
 	@$(PIP) -e ".[litellm,dev]"
-	$(RUN) -m pytest tests/providers
+	$(PYTEST) tests/providers
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks

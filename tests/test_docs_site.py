@@ -54,6 +54,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_is_there(site: Path) -> None:
     written = [p.relative_to(docs.ROOT / "docs").with_suffix(".html") for p in docs.pages()]
     assert [str(p) for p in written if not (site / p).is_file()] == []
@@ -61,6 +62,7 @@ def test_every_page_is_there(site: Path) -> None:
         assert (site / "notebooks" / f"{notebook.stem}.html").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert LOADED.search(page.read_text(encoding="utf-8")) is None, page
@@ -68,6 +70,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", style.read_text(encoding="utf-8")), style
 
 
+@pytest.mark.slow
 def test_it_opens_from_a_folder(site: Path, tmp_path: Path) -> None:
     """In a browser, without a server: it asks the network for nothing, is dark where the system is, and can search."""
     if chromium() is None:
@@ -83,11 +86,13 @@ def test_it_opens_from_a_folder(site: Path, tmp_path: Path) -> None:
         assert "injector" in browser.value(FOUND)
 
 
+@pytest.mark.slow
 def test_no_address_of_the_machine_that_built_it(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert str(docs.ROOT) not in page.read_text(encoding="utf-8"), page
 
 
+@pytest.mark.slow
 def test_every_public_name_is_documented_once(site: Path) -> None:
     made = hook("reference").pages()
     names = [f"{page.module}.{name}" for page in made for name in page.names]

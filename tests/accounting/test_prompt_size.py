@@ -18,6 +18,8 @@ from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path
 from rlm_loop.traces.trace import Trace
 
+pytestmark = pytest.mark.slow
+
 CODE = ["```python\nx = 6 * 7\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = x\n```"]
 CALLS = [
     '{"name": "python", "arguments": {"code": "print(42)"}}',

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,8 @@ from rlm_loop.study import StudyError
 from rlm_loop.study.store.reading import latest, rows_of
 from rlm_loop.traces.reader import read_all
 from rlm_loop.traces.trace import TraceError
+
+pytestmark = pytest.mark.slow
 
 ROW = {"arm": "a", "model": "m", "suite": "s", "task": "t", "seed": 0, "resolved": True, "trace": None, "error": None}
 CASES = int(os.environ.get("RLM_LOOP_FUZZ", "450"))

@@ -137,6 +137,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         LiteLLMModel("openai/x").complete(ASK)
 
 
+@pytest.mark.slow
 def test_the_import_prints_nothing_and_asks_nobody() -> None:
     code = (
         "import socket, warnings; warnings.simplefilter('ignore')\n"

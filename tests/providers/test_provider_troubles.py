@@ -266,6 +266,7 @@ print(len(hidden), LeanAgent(model=model, tools=[add]).run("What is 2 plus 3?").
 """
 
 
+@pytest.mark.slow
 def test_the_extra_brings_all_that_a_request_with_tools_needs() -> None:
     """As in an environment of its own: no package can be imported that the extra does not bring."""
     import importlib.metadata

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -59,16 +60,16 @@ def test_search_paths_of_the_environment_are_readable(tmp_path: Path) -> None:
     assert len(paths) == len(set(paths))
 
 
-def test_what_lies_in_a_closed_folder_is_not_open_to_all(tmp_path: Path) -> None:
-    closed, inner = tmp_path / "closed", tmp_path / "closed" / "inner"
-    inner.mkdir(parents=True)
-    for folder in (inner, closed, tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and str(folder).startswith(str(tmp_path.parents[1])):
+def test_what_lies_in_a_closed_folder_is_not_open_to_all() -> None:
+    with TemporaryDirectory() as name:  # pytest's own folders are closed
+        closed, inner = Path(name), Path(name) / "inner"
+        inner.mkdir()
+        for folder in (inner, closed):
             folder.chmod(0o755)
-    assert may_read([str(inner)])
-    closed.chmod(0o700)
-    assert not may_read([str(inner)])
-    assert not may_read([str(tmp_path / "missing")])
+        assert may_read([str(inner)])
+        closed.chmod(0o700)
+        assert not may_read([str(inner)])
+        assert not may_read([str(closed.parent / "missing")])
 
 
 @as_root

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _AT_A_TIME = 2
 def nothing_is_left() -> Iterator[None]:
     """After all cases no process is left that was started for, or works in, a folder of theirs."""
     folder = Path(tempfile.mkdtemp(prefix="robustness-suite-"))
+    get_temp_dir()  # pools have theirs outside of the folder that is swept: they remove it when this process ends
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(folder))
         patch.setenv("TMPDIR", str(folder))

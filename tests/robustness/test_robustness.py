@@ -32,9 +32,10 @@ from experiments.robustness.suite.play import play
 from experiments.robustness.suite.runner import not_applicable
 from rlm_loop.repl import PythonREPL
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="what is left of processes is seen in /proc"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what is left of processes is seen in /proc"),
+]
 
 
 def default_kind() -> Kind:

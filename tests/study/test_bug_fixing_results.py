@@ -19,6 +19,8 @@ from rlm_loop.tasks.package_bugs.bugs import recorded
 from rlm_loop.tasks.package_bugs.sdists import cached
 from rlm_loop.tasks.swebench import read_predictions
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[2] / "experiments" / "bug_fixing"
 
 

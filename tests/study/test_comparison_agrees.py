@@ -15,6 +15,8 @@ from rlm_loop.report.study.findings import effects_table
 from rlm_loop.study import Comparison, Contrast, Results, compare
 from rlm_loop.study.compare.contrast import p_value, percent
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 
 WORDS = st.sampled_from("ynnyy!u?")

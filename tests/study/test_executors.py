@@ -30,6 +30,7 @@ from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
 RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason='pip install -e ".[ray]"'))
+DASK = pytest.param("dask:2", marks=pytest.mark.slow)
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
 
@@ -48,7 +49,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("importable")
-@pytest.mark.parametrize("where", ["threads:2", "processes:2", "dask:2", RAY])
+@pytest.mark.parametrize("where", ["threads:2", "processes:2", DASK, RAY])
 def test_rows_and_traces_are_those_of_a_run_in_turn(tmp_path: Path, where: str) -> None:
     study = Study("mine", ARMS, suite("a", 3))
     one, other = study.run(tmp_path / "one", False), study.run(tmp_path / "other", False, executor=where)
@@ -70,7 +71,7 @@ def _dies_once(flag: Path, task_id: str) -> Callable[[Task], None]:
 
 
 @pytest.mark.usefixtures("importable")
-@pytest.mark.parametrize("where", ["processes:2", "dask:2", RAY])
+@pytest.mark.parametrize("where", ["processes:2", DASK, RAY])
 def test_a_lost_worker_costs_the_episode_that_it_ran(tmp_path: Path, where: str) -> None:
     arms = {"good": Arm("good"), "bad": Arm("bad", before=_dies_once(tmp_path / "flag", "a-3"))}
     study = Study("mine", arms, suite("a", 6))
@@ -188,7 +189,7 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, f"rlm_loop.study.{name}_cluster", raising=False)
+    monkeypatch.delitem(sys.modules, f"rlm_loop.study.run.{name}_cluster", raising=False)
     with pytest.raises(StudyError, match=rf'pip install -e "\.\[{name}\]"'), executor_of(name):
         pass
 

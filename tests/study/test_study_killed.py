@@ -14,6 +14,8 @@ import pytest
 
 from rlm_loop.study import load_study, verify_traces
 
+pytestmark = pytest.mark.slow
+
 TIMES = ("trace_run", "started", "seconds", "working_seconds", "model_seconds", "tool_seconds")
 
 

@@ -11,6 +11,8 @@ from made_patches import BUGGY, FIXED, Change, patch_of
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import Evaluation, evaluate
 
+pytestmark = pytest.mark.slow
+
 TESTS = """import json
 import unittest
 import pytest

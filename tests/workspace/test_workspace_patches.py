@@ -62,6 +62,7 @@ def _edited(draw: st.DrawFn) -> tuple[dict[bytes, tuple[str, bytes]], dict[bytes
     return before, {n: f for n, f in joined.items() if not any(n.startswith(other + b"/") for other in joined)}
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(_edited())
 @example(({b"a": ("file", b"x\n")}, {b"a/b": ("file", b"x\n")}))

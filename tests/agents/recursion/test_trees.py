@@ -28,6 +28,8 @@ from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 4
 STUCK = 60.0  # seconds after which a tree counts as deadlocked
 

@@ -37,6 +37,8 @@ from rlm_loop.study.statistics.plain import expanded_tail
 from rlm_loop.study.statistics.rates import effective_table
 from rlm_loop.study.statistics.ratios import bca_interval
 
+pytestmark = pytest.mark.slow
+
 ALPHA = 0.05
 NEAR = 0.015
 

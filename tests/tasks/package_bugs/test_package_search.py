@@ -19,6 +19,8 @@ from rlm_loop.tasks.package_bugs.bugs import read_manifest, unpacked
 from rlm_loop.tasks.package_bugs.sdists import source_files
 from rlm_loop.workspace.testing import TestRun
 
+pytestmark = pytest.mark.slow
+
 FILE = "src/lengths/__init__.py"
 
 

@@ -17,6 +17,8 @@ from rlm_loop.tasks.git_history import Commit, GitHistoryError, mine, statement_
 from rlm_loop.tasks.git_history.commits import is_test
 from rlm_loop.tasks.swebench import instances_from, read_instances, write_instances
 
+pytestmark = pytest.mark.slow
+
 SUM = "def total(xs):\n    return sum(xs[1:])\n"
 SUM_TEST = "from total import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
 FLAKY = """

@@ -18,6 +18,7 @@ from rlm_loop.tasks.swebench import Prediction, Predictions, evaluate_here, read
 pytest.importorskip("rlm_loop.workspace.evaluation")
 
 
+@pytest.mark.slow
 def test_the_reference_resolves_and_other_patches_do_not(repos: Path, calc: Made, tmp_path: Path) -> None:
     right = row(calc)
     path = write_rows(tmp_path / "a.jsonl", right)
