@@ -25,7 +25,7 @@ AnswerForm = Literal["object", "repr", "text"]
 
 
 @dataclass(frozen=True)
-class Given:
+class FinalAnswer:
     """An answer that was given.  Its presence is the sign, so `None`, `0`, `""` and NaN are legal values.
 
     `form` says how the value crossed from the REPL: the Python `object`, its `repr`, or a reply's `text`.
@@ -116,8 +116,8 @@ class Observation:
     text: str = ""
     failure: Failure | None = None
     cause: Literal["repl_output", "tool_result", "error"] = "tool_result"
-    answer: Given | None = None
-    pending: Given | None = None
+    answer: FinalAnswer | None = None
+    pending: FinalAnswer | None = None
     seconds: float = 0.0
     truncated: bool = False
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.actions import Action, AnswerForm, Given, Observation
+from rlm_loop.actions import Action, AnswerForm, FinalAnswer, Observation
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.traces.display import drawing
 from rlm_loop.traces.received import shown
@@ -50,7 +50,7 @@ class Turn:
             raise ValueError(f"{len(self.actions)} actions but {len(self.observations)} observations")
 
     @property
-    def answer(self) -> Given | None:
+    def answer(self) -> FinalAnswer | None:
         """The first answer that was given in this turn."""
         for observation in self.observations:
             if observation.answer is not None:
@@ -58,7 +58,7 @@ class Turn:
         return None
 
     @property
-    def pending(self) -> Given | None:
+    def pending(self) -> FinalAnswer | None:
         """The last answer that was set by a cell which then raised."""
         return next((o.pending for o in reversed(self.observations) if o.pending is not None), None)
 

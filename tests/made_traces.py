@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.actions import Action, Answer, Given, Observation, RunCode
+from rlm_loop.actions import Action, Answer, FinalAnswer, Observation, RunCode
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord
@@ -58,7 +58,7 @@ class Told:
         action = RunCode(code) if isinstance(code, str) else code
         seen = output if isinstance(output, Observation) else Observation(output, cause="repl_output")
         if answer is not None:
-            seen = Observation(seen.text, cause=seen.cause, answer=Given(answer, "object"))
+            seen = Observation(seen.text, cause=seen.cause, answer=FinalAnswer(answer, "object"))
         said = say("assistant", str(code), "assistant", turn=number)
         self._asked[node] = prompt.__add__((said, say("user", seen.text, "repl_output", turn=number)))
         self.trace.record(
@@ -68,7 +68,7 @@ class Told:
 
     def says(self, text: str, *, node: str = "0") -> int:
         """A turn that answers in words."""
-        return self.turn(Answer(text), Observation(answer=Given(text, "text")), node=node)
+        return self.turn(Answer(text), Observation(answer=FinalAnswer(text, "text")), node=node)
 
     def start(self, parent: str = "0", *, kind: str = "completion", context: Any = None, **more: Any) -> str:
         """The start of a sub-call; returns its node."""

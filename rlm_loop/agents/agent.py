@@ -13,18 +13,18 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.approval import Approve
 from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
-from rlm_loop.agents.config import made_of
+from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import OnDepth, Recursion
 from rlm_loop.agents.recursion.settings import price_of
-from rlm_loop.agents.run_hooks import telling
+from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, recursion_of, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.given import complete
+from rlm_loop.dialects.given import ADAPTERS, complete
 from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
@@ -47,6 +47,14 @@ def settled(budget: Budget | None) -> dict[str, Any] | None:
     """A budget as it identifies a strategy: `repeated` only where it is not what it was before it could be set."""
     own = plain(budget)
     return own and {k: v for k, v in own.items() if k != "repeated" or v != 2}
+
+
+def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
+    """A dialect's settings by the names that studies and traces of 0.1 have: another name would be another study."""
+    if dialect["is"] in ADAPTERS:
+        return _as_recorded(dialect["dialect"])
+    named = {"action_mode": "hands"}
+    return {named.get(k, k): _as_recorded(v) if k == "dialect" else v for k, v in dialect.items()}
 
 
 @spelled(HINTS)
@@ -199,7 +207,7 @@ class Agent:
         skipped.update([name for name, default in unset.items() if getattr(self, name) == default])
         own = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped})
         own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}
-        return {"agent": type(self).__name__, "dialect": plain(self.dialect()), **own}
+        return {"agent": type(self).__name__, "dialect": _as_recorded(plain(self.dialect())), **own}
 
     @spelled(RUN_HINTS)
     def run(
@@ -252,7 +260,7 @@ class Agent:
             question=task.question,
             agent=setup.agent,
             settings=self.settings(),
-            made=made_of(self),
+            made=agent_config(self),
             price=price,
             model=model.name,
             budget=self.budget,
@@ -262,7 +270,7 @@ class Agent:
         )
         try:
             hashed.begin()
-            with telling(self.hooks, task, setup.agent, metered) as told:
+            with run_hooks(self.hooks, task, setup.agent, metered) as told:
                 outcome = told(drive(setup, metered, recursion, workspace))
             hashed.end(wait=True)
             return outcome
@@ -279,7 +287,7 @@ class Agent:
         return first_request(setup, name, replace(self, sub_model=None).recursion())
 
     def inlined(self, context: Any) -> str:
-        """The context as text, for a strategy without hands."""
+        """The context as text, for a strategy without action_mode."""
         return inline_context(context)
 
     def limits(self) -> Budget:
@@ -305,5 +313,5 @@ class Agent:
             model.node, purpose="agent", model=own, price=price, max_tokens=self.max_tokens, account=account
         )
         metered = replace(metered, slots=recursion.tree.calls)
-        with telling(self.hooks, task, self.name, metered) as told:
+        with run_hooks(self.hooks, task, self.name, metered) as told:
             return told(drive(self.setup(task), metered, recursion, before=before, handover=handover))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import FinalAnswer
 
 
 @dataclass
 class AnswerCheck:
-    """Accept an answer, or say in one line why not (the verdict ends a run whose answers keep being refused).
+    """Accept an answer, or say in one line why not (`stopping` ends a run whose answers keep being refused).
 
     `answer_type` is anything that pydantic validates (strings are read as the type where they can be), `verify` a
     function of the answer that returns `True`, `False`, or a line saying what is wrong (an exception counts as one).
@@ -21,12 +21,12 @@ class AnswerCheck:
     verify: Callable[[Any], bool | str | None] | None = None
     evidence: dict[str, Any] | None = field(default=None, init=False)
 
-    def __call__(self, given: Given) -> tuple[Given, str | None]:
+    def __call__(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
         """The answer, converted to its type, and why it is refused (`None`: it is accepted)."""
         given, problem = self._typed(given)
         return given, problem or self._verified(given.value)
 
-    def _typed(self, given: Given) -> tuple[Given, str | None]:
+    def _typed(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
         if self.answer_type is None:
             return given, None
         from pydantic import TypeAdapter, ValidationError

@@ -1,4 +1,4 @@
-"""Asking a human, or a rule, before an action runs."""
+"""SubcallRunner a human, or a rule, before an action runs."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ class Unknown:
     name: str = ""
 
 
-def made_of(agent: Made) -> dict[str, Any]:
+def agent_config(agent: Made) -> dict[str, Any]:
     """The agent's class and what differs from its defaults; its tools by name."""
     return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools]}
 
 
-def remade(made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any]) -> A:
+def agent_from_config(made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any]) -> A:
     """The agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
 
     Its model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.

@@ -12,7 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import Action, Answer, CallTool, Failure, FailureKind, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import (
+    Action,
+    Answer,
+    CallTool,
+    Failure,
+    FailureKind,
+    FinalAnswer,
+    Malformed,
+    Observation,
+    RunCode,
+)
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.approval import UNASKED
 from rlm_loop.agents.effects import Effects
@@ -54,7 +64,7 @@ class Unfinished(KeyboardInterrupt):
 class Environment:
     """The world of one run.
 
-    `hands` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
+    `action_mode` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
     the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
     nothing); with `none` nothing is offered.
     `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
@@ -75,7 +85,7 @@ class Environment:
         tools: Iterable[ToolLike] = (),
         *,
         unlisted: Iterable[ToolLike] = (),
-        hands: str = "code",
+        action_mode: str = "code",
         repl: Callable[[], Session] | Session | None = None,
         workspace: Workspace | None = None,
         owned: bool = True,
@@ -104,7 +114,7 @@ class Environment:
         if clashes:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self.faults: list[str] = []  # what went wrong when it was closed, a line each
-        self._hands = hands
+        self._hands = action_mode
         self._sampled, self._may_repeat = sampled, False
         self._lent: Session | None = None
         self._open_repl: Callable[[], Session] | None = None
@@ -127,10 +137,10 @@ class Environment:
         self._tell_variables = variables
         self._trees: set[str] = set()
         self._patch = ""
-        self._answer: Given | None = None
+        self._answer: FinalAnswer | None = None
         self._cell: CellResult | None = None
         gateway_tools = list(own)
-        if hands == "calls":
+        if action_mode == "calls":
             if repl is not None:
                 gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
             if answer_tool:
@@ -156,7 +166,7 @@ class Environment:
         self._keep_calls, self._noted = keep_calls, Noted()
         self._in_cell = {name: self._noted.told(name, self._caller(in_cell, name)) for name in in_cell.names}
         self._polls = {t.name for t in (*own, *quiet) if t.polls}
-        self.tools: Mapping[str, Tool] = {} if hands == "none" else {t.name: t for t in self._gateway.tools}
+        self.tools: Mapping[str, Tool] = {} if action_mode == "none" else {t.name: t for t in self._gateway.tools}
 
     def __enter__(self) -> Environment:
         return self
@@ -199,7 +209,7 @@ class Environment:
         A strategy that has no workspace open is told of the task's.
         """
         task = setup.task
-        if setup.dialect.hands == "none":
+        if setup.dialect.action_mode == "none":
             inline = "\n\n".join(filter(None, [task.inline, setup.inlined(task.context)]))
             problem = Problem(task.question, "", inline)
         else:
@@ -296,7 +306,7 @@ class Environment:
             return session.get(expression, timeout=max(left, _LAST) if own is None else min(own, max(left, _LAST)))
         return None
 
-    def salvage(self) -> str | None:
+    def partial_artifact(self) -> str | None:
         """The patch where a run broke off: the git diff if it can still be taken, else the last one that was seen."""
         if self.workspace is None:
             return None
@@ -342,7 +352,7 @@ class Environment:
         if self._ask_for_code:  # asked once: small models like to answer at once without looking
             self._ask_for_code = False
             return _failure("rejected", LOOK_FIRST)
-        return self._offer(Given(value, "text"), Observation())
+        return self._offer(FinalAnswer(value, "text"), Observation())
 
     def _call(self, name: str, arguments: str, call_id: str | None = None) -> Observation:
         self._cell = None
@@ -357,7 +367,7 @@ class Environment:
             failed = Observation(result.text, result.failure, "error", seconds=result.seconds)
             return replace(failed, truncated=result.truncated, full=result.full)
         seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
-        return self._offer(Given(result.data, "object"), seen) if name == "final_answer" else seen
+        return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen
 
     def _run(self, code: str) -> CellResult:
         self._ask_for_code = False
@@ -421,7 +431,7 @@ class Environment:
             replace(seen, text=text, truncated=True, full=seen.full or clip(seen.text, RECORD_CAP)[0]) if cut else seen
         )
 
-    def _offer(self, given: Given, seen: Observation) -> Observation:
+    def _offer(self, given: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
         given, problem = self._check(given)
         if problem is not None:

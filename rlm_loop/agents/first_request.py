@@ -40,4 +40,4 @@ def first_request(setup: RunSetup, model_name: str, recursion: Recursion) -> Fir
     """The first request of a run, made as the run makes it: the workspace is opened, no REPL is started."""
     model = Metered(Unasked(model_name), Account(Budget(), price=(0.0, 0.0)), Ledger(), Trace())
     with prepared(setup, model, recursion) as (speaks, problem, place):
-        return FirstRequest(speaks.brief(problem, place.tools), tuple(place.tools.values()), speaks)
+        return FirstRequest(speaks.format_task(problem, place.tools), tuple(place.tools.values()), speaks)

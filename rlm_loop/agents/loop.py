@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Unfinished
 from rlm_loop.agents.history import Compact, unchanged
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.stopping import verdict
+from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.messages import Prompt
@@ -40,7 +40,7 @@ class Place(Protocol):
 
     def collect(self, expression: str) -> Any: ...
 
-    def salvage(self) -> str | None: ...
+    def partial_artifact(self) -> str | None: ...
 
 
 class Interrupted(KeyboardInterrupt):
@@ -81,8 +81,8 @@ def run(
     turns: list[Turn] = []
     over: tuple[Stop, str] | None = None
     try:
-        prompt = dialect.brief(problem, place.tools)
-        while (over := verdict(turns, model.account)) is None:
+        prompt = dialect.format_task(problem, place.tools)
+        while (over := stop_reason(turns, model.account)) is None:
             start = model.account.seconds
             left = _steps_left(model, turns)
             notify(
@@ -94,7 +94,7 @@ def run(
             )
             prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
-            actions = tuple(dialect.parse(reply, place.tools))  # total: a bad reply is an action too
+            actions = tuple(dialect.parse_reply(reply, place.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None
             try:
                 observations = place.perform(actions)
@@ -118,11 +118,11 @@ def run(
             if unfinished is not None:
                 raise unfinished
             notify(hooks, "on_step_end", turn=turn, node=model.node.path, steps_remaining=left)
-            prompt += dialect.replay(turn)
+            prompt += dialect.format_turn(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
     except KeyboardInterrupt:
-        left = place.salvage()
+        left = place.partial_artifact()
         outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, place)
         raise Interrupted(outcome) from None
     except Exception as error:
@@ -141,7 +141,7 @@ def _failed(
     error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Place
 ) -> Outcome:
     reason = describe(error)
-    return _finish(Stop.FAILED, reason, turns, problem, place.salvage(), model, agent, place)
+    return _finish(Stop.FAILED, reason, turns, problem, place.partial_artifact(), model, agent, place)
 
 
 def _finish(
@@ -214,7 +214,7 @@ def _steps_left(model: Metered, turns: Sequence[Turn]) -> int | None:
     return None if steps is None else max(0, int(steps) - len(turns))
 
 
-def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
+def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
     """The answer given; else the last pending one; else the last reply that is prose and asked for nothing.
 
     Code and calls of an unfinished turn are no answer: they are in `Outcome.last_reply`.  Beside it stands where it is
@@ -226,7 +226,7 @@ def best_answer(turns: Sequence[Turn]) -> tuple[Given | None, str | None]:
         return pending, "pending"
     texts = (t.reply.text.strip() for t in reversed(turns) if not any(map(_no_answer, t.actions)))
     prose = next((text for text in texts if is_prose(text)), None)
-    return (None, None) if prose is None else (Given(prose, "text"), "prose")
+    return (None, None) if prose is None else (FinalAnswer(prose, "text"), "prose")
 
 
 def _no_answer(action: Action) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.accounting.ledger import Cached, Ledger
-from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.traces.reader import RunRecord, reply_of
@@ -111,8 +111,8 @@ def observation_of(data: Mapping[str, Any]) -> Observation:
     )
 
 
-def _given(data: Mapping[str, Any] | None) -> Given | None:
-    return None if data is None else Given(value_of(data["value"]), data.get("form", "text"))
+def _given(data: Mapping[str, Any] | None) -> FinalAnswer | None:
+    return None if data is None else FinalAnswer(value_of(data["value"]), data.get("form", "text"))
 
 
 def value_of(stored: Any) -> Any:

@@ -32,7 +32,7 @@ def record_problem(
 
     Texts that stand in the first request anyway are named, not repeated.
     """
-    hands, task = setup.dialect.hands, setup.task
+    action_mode, task = setup.dialect.action_mode, setup.task
     own = [t for t in place.tools.values() if t.name not in OURS]
     model.trace.record(
         "problem",
@@ -42,7 +42,7 @@ def record_problem(
         context=problem.context,
         inline_chars=len(problem.inline),
         told=[i.name for i in told],
-        tools=model.trace.once("tools", tools=[described(t, hands == "calls") for t in own]) if own else None,
+        tools=model.trace.once("tools", tools=[described(t, action_mode == "calls") for t in own]) if own else None,
         repl=place.has_repl,
         workspace=None if place.workspace is None else place.workspace.base,
         setup=model.trace.text(task.setup) if task.setup else None,

@@ -12,7 +12,9 @@ from rlm_loop.tools.hooks import notify
 
 
 @contextmanager
-def telling(hooks: Iterable[object], task: Task, agent: str, model: Metered) -> Generator[Callable[[Outcome], Outcome]]:
+def run_hooks(
+    hooks: Iterable[object], task: Task, agent: str, model: Metered
+) -> Generator[Callable[[Outcome], Outcome]]:
     """Around one run; what is given is to be handed its outcome, and gives it back.
 
     An exception that carries an `outcome` (Ctrl-C, a model's fault) is told of as the end of the run too, any other as

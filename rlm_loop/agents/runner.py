@@ -17,7 +17,7 @@ from rlm_loop.agents.history import history_of
 from rlm_loop.agents.loop import Interrupted, attach, run
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_calls, record_problem
-from rlm_loop.agents.recursion import Asking, OnDepth, Recursion, Tree, query_tools
+from rlm_loop.agents.recursion import OnDepth, Recursion, SubcallRunner, Tree, query_tools
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.agents.window import Fit
@@ -34,7 +34,7 @@ from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.workspace import Workspace
 
 #: Makes the environment of a run, which is then entered; a replay makes one that reads the record.
-MakeEnvironment = Callable[[RunSetup, Metered, Asking, Workspace | None], Environment]
+MakeEnvironment = Callable[[RunSetup, Metered, SubcallRunner, Workspace | None], Environment]
 
 
 def noted(outcome: Outcome, notes: Sequence[str]) -> Outcome:
@@ -50,12 +50,12 @@ def unscored(attempt: Attempt) -> Score:
 def environment_of(
     setup: RunSetup,
     model: Metered,
-    asking: Asking,
+    asking: SubcallRunner,
     workspace: Workspace | None = None,
     make: Callable[..., Environment] = Environment,
 ) -> Environment:
     """The environment of a run: its tools, the REPL, the workspace; a `workspace` that is given stays open."""
-    task, dialect, mode = setup.task, setup.dialect, setup.dialect.hands
+    task, dialect, mode = setup.task, setup.dialect, setup.dialect.action_mode
     asks = query_tools(asking) if mode != "none" else ()
     told = setup.max_depth > 0 and (task.context is not None or setup.max_depth > 1)
     given = isinstance(setup.repl, Session)  # handed in, so it is to be used
@@ -66,7 +66,7 @@ def environment_of(
     return make(
         (*task.tools, *setup.tools, *(asks if told else ())),
         unlisted=() if told else asks,
-        hands=mode,
+        action_mode=mode,
         repl=_repl(setup) if mode != "none" and (task.needs_repl or mode == "code" or given) else None,
         workspace=opened,
         owned=workspace is None,
@@ -163,7 +163,7 @@ def prepared(
         asked = Task("llm_query", prompt, unscored, context=context, tools=setup.task.tools)
         return drive(setup.below(inner.model, asked), inner, recursion, environment=environment)
 
-    opened = environment(setup, model, Asking(model, recursion, sub_agent), workspace)
+    opened = environment(setup, model, SubcallRunner(model, recursion, sub_agent), workspace)
     with (
         opened,
         model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()),

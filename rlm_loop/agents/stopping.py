@@ -20,7 +20,7 @@ _PASSING = re.compile(r"(?<=<cell )\d+(?=>)|(?<= at 0x)[0-9a-f]+")
 REJECTIONS = 3
 
 
-def verdict(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
+def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | None:
     """Why the run ends now, with one line of reason, or `None` to go on.
 
     An answer comes first: one given in the turn that breaks a limit is kept.

@@ -59,7 +59,7 @@ class Fit:
         if self._room is None or turn.answer is not None or _at_most(prompt, turn.observations) <= self._room:
             return turn
         for _ in range(_TRIES):
-            grown = prompt + self._dialect.replay(turn)
+            grown = prompt + self._dialect.format_turn(turn)
             if self._shortens:
                 grown = without_turns(grown, {turn.index})
             over = prompt_tokens(self._model.model, grown) - self._room

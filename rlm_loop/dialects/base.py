@@ -15,7 +15,7 @@ from rlm_loop.tools.function import Tool
 
 NO_TOOLS: Mapping[str, Tool] = {}
 
-Hands = Literal["code", "calls", "none"]
+ActionMode = Literal["code", "calls", "none"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Problem:
 class Dialect(Protocol):
     """How one strategy puts a task, reads a reply, and shows a turn back.
 
-    `hands` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
-    tools), or not at all.  `parse` is total: any reply gives at least one action, and it never raises; the tools
+    `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
+    tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
     tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
     the hard cap, `repl.clip.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
     the injectors that change what was said before (see `rewriting`).  `Speaking` has these three as most want them.
@@ -45,7 +45,7 @@ class Dialect(Protocol):
     def name(self) -> str: ...
 
     @property
-    def hands(self) -> Hands: ...
+    def action_mode(self) -> ActionMode: ...
 
     @property
     def observation_cap(self) -> int: ...
@@ -56,11 +56,11 @@ class Dialect(Protocol):
     @property
     def rewrites(self) -> tuple[Any, ...]: ...
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
 
-    def replay(self, turn: Turn) -> Sequence[Message]: ...
+    def format_turn(self, turn: Turn) -> Sequence[Message]: ...
 
 
 class Speaking:

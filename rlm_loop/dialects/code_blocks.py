@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import REFUSAL, Action, Answer, Malformed, RunCode
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
@@ -27,12 +27,12 @@ class CodeBlocks(Speaking):
     heading: str = "Functions in the REPL:"
     languages: frozenset[str] = PYTHON
     name: str = "code"
-    hands: Hands = "code"
+    action_mode: ActionMode = "code"
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task_message(problem)))
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         refused = whole(reply)
         if refused is not None:
             return [refused]
@@ -42,7 +42,7 @@ class CodeBlocks(Speaking):
             return [self._cell(block) for block in runnable]
         return [self._text(reply, reading)]
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         return [assistant_message(turn), user_results(turn)]
 
     def _cell(self, block: Block) -> Action:

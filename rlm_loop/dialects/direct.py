@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.shown import assistant_message, system_message, user_results
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
@@ -19,14 +19,14 @@ class Direct(Speaking):
 
     rule: str = ""
     name: str = "direct"
-    hands: Hands = "none"
+    action_mode: ActionMode = "none"
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         text = "\n\n".join(filter(None, [problem.inline, problem.question]))
         return Prompt((*system_message(self.rule), Message("user", (Span(text, "task"),))))
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         return [whole(reply) or Answer(reply.text.strip())]
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         return [assistant_message(turn), user_results(turn)]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from rlm_loop.actions import REFUSAL, Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
 from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls
@@ -46,16 +46,16 @@ class FunctionCalls(Speaking):
     heading: str = "Tools:"
     text_answers: bool = True
     name: str = "calls"
-    hands: Hands = "calls"
+    action_mode: ActionMode = "calls"
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         task = task_message(problem)
         if self.presentation == "native":
             return Prompt((*system_message(self.native_rule), task), tuple(t.schema for t in tools.values()))
         schema = call_schema(tools) if self.presentation == "constrained" else None
         return Prompt((*system_message(self.rule, tool_lines(self.heading, tools)), task), reply_schema=schema)
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         refused = whole(reply)
         if refused is not None:
             return [replace(refused, call_id=i) for i in _call_ids(reply)] or [refused]
@@ -64,7 +64,7 @@ class FunctionCalls(Speaking):
             return [CallTool(c.name, c.arguments, i) for c, i in zip(reply.tool_calls, ids, strict=True)]
         return self._text(reply, tools)
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         if not turn.reply.tool_calls:
             return [assistant_message(turn), user_results(turn)]
         ids = _call_ids(turn.reply)

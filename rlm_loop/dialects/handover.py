@@ -37,9 +37,9 @@ class HandedOver(Wrapped):
 
     handover: Handover
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        prompt, last = self.dialect.brief(problem, tools), 0
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        prompt, last = self.dialect.format_task(problem, tools), 0
         for turn in self.handover.turns:
-            prompt, last = prompt + self.dialect.replay(turn), turn.index
+            prompt, last = prompt + self.dialect.format_turn(turn), turn.index
         said = [(self.handover.name, self.handover.text)]
         return replace(prompt, messages=appended(prompt.messages, said, last))

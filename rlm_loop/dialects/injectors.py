@@ -166,16 +166,16 @@ class Injected(Wrapped):
         """The injectors that change what was said before (see `rewriting`)."""
         return (*super().rewrites, *(i for i in self.injectors if hasattr(i, "rewrite")))
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        prompt = self.dialect.brief(problem, tools)
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        prompt = self.dialect.format_task(problem, tools)
         leading = [i for i in self.injectors if getattr(i, "leads", False)]
         added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
         messages = led(prompt.messages, [(i.name, i.opening(problem)) for i in leading])
         return replace(prompt, messages=appended(messages, added, 0))
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         added = [(i.name, i.after(turn)) for i in self.injectors]
-        return appended(tuple(self.dialect.replay(turn)), added, turn.index)
+        return appended(tuple(self.dialect.format_turn(turn)), added, turn.index)
 
 
 def told_first(dialect: Dialect, told: tuple[Injector, ...]) -> Dialect:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed
 from rlm_loop.dialects.arguments import wrapped
-from rlm_loop.dialects.base import NO_TOOLS, Hands, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.lenient_json import decode_repaired, written
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
@@ -32,15 +32,15 @@ class ReActText(Speaking):
     rule: str = REACT_TEMPLATE
     heading: str = "Tools:"
     name: str = "react"
-    hands: Hands = "calls"
+    action_mode: ActionMode = "calls"
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         offered = {n: t for n, t in tools.items() if n != "final_answer"}
         messages = (*system_message(self.rule, tool_lines(self.heading, offered)), task_message(problem))
         # With its line break, since a bare "Observation:" as a stop string leaves some replies empty.
         return Prompt(messages, stop=("\nObservation:",))
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         refused = whole(reply)
         if refused is not None:
             return [refused]
@@ -53,7 +53,7 @@ class ReActText(Speaking):
             return [Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)]
         return [CallTool(step.action, _arguments(tools.get(step.action), step.input), lenient=True, notes=step.notes)]
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         said = assistant_message(turn, read_step(turn.reply.text, ()).own)
         label = Span(LABEL, "scaffold:observation_label")
         return [said, Message("user", (label, result_span(turn.observations[0])), turn=turn.index)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.actions import Action
-from rlm_loop.dialects.base import NO_TOOLS, Dialect, Hands, Problem
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
@@ -24,8 +24,8 @@ class Wrapped:
         return self.dialect.name
 
     @property
-    def hands(self) -> Hands:
-        return self.dialect.hands
+    def action_mode(self) -> ActionMode:
+        return self.dialect.action_mode
 
     @property
     def observation_cap(self) -> int:
@@ -41,11 +41,11 @@ class Wrapped:
         """The injectors inside that change what was said before (see `rewriting`)."""
         return self.dialect.rewrites
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        return self.dialect.brief(problem, tools)
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        return self.dialect.format_task(problem, tools)
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
-        return self.dialect.parse(reply, tools)
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return self.dialect.parse_reply(reply, tools)
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
-        return self.dialect.replay(turn)
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
+        return self.dialect.format_turn(turn)

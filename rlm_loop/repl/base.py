@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from rlm_loop.actions import Display, Given
+from rlm_loop.actions import Display, FinalAnswer
 
 CellError = Literal["runtime", "timeout", "died", "budget", "interrupted"]
 
@@ -43,8 +43,8 @@ class CellResult:
     output: str = ""
     error: CellError | None = None
     message: str = ""
-    answer: Given | None = None
-    pending: Given | None = None
+    answer: FinalAnswer | None = None
+    pending: FinalAnswer | None = None
     lost: tuple[str, ...] = ()
     truncated: bool = False
     characters: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl.base import CellError, CellResult
 from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.host.driver import Ended
@@ -121,14 +121,14 @@ def restart_news(cause: str, fate: Fate, rebuilt: Rebuilt | None) -> News:
     return News("; ".join(parts), lost)
 
 
-def given(report: Mapping[str, Any]) -> Given:
+def given(report: Mapping[str, Any]) -> FinalAnswer:
     """A value that the worker sent.  What cannot be read is shown as it came: workers are not trusted."""
     if "value" in report:
         try:
-            return Given(decode(report["value"]), "object")
+            return FinalAnswer(decode(report["value"]), "object")
         except ValueError:
-            return Given(json.dumps(report["value"])[:1000], "repr")
-    return Given(str(report.get("repr", "")), "repr")
+            return FinalAnswer(json.dumps(report["value"])[:1000], "repr")
+    return FinalAnswer(str(report.get("repr", "")), "repr")
 
 
 def _listed(lost: tuple[str, ...]) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.config import NotMade, Unknown, remade
+from rlm_loop.agents.config import NotMade, Unknown, agent_from_config
 from rlm_loop.replay.errors import ReplayError
 from rlm_loop.replay.recorded import NodeRecord, Recorded
-from rlm_loop.replay.stand_ins import RecordedInjector
+from rlm_loop.replay.stubs import RecordedInjector
 
 _TYPES = {kind.__name__: kind for kind in (bool, int, float, str, list, dict)}
 
@@ -48,7 +48,7 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
     try:
         if "made" not in start:
             raise NotMade(f"the trace says not enough of the agent ({start.get('agent')}): give agent=")
-        agent = remade(start["made"], Agent, unknown)
+        agent = agent_from_config(start["made"], Agent, unknown)
     except NotMade as error:
         raise ReplayError(str(error)) from None
     if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):

@@ -13,11 +13,11 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import Agent
-from rlm_loop.agents.config import made_of
+from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion.settings import price_of
-from rlm_loop.agents.run_hooks import telling
+from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.hints.spelling import nearest
 from rlm_loop.models import get_model
@@ -31,7 +31,7 @@ from rlm_loop.replay.errors import RecordEnds, ReplayError
 from rlm_loop.replay.fork_environment import ForkPlan, Live, unlimited
 from rlm_loop.replay.recorded import Recorded
 from rlm_loop.replay.replies import Course, replies_of
-from rlm_loop.replay.stand_ins import tools_of
+from rlm_loop.replay.stubs import tools_of
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
 from rlm_loop.traces.reader import RunRecord, read
@@ -100,7 +100,7 @@ def fork(
         question=put.question,
         agent=driven.name,
         settings=driven.settings(),
-        made=made_of(driven),
+        made=agent_config(driven),
         price=live.price,
         model=live.model.name,
         budget=live.budget,
@@ -116,7 +116,7 @@ def fork(
         },
     )
     try:
-        with telling(driven.hooks, put, driven.name, metered) as told:
+        with run_hooks(driven.hooks, put, driven.name, metered) as told:
             outcome = drive(driven.setup(put), metered, recursion, workspace, environment=plan.environment)
             if plan.began is None:
                 raise ReplayError(
@@ -183,9 +183,9 @@ def _placed(
     if task is None:
         if problem.get("files"):
             raise ReplayError(f"the session began with the files {', '.join(problem['files'])}: give task=")
-        hands = agent.dialect().hands
+        action_mode = agent.dialect().action_mode
         setup = recorded.text(problem.get("setup")) or ""
-        put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", hands == "code")))
+        put = replace(put, context=context, setup=setup, needs_repl=bool(problem.get("repl", action_mode == "code")))
     elif context is not None:
         put = replace(put, context=context)
     put = replace(put, context=as_context(put.material()))

@@ -13,7 +13,7 @@ from rlm_loop.accounting.budget import Budget, Price
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Asking
+from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.runner import environment_of
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import NO_TOOLS, Dialect, Problem
@@ -56,7 +56,9 @@ class ForkPlan:
         """Seconds of the recorded part, and then of the live one."""
         return self.course.seconds + (0.0 if self.began is None else time.monotonic() - self.began)
 
-    def environment(self, setup: RunSetup, model: Metered, asking: Asking, workspace: Workspace | None) -> Environment:
+    def environment(
+        self, setup: RunSetup, model: Metered, asking: SubcallRunner, workspace: Workspace | None
+    ) -> Environment:
         """That of the root is brought to where the record was; a sub-agent's is as always."""
         if model.node.path != ROOT:
             return environment_of(setup, model, asking, workspace)
@@ -77,18 +79,18 @@ class Continued(Wrapped):
     at: int
     model: Metered
 
-    def brief(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        today = self.dialect.brief(problem, tools)
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        today = self.dialect.format_task(problem, tools)
         return Prompt(tuple(self._said(0)) or today.messages, today.tools, today.stop, today.reply_schema)
 
-    def parse(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         if self.model.turn <= self.at:
             return self.node.steps[self.model.turn].actions
-        return self.dialect.parse(reply, tools)
+        return self.dialect.parse_reply(reply, tools)
 
-    def replay(self, turn: Turn) -> Sequence[Message]:
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
         recorded = self._said(turn.index) if turn.index <= self.at else []
-        return recorded or self.dialect.replay(turn)
+        return recorded or self.dialect.format_turn(turn)
 
     def _said(self, turn: int) -> list[Message]:
         """What a turn added, as it was sent; where injectors change what was said before, that is made again."""
@@ -98,7 +100,7 @@ class Continued(Wrapped):
 class ForkEnvironment(Environment):
     """An environment that is brought to where the record was, and acts from there on."""
 
-    def __init__(self, fork: ForkPlan, asking: Asking, *tools: Any, **settings: Any) -> None:
+    def __init__(self, fork: ForkPlan, asking: SubcallRunner, *tools: Any, **settings: Any) -> None:
         super().__init__(*tools, **settings)
         self._fork, self._node, self._asking = fork, fork.course.recorded.root, asking
         self._playback = Playback(fork.course, asking)

@@ -9,7 +9,7 @@ from typing import Any
 from rlm_loop.accounting.call_tree import Node
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Asking
+from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.replay.recorded import ROOT, Call
 from rlm_loop.replay.replies import Course
@@ -21,7 +21,7 @@ _TOLD = ("request", "reply", "message", "settings", "run_start", "context", "tur
 class Playback:
     """Copies what happened below the root into the account, the ledger and the trace of a fork."""
 
-    def __init__(self, course: Course, asking: Asking) -> None:
+    def __init__(self, course: Course, asking: SubcallRunner) -> None:
         self._course, self._asking = course, asking
         self._nodes: dict[str, Node] = {ROOT: asking.agent.node}
         self._metered: dict[str, Metered] = {}

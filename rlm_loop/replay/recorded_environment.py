@@ -15,7 +15,7 @@ from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.past_run import value_of
-from rlm_loop.agents.recursion import Asking, SubCallError
+from rlm_loop.agents.recursion import SubCallError, SubcallRunner
 from rlm_loop.agents.recursion.record import SubCall, sha256_of
 from rlm_loop.agents.runner import MakeEnvironment, environment_of
 from rlm_loop.agents.setup import RunSetup
@@ -25,7 +25,7 @@ from rlm_loop.replay.differences import Difference
 from rlm_loop.replay.errors import RecordEnds
 from rlm_loop.replay.recorded import ROOT, NodeRecord
 from rlm_loop.replay.replies import REDACTED, Course, error_again
-from rlm_loop.replay.stand_ins import RecordedInjector, ToldContext, told_context, told_names
+from rlm_loop.replay.stubs import RecordedInjector, ToldContext, told_context, told_names
 from rlm_loop.traces.trace import plain
 from rlm_loop.workspace import Workspace
 
@@ -33,7 +33,7 @@ from rlm_loop.workspace import Workspace
 def recorded_environment(course: Course) -> MakeEnvironment:
     """Makes the environment of each run of the tree, of what was recorded of it."""
 
-    def make(setup: RunSetup, model: Metered, asking: Asking, workspace: Workspace | None) -> Environment:
+    def make(setup: RunSetup, model: Metered, asking: SubcallRunner, workspace: Workspace | None) -> Environment:
         return environment_of(setup, model, asking, workspace, make=partial(RecordedEnvironment, course, asking))
 
     return make
@@ -42,7 +42,7 @@ def recorded_environment(course: Course) -> MakeEnvironment:
 class RecordedEnvironment(Environment):
     """Where nothing is done: an action leads to what it led to."""
 
-    def __init__(self, course: Course, asking: Asking, *tools: Any, **settings: Any) -> None:
+    def __init__(self, course: Course, asking: SubcallRunner, *tools: Any, **settings: Any) -> None:
         super().__init__(*tools, **settings)
         self._course, self._node, self._asking = course, course.node, asking
 
@@ -91,9 +91,9 @@ class RecordedEnvironment(Environment):
         return step.observations
 
     def collect(self, expression: str) -> Any:
-        return self.salvage()
+        return self.partial_artifact()
 
-    def salvage(self) -> Any:
+    def partial_artifact(self) -> Any:
         end = self._node.end
         if end is None:
             return None
@@ -139,13 +139,13 @@ def _context_of(start: Mapping[str, Any], node: NodeRecord, question: str) -> To
     if start.get("context") is None:
         return None
     if start["kind"] == "agent":
-        hands = node.problem is not None and node.problem["inline_chars"] and not node.problem["context"]
-        return told_context(node, question, "none" if hands else "code") or ToldContext()
+        action_mode = node.problem is not None and node.problem["inline_chars"] and not node.problem["context"]
+        return told_context(node, question, "none" if action_mode else "code") or ToldContext()
     text = node.calls[0].prompt.messages[0].text if node.calls else ""
     return ToldContext(inline=text.removeprefix(f"{question}\n\n"))
 
 
-def _limit(start: Mapping[str, Any], node: NodeRecord, asking: Asking) -> int | None:
+def _limit(start: Mapping[str, Any], node: NodeRecord, asking: SubcallRunner) -> int | None:
     """The `max_tokens` that was asked for; where the trace does not have it, what came of it."""
     if "max_tokens" in start:
         return start["max_tokens"]

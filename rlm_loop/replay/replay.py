@@ -28,7 +28,7 @@ from rlm_loop.replay.recorded import Recorded
 from rlm_loop.replay.recorded_environment import recorded_environment
 from rlm_loop.replay.replayed import Replayed
 from rlm_loop.replay.replies import Course, replies_of
-from rlm_loop.replay.stand_ins import ToldContext, told_context, tools_of
+from rlm_loop.replay.stubs import ToldContext, told_context, tools_of
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.traces.reader import RunRecord, read
@@ -134,7 +134,7 @@ def _placed(
     """The agent with its tools, the task, and what could not be had: one line each."""
     agent, notes, root = again.agent, list(again.notes), recorded.root
     question = str(recorded.start.get("question", ""))
-    hands = agent.dialect().hands
+    action_mode = agent.dialect().action_mode
     given = {t.name: t for t in map(as_tool, tools)}
     if task is not None:
         given |= {t.name: t for t in map(as_tool, task.tools)}
@@ -146,10 +146,10 @@ def _placed(
         str(recorded.start.get("task", "")),
         question,
         unscored,
-        context=_context(recorded, material, question, hands, notes),
+        context=_context(recorded, material, question, action_mode, notes),
         tools=tuple(t for t in own if t.name not in of_agent),
         inline=task.inline if task is not None and material is not None else "",
-        needs_repl=bool(root.problem["repl"]) if root.problem is not None else hands == "code",
+        needs_repl=bool(root.problem["repl"]) if root.problem is not None else action_mode == "code",
     )
     driven = replace(
         agent,
@@ -168,7 +168,7 @@ def _never() -> Session:
     raise ReplayError("a replay runs no code")
 
 
-def _context(recorded: Recorded, material: Any, question: str, hands: str, notes: list[str]) -> Any:
+def _context(recorded: Recorded, material: Any, question: str, action_mode: str, notes: list[str]) -> Any:
     stated = recorded.start.get("context") or {}
     for event in recorded.record.of("context"):
         stated = event
@@ -181,7 +181,7 @@ def _context(recorded: Recorded, material: Any, question: str, hands: str, notes
                 f"{stated['sha256'][:12]}): give the very text that the run was given"
             )
         return value
-    told = told_context(recorded.root, question, hands)
+    told = told_context(recorded.root, question, action_mode)
     if told is not None and stated:
         notes.append("the context is not at hand: what was told of it is as recorded (give context= to check that too)")
     return told if told is not None or not stated else ToldContext()

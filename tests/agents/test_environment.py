@@ -30,8 +30,8 @@ def fails() -> str:
     raise KeyError("k")
 
 
-def place(repl: PythonREPL, hands: str = "code", **more: Any) -> Environment:
-    return Environment([add, fails], hands=hands, repl=lambda: repl, **more)
+def place(repl: PythonREPL, action_mode: str = "code", **more: Any) -> Environment:
+    return Environment([add, fails], action_mode=action_mode, repl=lambda: repl, **more)
 
 
 @pytest.mark.parametrize("answer", ["None", "0", "''", "False", "[]", "float('nan')", "{1: (2, 3)}", "10**40"])
@@ -182,7 +182,7 @@ def test_nothing_is_started_before_it_is_needed() -> None:
     def explode() -> PythonREPL:
         raise AssertionError("a REPL was opened")
 
-    env = Environment([add], hands="calls", repl=explode)
+    env = Environment([add], action_mode="calls", repl=explode)
     assert env.perform([CallTool("add", '{"a": 1, "b": 1}')])[0].text == "2"
     env.close()
     env.close()

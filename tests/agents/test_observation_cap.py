@@ -72,7 +72,7 @@ ANY = {
 def test_no_observation_is_longer_than_the_cap(repl: PythonREPL, name: str, cap: int) -> None:
     repl.new_run()
     check = AnswerCheck(verify=lambda a: "n" * 100_000)
-    place = Environment([flood, fails], hands="calls", repl=lambda: repl, observation_cap=cap, check=check)
+    place = Environment([flood, fails], action_mode="calls", repl=lambda: repl, observation_cap=cap, check=check)
     (seen,) = place.perform([ANY[name]])
     assert len(seen.text) <= min(cap, HARD_CAP)
     if name in ("an unknown tool", "arguments that cannot be read") and len(seen.text) < cap:
@@ -107,8 +107,8 @@ def test_the_full_text_is_in_the_trace_and_not_in_the_prompt(tmp_path: Path, siz
         "code": [f"```python\n{code}\n```", "```python\nfinal_answer = 1\n```"],
         "calls": [Reply("", tuple(calls)), done],
     }
-    for hands, make in agents.items():
-        model, path = ScriptedModel(replies[hands]), tmp_path / f"{hands}.jsonl"
+    for action_mode, make in agents.items():
+        model, path = ScriptedModel(replies[action_mode]), tmp_path / f"{action_mode}.jsonl"
         make(model).attempt(Task("t", "Look.", score, needs_repl=True), trace=path)
         (seen, *_) = turns_of(read(path))[0].observations
         assert kept - 2 < len(seen.full) <= kept

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.accounting.ledger import Ledger, Part
-from rlm_loop.actions import Action, Answer, CallTool, Failure, Given, Malformed, Observation
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.environment import PENDING
 from rlm_loop.agents.history import History
@@ -110,7 +110,7 @@ def observed(action: Action, size: int, pending: bool) -> Observation:
         return Observation("no action", Failure("malformed", "no action"), "error")
     text = "r" * size + ("\n" + PENDING if pending else "")
     cause = "tool_result" if isinstance(action, CallTool) else "repl_output"
-    return Observation(text, None, cause, pending=Given(1) if pending else None)
+    return Observation(text, None, cause, pending=FinalAnswer(1) if pending else None)
 
 
 def own(message: Message) -> list[str]:
@@ -152,21 +152,21 @@ def play(
     trace.start()
     metered = Metered(model, Account(budget or Budget(steps=None)), Ledger(), trace)
     history = History(plan, metered)
-    prompt = dialect.brief(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
+    prompt = dialect.format_task(Problem("Find the cat.", "context is a str of 9 characters"), TOOLS)
     played = Played([], [], [], {}, trace, metered)
     for number, step in enumerate(script, 1):
         played.grown.append(prompt)
         prompt = history(prompt, played.turns)
         played.prompts.append(prompt)
         reply = metered.complete(prompt, turn=number)
-        actions = tuple(dialect.parse(reply, TOOLS))
+        actions = tuple(dialect.parse_reply(reply, TOOLS))
         seen = tuple(
             observed(a, size, step.pending and not i)
             for i, (a, size) in enumerate(zip(actions, step.results, strict=False))
         )
         turn = Turn(number, reply, actions, seen)
         played.turns.append(turn)
-        played.replayed[number] = dialect.replay(turn)
+        played.replayed[number] = dialect.format_turn(turn)
         prompt += played.replayed[number]
     return played
 
@@ -174,7 +174,7 @@ def play(
 def scripted(
     dialect: Dialect, script: Sequence[Step], summary: Any = SUMMARY, kind: type[ScriptedModel] = ScriptedModel
 ) -> Model:
-    """Answers by who asks: a request for a summary, or the next turn."""
+    """SubcallCache by who asks: a request for a summary, or the next turn."""
     replies = iter([reply_of(dialect, step, number) for number, step in enumerate(script, 1)])
 
     def answer(prompt: Prompt) -> Any:

@@ -97,7 +97,7 @@ def play(
     """Run scripted replies through a dialect in the shared session (closing is left to the fixture)."""
     model, trace = ScriptedModel(replies), Trace()
     account = Account(budget or Budget(steps=8))
-    place = Environment([look], hands=dialect.hands, repl=lambda: repl)
+    place = Environment([look], action_mode=dialect.action_mode, repl=lambda: repl)
     return run(dialect, Problem("Find the cat."), place, Metered(model, account, Ledger(), trace)), model, trace
 
 
@@ -140,7 +140,7 @@ def test_a_cut_off_reply_is_never_run_and_never_an_answer(name: str) -> None:
     say = EVERY[name][1] if name in EVERY else as_code
     for reply in (say("look", word="cat"), Reply("The answer is 4")):
         cut = Reply(reply.text, reply.tool_calls, "length")
-        actions = dialect.parse(cut)
+        actions = dialect.parse_reply(cut)
         assert actions
         assert all(isinstance(a, Malformed) and a.kind == "cut_off" for a in actions)
 
@@ -156,7 +156,7 @@ def test_a_cut_off_reply_is_never_run_and_never_an_answer(name: str) -> None:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_reply_parses_to_at_least_one_action(name: str, text: str, calls: list[ToolCall], reason: str) -> None:
     tools = {"look": as_tool(look)}
-    actions = DIALECTS[name].parse(Reply(text, tuple(calls), reason), tools)  # type: ignore[arg-type]
+    actions = DIALECTS[name].parse_reply(Reply(text, tuple(calls), reason), tools)  # type: ignore[arg-type]
     assert len(actions) >= 1
     assert all(isinstance(a, (RunCode, CallTool, Answer, Malformed)) for a in actions)
 

@@ -29,7 +29,7 @@ from rlm_loop.workspace import Workspace
 CHANGE: dict[str, Any] = {"path": "b.txt", "start_line": 1, "end_line": 1, "replacement": "c"}
 FILES: dict[str, str | bytes] = {"a.py": "def f(x):\n    return x\n", "b.txt": "b\n"}
 
-#: One of each kind of hands and syntax; the injectors around them do not touch tools.
+#: One of each kind of action_mode and syntax; the injectors around them do not touch tools.
 SPOKEN = ["code", "native", "text", "constrained", "react text"]
 
 
@@ -49,7 +49,7 @@ def play(
     name: str, replies: Sequence[Reply], repl: PythonREPL, *, budget: Budget | None = None, **world: Any
 ) -> tuple[Outcome, Trace]:
     dialect, trace = EVERY[name][0], Trace()
-    place = Environment(world.pop("tools", ()), hands=dialect.hands, repl=lambda: repl, **world)
+    place = Environment(world.pop("tools", ()), action_mode=dialect.action_mode, repl=lambda: repl, **world)
     model = Metered(ScriptedModel(list(replies)), Account(budget or Budget(steps=12)), Ledger(), trace)
     return run(dialect, Problem("Mend it."), place, model), trace
 
@@ -160,8 +160,8 @@ def test_what_is_not_allowed_is_denied_and_not_run(name: str, repl: PythonREPL, 
 
 def outcome_prompt(name: str, space: Workspace, allow: list[str]) -> Sequence[Any]:
     dialect = EVERY[name][0]
-    place = Environment(hands=dialect.hands, workspace=space, allow=allow)
-    prompt = dialect.brief(Problem("Mend it."), place.tools)
+    place = Environment(action_mode=dialect.action_mode, workspace=space, allow=allow)
+    prompt = dialect.format_task(Problem("Mend it."), place.tools)
     assert "apply_edit" not in str(prompt.tools)
     return prompt.messages
 
@@ -244,8 +244,10 @@ def test_a_folder_that_is_gone_ends_no_run(repl: PythonREPL, space: Workspace) -
         return "gone"
 
     dialect = EVERY["native"][0]
-    place = Environment([wreck], hands=dialect.hands, workspace=space)
-    actions = [a for call in ("wreck", "read_file") for a in dialect.parse(as_native(call, **_path(call)), place.tools)]
+    place = Environment([wreck], action_mode=dialect.action_mode, workspace=space)
+    actions = [
+        a for call in ("wreck", "read_file") for a in dialect.parse_reply(as_native(call, **_path(call)), place.tools)
+    ]
     first, second = place.perform(actions)
     assert first.text == "gone"
     assert "unknown" in first.effects or first.effects["removed"] == ["a.py", "b.txt"]

@@ -63,7 +63,7 @@ DIALECT = FunctionCalls("text")
     ],
 )
 def test_what_is_read_out_of_text(text: str, expected: Any) -> None:
-    (action,) = DIALECT.parse(Reply(text), TOOLS)
+    (action,) = DIALECT.parse_reply(Reply(text), TOOLS)
     if isinstance(action, CallTool):
         assert (action.name, json.loads(action.arguments)) == expected
         assert action.lenient
@@ -87,16 +87,18 @@ def test_what_is_read_out_of_text(text: str, expected: Any) -> None:
 def test_every_native_call_gets_one_result_in_call_order(ids: list[str | None], expected: list[str]) -> None:
     calls = tuple(ToolCall(i, "add", "{oops" if n == 1 else '{"a": 1, "b": 2}') for n, i in enumerate(ids))
     reply = Reply("", calls, "tool_calls")
-    actions: tuple[Action, ...] = tuple(DIALECT.parse(reply, TOOLS))
+    actions: tuple[Action, ...] = tuple(DIALECT.parse_reply(reply, TOOLS))
     turn = Turn(1, reply, actions, tuple(Observation(str(n)) for n in range(3)))
-    said, *results = DIALECT.replay(turn)
+    said, *results = DIALECT.format_turn(turn)
     assert [c.id for c in said.tool_calls] == [m.tool_call_id for m in results] == expected
     assert [m.text for m in results] == ["0", "1", "2"]
     assert [c.arguments for c in said.tool_calls][1] == "{}"  # what is no JSON is not sent back to a provider
 
 
 def test_presentations_differ_only_in_how_tools_are_shown() -> None:
-    native, text, constrained = (FunctionCalls(p).brief(Problem("Q"), TOOLS) for p in ("native", "text", "constrained"))
+    native, text, constrained = (
+        FunctionCalls(p).format_task(Problem("Q"), TOOLS) for p in ("native", "text", "constrained")
+    )
     assert [m.text for m in native.messages] == ["Q"]
     assert [t["function"]["name"] for t in native.tools] == ["python", "add", "final_answer"]
     assert text.messages == constrained.messages
@@ -127,7 +129,7 @@ def test_presentations_differ_only_in_how_tools_are_shown() -> None:
     ],
 )
 def test_react_text(text: str, expected: Any) -> None:
-    (action,) = ReActText().parse(Reply(text), TOOLS)
+    (action,) = ReActText().parse_reply(Reply(text), TOOLS)
     if isinstance(action, CallTool):
         assert (action.name, json.loads(action.arguments)) == expected
     elif isinstance(action, Answer):
@@ -139,6 +141,6 @@ def test_react_text(text: str, expected: Any) -> None:
 
 def test_where_only_a_call_ends_the_run_text_is_no_answer() -> None:
     dialect = FunctionCalls("text", text_answers=False)
-    assert dialect.parse(Reply("It is 42."), TOOLS) == [Malformed("No tool was called.")]
+    assert dialect.parse_reply(Reply("It is 42."), TOOLS) == [Malformed("No tool was called.")]
     call = '{"name": "final_answer", "arguments": {"answer": 42}}'
-    assert isinstance(dialect.parse(Reply(call), TOOLS)[0], CallTool)
+    assert isinstance(dialect.parse_reply(Reply(call), TOOLS)[0], CallTool)

@@ -25,7 +25,7 @@ def test_a_wrapper_hides_nothing_of_what_is_inside(around: type[Wrapped]) -> Non
     inner: Dialect = Injected(CodeBlocks(), preset("rlms", steps=5))
     assert getattr(inner, "wants_variables", False)  # rlms tells of the REPL's variables
     made = around(inner)
-    assert (made.hands, made.observation_cap) == (inner.hands, getattr(inner, "observation_cap", None))
+    assert (made.action_mode, made.observation_cap) == (inner.action_mode, getattr(inner, "observation_cap", None))
     assert made.wants_variables
     rewriting = Injected(CodeBlocks(), preset("dspy-history"))
     assert rewriting.rewrites

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from patience import Held
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl import PythonREPL
 
 OBJECTS: list[tuple[str, Any]] = [
@@ -49,7 +49,7 @@ OBJECTS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("form", ["final_answer = {}", "final_answer({})"])
 def test_values_cross_as_objects(shared: PythonREPL, form: str, code: str, value: Any) -> None:
     answer = shared.run(form.format(code)).answer
-    assert answer == Given(value, "object")
+    assert answer == FinalAnswer(value, "object")
     assert answer is not None
     assert type(answer.value) is type(value)
 
@@ -78,7 +78,7 @@ def test_what_cannot_cross_is_a_repr(shared: PythonREPL, code: str) -> None:
 
 
 def test_a_list_inside_itself_is_a_repr(shared: PythonREPL) -> None:
-    assert shared.run("loop = []; loop.append(loop); final_answer = loop").answer == Given("[[...]]", "repr")
+    assert shared.run("loop = []; loop.append(loop); final_answer = loop").answer == FinalAnswer("[[...]]", "repr")
 
 
 def test_pandas_and_numpy_values(repl: PythonREPL) -> None:
@@ -93,12 +93,12 @@ def test_pandas_and_numpy_values(repl: PythonREPL) -> None:
         "{'a': np.int32(1)}": {"a": 1},
         "pd.Timestamp('2024-01-02')": dt.datetime(2024, 1, 2),
     }.items():
-        assert repl.run(f"final_answer = {code}").answer == Given(value, "object"), code
+        assert repl.run(f"final_answer = {code}").answer == FinalAnswer(value, "object"), code
     frame = repl.run("final_answer = pd.DataFrame({'a': [1]})").answer
     assert frame is not None
     assert (frame.form, "a" in frame.value) == ("repr", True)
-    assert repl.run("final_answer = pd.NaT").answer == Given("NaT", "repr")
-    assert repl.run("final_answer = np.array([1])").answer == Given("array([1])", "repr")
+    assert repl.run("final_answer = pd.NaT").answer == FinalAnswer("NaT", "repr")
+    assert repl.run("final_answer = np.array([1])").answer == FinalAnswer("array([1])", "repr")
 
 
 def test_unset_until_assigned(repl: PythonREPL) -> None:
@@ -106,14 +106,14 @@ def test_unset_until_assigned(repl: PythonREPL) -> None:
     assert "not set" in repl.run("final_answer").output
     assert repl.run("final_answer = final_answer").answer is None
     assert repl.run("def f():\n    final_answer = 3\nf()").answer is None
-    assert repl.run("def g():\n    global final_answer\n    final_answer = 3\ng()").answer == Given(3, "object")
+    assert repl.run("def g():\n    global final_answer\n    final_answer = 3\ng()").answer == FinalAnswer(3, "object")
 
 
 def test_an_earlier_answer_does_not_count_again(repl: PythonREPL) -> None:
-    assert repl.run("final_answer = 1").answer == Given(1, "object")
+    assert repl.run("final_answer = 1").answer == FinalAnswer(1, "object")
     assert repl.run("2").answer is None
     assert repl.run("print(final_answer)").output == "1\n"
-    assert repl.run("final_answer = 1").answer == Given(1, "object")
+    assert repl.run("final_answer = 1").answer == FinalAnswer(1, "object")
     repl.new_run()
     assert repl.run("'not set' in repr(final_answer)").output == "True"
     assert repl.get("'final_answer' in globals()") is False
@@ -121,9 +121,9 @@ def test_an_earlier_answer_does_not_count_again(repl: PythonREPL) -> None:
 
 def test_pending_and_confirmed(repl: PythonREPL) -> None:
     first = repl.run("final_answer = 41\n1/0")
-    assert (first.answer, first.pending, first.error) == (None, Given(41, "object"), "runtime")
+    assert (first.answer, first.pending, first.error) == (None, FinalAnswer(41, "object"), "runtime")
     assert repl.run("3").answer is None
-    assert repl.run("final_answer = final_answer").answer == Given(41, "object")
+    assert repl.run("final_answer = final_answer").answer == FinalAnswer(41, "object")
 
 
 def test_del_unsets(repl: PythonREPL) -> None:
@@ -132,26 +132,26 @@ def test_del_unsets(repl: PythonREPL) -> None:
     result = repl.run("del final_answer")
     assert (result.error, result.answer) == (None, None)
     assert "not set" in repl.run("final_answer").output
-    assert repl.run("del final_answer\nfinal_answer = 5").answer == Given(5, "object")
+    assert repl.run("del final_answer\nfinal_answer = 5").answer == FinalAnswer(5, "object")
 
 
 def test_a_call_ends_the_cell(repl: PythonREPL) -> None:
     result = repl.run("print('a')\ntry:\n    final_answer(7)\nexcept Exception:\n    pass\nprint('b')")
-    assert (result.output, result.answer, result.error) == ("a\n", Given(7, "object"), None)
+    assert (result.output, result.answer, result.error) == ("a\n", FinalAnswer(7, "object"), None)
     swallowed = repl.run("try:\n    final_answer(8)\nexcept BaseException:\n    pass")
-    assert swallowed.answer == Given(8, "object")
-    assert repl.run("final_answer(final_answer)").answer == Given(8, "object")
+    assert swallowed.answer == FinalAnswer(8, "object")
+    assert repl.run("final_answer(final_answer)").answer == FinalAnswer(8, "object")
 
 
 def test_an_answer_from_a_thread(repl: PythonREPL) -> None:
     code = "import threading\nt = threading.Thread(target=lambda: final_answer(9))\nt.start(); t.join()"
     result = repl.run(code)
-    assert (result.answer, result.output) == (Given(9, "object"), "")
+    assert (result.answer, result.output) == (FinalAnswer(9, "object"), "")
 
 
 def test_the_answer_that_stands_at_the_end_counts(repl: PythonREPL) -> None:
-    assert repl.run("final_answer = 1\nfinal_answer = 2").answer == Given(2, "object")
-    assert repl.run("final_answer = []\nfinal_answer.append(3)").answer == Given([3], "object")
+    assert repl.run("final_answer = 1\nfinal_answer = 2").answer == FinalAnswer(2, "object")
+    assert repl.run("final_answer = []\nfinal_answer.append(3)").answer == FinalAnswer([3], "object")
 
 
 def test_an_answer_in_a_stopped_cell_is_pending() -> None:
@@ -160,4 +160,4 @@ def test_an_answer_in_a_stopped_cell_is_pending() -> None:
         repl.add_tools({"go": clock.go})
         clock.hold()
         result = repl.run("final_answer = 5\ngo()\nwhile True: pass")
-        assert (result.error, result.answer, result.pending) == ("timeout", None, Given(5, "object"))
+        assert (result.error, result.answer, result.pending) == ("timeout", None, FinalAnswer(5, "object"))

@@ -15,7 +15,7 @@ import pytest
 from keyboard import press
 from session_kinds import ipython_shell
 
-from rlm_loop.actions import Display, Given
+from rlm_loop.actions import Display, FinalAnswer
 from rlm_loop.repl import ReplError, attach_current, open_repl
 from rlm_loop.repl.changes import Changes, Snapshot
 
@@ -78,7 +78,7 @@ def test_names_that_the_session_binds_are_given_back(names: dict[str, Any]) -> N
         session.set("context", "the task's", reserved=True)
         session.add_tools({"add": lambda a: a + 1})
         assert session.run("print(context)").output == "the task's\n"
-        assert session.run("final_answer = add(1)").answer == Given(2, "object")
+        assert session.run("final_answer = add(1)").answer == FinalAnswer(2, "object")
         assert "final_answer" not in vars(builtins)
     assert (names["context"], names["final_answer"]) == ("the user's", "too")
     assert "add" not in names

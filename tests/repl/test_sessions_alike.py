@@ -10,7 +10,7 @@ import pytest
 from patience import Held
 from session_kinds import KINDS, need, session
 
-from rlm_loop.actions import Given
+from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl import EvaluationFailed, ReplError
 
 REFUSED = "SyntaxError: not allowed in a restricted session"
@@ -241,13 +241,13 @@ def test_cells(kind_and_session: tuple[str, Any], name: str) -> None:
 
 
 ANSWERS = {
-    "final_answer = None": Given(None, "object"),
-    "final_answer = 0": Given(0, "object"),
-    "final_answer = []\nfinal_answer.append(3)": Given([3], "object"),
-    "final_answer((1, {2: 'b'}))": Given((1, {2: "b"}), "object"),
-    "final_answer = 1\nfinal_answer = 2": Given(2, "object"),
-    "try:\n    final_answer(8)\nexcept Exception:\n    pass": Given(8, "object"),
-    "class R:\n    def __repr__(self): return 'R!'\nfinal_answer = R()": Given("R!", "repr"),
+    "final_answer = None": FinalAnswer(None, "object"),
+    "final_answer = 0": FinalAnswer(0, "object"),
+    "final_answer = []\nfinal_answer.append(3)": FinalAnswer([3], "object"),
+    "final_answer((1, {2: 'b'}))": FinalAnswer((1, {2: "b"}), "object"),
+    "final_answer = 1\nfinal_answer = 2": FinalAnswer(2, "object"),
+    "try:\n    final_answer(8)\nexcept Exception:\n    pass": FinalAnswer(8, "object"),
+    "class R:\n    def __repr__(self): return 'R!'\nfinal_answer = R()": FinalAnswer("R!", "repr"),
     "x = final_answer": None,
     "final_answer = 5\ndel final_answer": None,
     "def f():\n    final_answer = 3\nf()": None,
@@ -266,9 +266,9 @@ def test_answers(alike: Any, code: str) -> None:
 def test_pending_is_confirmed_and_a_new_run_forgets(alike: Any) -> None:
     alike.new_run()
     first = alike.run("final_answer = 41\n1/0")
-    assert (first.answer, first.pending, first.error) == (None, Given(41, "object"), "runtime")
+    assert (first.answer, first.pending, first.error) == (None, FinalAnswer(41, "object"), "runtime")
     assert alike.run("print(final_answer)").output == "41\n"
-    assert alike.run("final_answer = final_answer").answer == Given(41, "object")
+    assert alike.run("final_answer = final_answer").answer == FinalAnswer(41, "object")
     alike.new_run()
     assert "not set" in alike.run("final_answer").output
     assert alike.get("'final_answer' in globals()") is False
@@ -389,7 +389,7 @@ def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) ->
     assert "all variables are kept" in result.message
     assert result.output.startswith("first\nTraceback")
     assert result.output.endswith("KeyboardInterrupt\n")
-    assert result.pending == (Given(5, "object") if name == "answer" else None)
+    assert result.pending == (FinalAnswer(5, "object") if name == "answer" else None)
     assert alike.run("kept").output == "1"
 
 
@@ -413,7 +413,7 @@ def test_an_agent_uses_any_of_them(alike: Any) -> None:
 
     place = Environment([add], repl=lambda: alike, context={"n": 20})
     (seen,) = place.perform([RunCode("final_answer = add(context['n'])")])
-    assert seen.answer == Given(22, "object")
+    assert seen.answer == FinalAnswer(22, "object")
 
 
 @pytest.mark.parametrize("kind", KINDS)

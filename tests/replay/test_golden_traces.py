@@ -115,7 +115,7 @@ CHANGES = {
     ),
     "a limit": (
         "repeated",
-        "rlm_loop.agents.loop.verdict",
+        "rlm_loop.agents.loop.stop_reason",
         lambda turns, account: None,
         r"after call 2: recorded repeated .*, today a further request",
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from made_traces import Told
 
-from rlm_loop.actions import Answer, CallTool, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Message, Reply, Span, Usage, say
 from rlm_loop.traces.trace import Trace
 
@@ -79,7 +79,7 @@ def everything(path: Path, *, end: bool = True) -> Path:
     told.turn(RunCode(f"print({HOSTILE!r})", notes=("an unclosed fence",)), Observation(HOSTILE, cause="repl_output"))
     record("model_error", node="0", depth=0, turn=7, request="r", error="ModelError: the server hung up; will retry")
     told.turn("print('y' * 90000)", Observation("y" * 30_000, truncated=True, full="y" * 90_000, cause="repl_output"))
-    told.turn(Answer("18250"), Observation(answer=Given("18250", "text")))
+    told.turn(Answer("18250"), Observation(answer=FinalAnswer("18250", "text")))
     if end:
         told.end("18250", artifact=PATCH, steps=8, over_budget=False, isolation="sandbox")
     told.trace.close()

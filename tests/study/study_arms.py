@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.actions import Answer, Given, Malformed, Observation
+from rlm_loop.actions import Answer, FinalAnswer, Malformed, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models.base import ModelError
@@ -68,7 +68,7 @@ class Arm:
         for index in range(1, self.turns + 1):
             reply = metered.complete(prompt, turn=index)
             last = index == self.turns
-            given = Given("wrong" if task.id in self.wrong else reply.text)
+            given = FinalAnswer("wrong" if task.id in self.wrong else reply.text)
             action = Answer(reply.text) if last else Malformed("say it again")
             turns.append(Turn(index, reply, (action,), (Observation(answer=given if last else None),)))
             scaffold = Message("user", (Span("think now", "scaffold:thought"),), turn=index)
@@ -80,7 +80,7 @@ class Arm:
         record.record("run_end", stop=outcome.stop)
         return outcome
 
-    def _outcome(self, given: Given | None, stop: Stop, turns: Sequence[Turn], ledger: Ledger) -> Outcome:
+    def _outcome(self, given: FinalAnswer | None, stop: Stop, turns: Sequence[Turn], ledger: Ledger) -> Outcome:
         value = None if given is None else given.value
         return Outcome(value, stop, tuple(turns), ledger.usage, ledger, seconds=1.5 * len(turns), working_seconds=1.0)
 

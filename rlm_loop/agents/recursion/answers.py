@@ -23,7 +23,7 @@ class _Pending:
     waiting: list[threading.Event] = field(default_factory=list[threading.Event])
 
 
-class Answers:
+class SubcallCache:
     """Answers by what was asked.  Who asks the same at the same time waits for the first; failures are not kept."""
 
     def __init__(self) -> None:

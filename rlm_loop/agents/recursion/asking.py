@@ -29,7 +29,7 @@ SubAgent = Callable[[str, Any, Metered], Outcome]
 
 
 @dataclass
-class Asking:
+class SubcallRunner:
     """The sub-calls of one agent, which runs on `agent`."""
 
     agent: Metered

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.agents.recursion.asking import Asking
+from rlm_loop.agents.recursion.asking import SubcallRunner
 from rlm_loop.agents.recursion.errors import DepthExceeded, SubCallError
 from rlm_loop.agents.recursion.record import SubCall
-from rlm_loop.agents.recursion.together import Together
+from rlm_loop.agents.recursion.together import BatchRunner
 from rlm_loop.repl.worker import SubAnswer, SubFailure
 from rlm_loop.tools.function import Tool, ToolError
 
@@ -16,9 +16,9 @@ HELP = "Ask a fresh model, which sees only the prompt and the context."
 HELP_BATCHED = "Ask for each prompt at the same time; results in order, each a str or a failure, with .ok and .error."
 
 
-def query_tools(asking: Asking) -> tuple[Tool, Tool]:
+def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
     """Both tools, for the agent of `asking`.  They take as long as they take: time limits are the run's."""
-    together = Together(asking)
+    together = BatchRunner(asking)
 
     def llm_query(prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None) -> str:
         _check([prompt], max_tokens)
@@ -73,7 +73,7 @@ def _check(prompts: list[str], max_tokens: int | None) -> None:
         raise ToolError("invalid_arguments", f"max_tokens is a number of tokens, 1 or more, not {max_tokens}")
 
 
-def _check_room(asking: Asking, calls: list[SubCall]) -> None:
+def _check_room(asking: SubcallRunner, calls: list[SubCall]) -> None:
     """A batch that cannot be answered as a whole is refused as a whole: nothing is paid for, nothing lost."""
     agent, settings = asking.agent, asking.settings
     if spent := agent.account.spent_out():

@@ -10,7 +10,7 @@ from typing import Literal
 from rlm_loop.accounting.budget import Account, Budget, Price
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion.answers import Answers
+from rlm_loop.agents.recursion.answers import SubcallCache
 from rlm_loop.agents.recursion.errors import SubCallError
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
@@ -28,7 +28,7 @@ class Tree:
     def __init__(self, concurrency: int = 8, *, cache: bool = False) -> None:
         self.calls = Slots(concurrency)
         self.agents = Slots(concurrency)
-        self.answers = Answers() if cache else None
+        self.answers = SubcallCache() if cache else None
         self._models: dict[str, Model] = {}
         self._lock = threading.Lock()
 

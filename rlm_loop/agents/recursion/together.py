@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Node
 from rlm_loop.accounting.scope import Scope, cell_scope
-from rlm_loop.agents.recursion.asking import Asking
+from rlm_loop.agents.recursion.asking import SubcallRunner
 from rlm_loop.agents.recursion.errors import SubCallError
 from rlm_loop.agents.recursion.record import SubCall
 
@@ -18,10 +18,10 @@ _SLICE = 0.25  # seconds: never wait longer without a look at the clock, which i
 Result = str | SubCallError | BudgetSpent
 
 
-class Together:
+class BatchRunner:
     """Runs the sub-calls of one agent; safe to call from several threads of its cells at once."""
 
-    def __init__(self, asking: Asking) -> None:
+    def __init__(self, asking: SubcallRunner) -> None:
         self._asking = asking
         self._lock = threading.Lock()
         self._waiting = 0
@@ -65,7 +65,7 @@ class Together:
 
 
 class _Group:
-    def __init__(self, asking: Asking, calls: Sequence[SubCall], scope: Scope) -> None:
+    def __init__(self, asking: SubcallRunner, calls: Sequence[SubCall], scope: Scope) -> None:
         self._asking, self._calls, self._scope = asking, calls, scope
         numbers = asking.agent.node.numbers(len(calls))
         self._todo = iter(list(zip(range(len(calls)), numbers, strict=True)))

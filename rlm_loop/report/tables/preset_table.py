@@ -67,5 +67,5 @@ def _said(injector: Injector, turn: Turn) -> str:
     if not isinstance(injector, Rewriting):
         return ""
     speaks = Injected(CodeBlocks(), (injector,))
-    request: Prompt = injector.rewrite(speaks.brief(_PROBLEM, {}) + speaks.replay(turn), (turn,))
+    request: Prompt = injector.rewrite(speaks.format_task(_PROBLEM, {}) + speaks.format_turn(turn), (turn,))
     return "".join(s.text for m in request.messages for s in m.spans if s.cause == f"scaffold:{injector.name}")

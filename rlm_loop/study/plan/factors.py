@@ -114,7 +114,7 @@ def _add_request(found: dict[str, Any], request: FirstRequest) -> None:
     found["tool_order"] = names
     found["tool_schema"] = {n: json.dumps(dict(tools[n].schema), ensure_ascii=False) for n in names}
     found["tool_presentation"] |= {
-        "hands": dialect.hands,
+        "hands": dialect.action_mode,
         "shown": "native" if prompt.tools else "text" if shown else "none",
         "own": [n for n in tools if n in PROTOCOL],
     }

@@ -10,7 +10,7 @@ from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.call_tree import Node
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Asking, Recursion, query_tools
+from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ScriptedModel
@@ -65,7 +65,7 @@ class Root:
             slots=self.settings.tree.calls,
             price=price_of(model),
         )
-        self.query, self.batched = query_tools(Asking(self.metered, self.settings, sub_agent or no_agent))
+        self.query, self.batched = query_tools(SubcallRunner(self.metered, self.settings, sub_agent or no_agent))
 
     def of(self, event: str) -> list[dict[str, Any]]:
         return [e for e in self.trace.events if e["event"] == event]

@@ -19,7 +19,7 @@ from rlm_loop.accounting.scope import Cancelled, Scope, cell_scope
 from rlm_loop.agents import agent as agents
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.agents.recursion import Asking, Tree, query_tools
+from rlm_loop.agents.recursion import SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
@@ -230,7 +230,7 @@ def test_nested_batches_share_one_cap_and_few_agents_are_alive_at_once() -> None
         with lock:
             alive += 1
             most_alive = max(most_alive, alive)
-        _, batched = query_tools(Asking(inner, root.settings, sub_agent))
+        _, batched = query_tools(SubcallRunner(inner, root.settings, sub_agent))
         got = batched(["x"] * 4)
         with lock:
             alive -= 1
@@ -252,7 +252,7 @@ def test_an_outer_time_limit_reaches_all_levels(gate: threading.Event) -> None:
         return "late"
 
     def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
-        query, _ = query_tools(Asking(inner, root.settings, sub_agent))
+        query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
         return outcome(inner, query("deeper"))
 
     root = Root(Answering(late), max_depth=3, sub_agent=sub_agent, budget=Budget(seconds=50), clock=clock)

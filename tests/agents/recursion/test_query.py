@@ -10,7 +10,7 @@ from made_trees import Answering, Root, outcome, upper
 
 from rlm_loop.accounting.budget import Budget, BudgetSpent
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import FALLBACK, Asking, DepthExceeded, SubCallError, Tree, query_tools
+from rlm_loop.agents.recursion import FALLBACK, DepthExceeded, SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -239,7 +239,7 @@ class TestDepth:
 
         def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
             deepest.append(inner.depth)
-            query, _ = query_tools(Asking(inner, root.settings, sub_agent))
+            query, _ = query_tools(SubcallRunner(inner, root.settings, sub_agent))
             return outcome(inner, query("again") + "!")
 
         root = Root(max_depth=4, sub_agent=sub_agent)

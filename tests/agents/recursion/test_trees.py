@@ -23,7 +23,7 @@ from rlm_loop.accounting.budget import Budget, BudgetSpent
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.accounting.scope import Cancelled, Scope, cell_scope
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import Asking, SubCallError, Tree, query_tools
+from rlm_loop.agents.recursion import SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -120,7 +120,7 @@ class World:
     def agent(self, prompt: str, context: Any, inner: Metered) -> Outcome:
         """A sub-agent: a reply of its model before each turn, the turn's sub-calls, and its answer."""
         plan = self.by_name[prompt]
-        query, batched = query_tools(Asking(inner, self.root.settings, self.agent))
+        query, batched = query_tools(SubcallRunner(inner, self.root.settings, self.agent))
         try:
             for number, turn in enumerate((*plan.turns, Turn("one by one", ()))):
                 inner.complete(Prompt.ask(prompt), turn=number + 1)

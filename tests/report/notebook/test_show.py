@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.accounting.ledger import Ledger, Part
-from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, Given, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.report.notebook.run_html import clipped, counted, outcome_html, prose, step_text
@@ -64,7 +64,7 @@ CELL = turn(
     "I count.\n```python\nprint(6 * 7)\nfinal_answer = 42\n```",
     (
         RunCode("print(6 * 7)\nfinal_answer = 42\n"),
-        Observation("42\n", cause="repl_output", answer=Given(42, "object")),
+        Observation("42\n", cause="repl_output", answer=FinalAnswer(42, "object")),
     ),
 )
 
@@ -92,7 +92,7 @@ def test_a_turn_as_text_shows_each_part_once() -> None:
             ["[call add]", "    a=1", "    text=", "    x"],
         ),
         ((CallTool("add", "not json"), Observation("2")), ["    not json", "[result]", "    2"]),
-        ((Answer("Paris"), Observation(answer=Given("Paris"))), ["[answer]", "    Paris"]),
+        ((Answer("Paris"), Observation(answer=FinalAnswer("Paris"))), ["[answer]", "    Paris"]),
         (
             (Malformed("no code block"), Observation(failure=Failure("malformed", "no code block"))),
             ["[not readable]", "    no code block"],
@@ -126,7 +126,7 @@ def test_code_is_taken_out_of_the_prose(text: str, code: str, left: str) -> None
 
 
 def test_an_outcome_as_html() -> None:
-    page = outcome(CELL, turn("done", (Answer("done"), Observation(answer=Given("done"))), index=2))._repr_html_()
+    page = outcome(CELL, turn("done", (Answer("done"), Observation(answer=FinalAnswer("done"))), index=2))._repr_html_()
     text = read(page)
     for part in (
         "answered",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_traces import Told
 
-from rlm_loop.actions import Answer, CallTool, Failure, Given, Observation, RunCode
+from rlm_loop.actions import Answer, CallTool, Failure, FinalAnswer, Observation, RunCode
 from rlm_loop.study.coverage import Coverage, Diagnosis, Lineage, coverage_of, diagnose, lineage_of
 from rlm_loop.traces.reader import RunRecord
 
@@ -80,7 +80,7 @@ def test_a_printed_result_that_the_model_repeats_was_computed() -> None:
     run.turn("import re\nn = len(re.findall('code', context))")
     run.turn("print('found', n)", "found 17")
     run.says("There are 17.")
-    run.turn(Answer("17"), Observation(answer=Given("17")))
+    run.turn(Answer("17"), Observation(answer=FinalAnswer("17")))
     found, _, _ = lineage(run, "17")
     assert found.how == "computed"
     assert sources(found) == ["print('found', n)", "n = len(re.findall('code', context))", "import re"]
@@ -103,7 +103,7 @@ def test_an_answer_copied_from_shown_text() -> None:
 def test_an_answer_out_of_nowhere(answer: Answer | CallTool, how: str) -> None:
     run = Told(context=TEXT)
     run.turn("print(context[:80])", TEXT[:80])
-    run.turn(answer, Observation(answer=Given("999")))
+    run.turn(answer, Observation(answer=FinalAnswer("999")))
     found, _, _ = lineage(run, "999")
     assert (found.how, found.ranges, found.steps) == (how, (), ())
 
@@ -113,7 +113,7 @@ def test_code_in_calls_of_the_python_tool() -> None:
     run.turn(
         CallTool("python", '{"code": "n = context.count(\'x\')\\nprint(n)"}'), Observation("31", cause="repl_output")
     )
-    run.turn(CallTool("final_answer", '{"answer": 31}'), Observation(answer=Given(31, "object")))
+    run.turn(CallTool("final_answer", '{"answer": 31}'), Observation(answer=FinalAnswer(31, "object")))
     found, _, _ = lineage(run, 31)
     assert (found.how, sources(found)) == ("computed", ["print(n)", "n = context.count('x')"])
 

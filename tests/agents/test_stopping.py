@@ -1,8 +1,8 @@
 import pytest
 
 from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.actions import Action, CallTool, Failure, Given, Malformed, Observation, RunCode
-from rlm_loop.agents.stopping import REFUSAL, verdict
+from rlm_loop.actions import Action, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
+from rlm_loop.agents.stopping import REFUSAL, stop_reason
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
 
@@ -39,11 +39,11 @@ CALL = CallTool("f", "{}")
         ([turn(n, RunCode("x"), Observation("1"), "ab"[n % 2]) for n in (1, 2, 3, 4)], "repeated"),
         ([turn(n, RunCode("x"), Observation("1"), "ab"[n % 2]) for n in (1, 2, 3)], None),
         ([turn(n, RunCode("x"), failed("rejected")) for n in (1, 2)], None),
-        ([turn(1, RunCode("x"), Observation(answer=Given(None)))], "answered"),
+        ([turn(1, RunCode("x"), Observation(answer=FinalAnswer(None)))], "answered"),
     ],
 )
 def test_verdicts(turns: list[Turn], stop: str | None) -> None:
-    found = verdict(turns, Account(Budget(steps=None)))
+    found = stop_reason(turns, Account(Budget(steps=None)))
     assert (found and found[0]) == stop
     if stop not in (None, "answered"):
         assert found is not None
@@ -52,19 +52,19 @@ def test_verdicts(turns: list[Turn], stop: str | None) -> None:
 
 def test_limits_are_checked_after_an_answer_and_before_anything_else() -> None:
     account = Account(Budget(steps=1, calls=1))
-    answered = turn(1, RunCode("x"), Observation(answer=Given(1)))
+    answered = turn(1, RunCode("x"), Observation(answer=FinalAnswer(1)))
     account.settle(account.reserve(1, 1), Usage(1, 1))
-    assert verdict([answered], account) == ("answered", "")
+    assert stop_reason([answered], account) == ("answered", "")
     plain = turn(1, RunCode("x"), Observation("1"))
-    found = verdict([plain], account)
+    found = stop_reason([plain], account)
     assert found is not None
     assert found[0] == "steps"
-    found = verdict([], account)
+    found = stop_reason([], account)
     assert found is not None
     assert found[0] == "calls"
 
 
 def test_zero_steps_stop_before_the_first_call() -> None:
-    found = verdict([], Account(Budget(steps=0)))
+    found = stop_reason([], Account(Budget(steps=0)))
     assert found is not None
     assert found[0] == "steps"

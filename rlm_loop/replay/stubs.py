@@ -84,11 +84,11 @@ class ToldContext:
         return Problem(question, self.line, self.inline)
 
 
-def told_context(node: NodeRecord, question: str, hands: str) -> ToldContext | None:
+def told_context(node: NodeRecord, question: str, action_mode: str) -> ToldContext | None:
     """What the first request says of the context."""
     brief = next((m for m in node.said(0) if m.role == "user"), None) or _first_user(node)
     task = "" if brief is None else "".join(s.text for s in brief.spans if s.cause == "task")
-    if hands == "none":
+    if action_mode == "none":
         before = task[: len(task) - len(question)].removesuffix("\n\n") if task.endswith(question) else ""
         return ToldContext(inline=before) if before else None
     line = "" if node.problem is None else str(node.problem["context"])
