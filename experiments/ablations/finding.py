@@ -1,17 +1,20 @@
-"""The finding of this study, from its committed results: tables and sentences into README.md, and figure.png.
+"""The finding of this study, from its committed results: tables and sentences into README.md, and a figure.
 
 python experiments/ablations/finding.py [--folder runs/ablations]
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
 from rlm_loop.report import arm_table
-from rlm_loop.report.figures import ablation_heatmap, save
-from rlm_loop.report.tables.readme import write_between
-from rlm_loop.study import Results, load_study
+from rlm_loop.report.figures import ablation_heatmap
+from rlm_loop.study import Results
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import write_finding
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,15 +44,5 @@ def batching(results: Results) -> str:
     return "Batching: " + ", and ".join(lines) + "."
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=HERE / "results", help="a study's results")
-    results = load_study(parser.parse_args().folder)
-    text = finding(results)
-    write_between(HERE / "README.md", "finding", text)
-    save(ablation_heatmap(results), HERE / "figure.png")
-    print(text)
-
-
 if __name__ == "__main__":
-    main()
+    write_finding(HERE, finding, ablation_heatmap)

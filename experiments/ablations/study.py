@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from rlm_loop import Budget, LeanAgent, Suite, ToolLoopAgent
+from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.injectors import ThoughtPrompt
-from rlm_loop.models import LocalModel, get_model
-from rlm_loop.study import Study, StudyError
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.models import get_model
+from rlm_loop.study import Study
+from rlm_loop.tasks import Half
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import chosen, first_tasks, served, words
 
 SUITES = ("computation", "tables", "long_context/records@8k")
 #: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
@@ -59,11 +65,6 @@ def label(setting: str) -> str:
     return "+".join(i.name for i in value) if setting == "injectors" else str(value)
 
 
-def suites(half: Half = "held", tasks: int = 4) -> list[Suite]:
-    """The first `tasks` of this half of each suite."""
-    return [replace(suite, tasks=suite.tasks[:tasks]) for suite in (get_suite(f"{name}/{half}") for name in SUITES)]
-
-
 def study(
     model: Any = "local",
     half: Half = "held",
@@ -76,22 +77,13 @@ def study(
 ) -> Study:
     """The grid: nine arms on `tasks` tasks of each of three suites; `only` are the arms that are wanted.
 
-    `model` is a name: one arm takes the same model at another temperature.  With `slots` the local model answers that
-    many episodes side by side (use as many `--jobs`); batching may then change a text.
+    `model` is a name: one arm takes the same model at another temperature.  `slots` as in `experiments.shared.served`.
     """
-    wanted = tuple(filter(None, only.split(","))) if isinstance(only, str) else tuple(only)
     cold, warm = (sampled(model, t, seed, slots) for t in (0.0, CHANGES["temperature"]))
-
-    def chosen(model: Any, seed: int) -> dict[str, Agent]:
-        made = arms(model, warm, seed, steps, max_tokens)
-        if unknown := [name for name in wanted if name not in made]:
-            raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(made)}")
-        return {name: made[name] for name in wanted or made}
-
     return Study(
         name=f"ablations-{half}",
-        arms=chosen,
-        tasks=suites(half, tasks),
+        arms=lambda model, seed: chosen(arms(model, warm, seed, steps, max_tokens), words(only)),
+        tasks=first_tasks(dict.fromkeys(SUITES, tasks), half),
         seeds=(seed,),
         model=cold,
         differs=DIFFERS,
@@ -102,6 +94,6 @@ def sampled(model: Any, temperature: float, seed: int, slots: int = 1) -> Any:
     """The model at a temperature.  Local ones share one loaded copy; a model object, such as a script, stays itself."""
     if not isinstance(model, str):
         return model
-    if slots > 1:
-        return LocalModel(model, slots=slots, context_size=4096, temperature=temperature, seed=seed)
-    return get_model(model, temperature=temperature, seed=seed)
+    if slots == 1:
+        return get_model(model, temperature=temperature, seed=seed)
+    return served(model, slots, 4096, seed, temperature=temperature)

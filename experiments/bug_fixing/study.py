@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.agents.localise import Localise
 from rlm_loop.dialects.function_calls import Presentation
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Study, StudyError
 from rlm_loop.tasks import Half, Task, get_suite
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import chosen, served, words
 
 SUITES = ("humaneval-repair", "package_bugs")
 #: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
@@ -92,24 +97,11 @@ def study(
     With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
     change a text.
     """
-    wanted = words(only)
-
-    def chosen(model: Any, seed: int) -> dict[str, Agent]:
-        made = arms(model, seed, steps, max_tokens, files, presentation)
-        return {name: made[name] for name in wanted or made}
-
-    if slots > 1:
-        model = LocalModel(model, slots=slots, context_size=12_288, seed=seed)
     return Study(
         name=f"bug_fixing-{half}-shown" if shown else f"bug_fixing-{half}",
-        arms=chosen,
+        arms=lambda model, seed: chosen(arms(model, seed, steps, max_tokens, files, presentation), words(only)),
         tasks=suites(half, tasks, statement, words(names), shown),
         seeds=(seed,),
-        model=model,
+        model=served(model, slots, 12_288, seed),
         differs=DIFFERS,
     )
-
-
-def words(given: str | Sequence[str]) -> Sequence[str]:
-    """A list, also where it was written as text with commas."""
-    return tuple(filter(None, given.split(","))) if isinstance(given, str) else given

@@ -1,17 +1,22 @@
-"""The finding of this study, from its committed results: tables and sentences into README.md, and figure.png.
+"""The finding of this study, from its committed results: tables and sentences into README.md, and a figure.
 
 python experiments/headline/finding.py [--folder runs/headline]
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from rlm_loop.report import arm_table, suite_table
-from rlm_loop.report.figures import paired_differences, save
-from rlm_loop.report.tables.readme import write_between
-from rlm_loop.study import Analysis, Results, load_study
+from rlm_loop.report.figures import paired_differences
+from rlm_loop.study import Analysis, Results
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import write_finding
 
 HERE = Path(__file__).resolve().parent
 #: The recorded run is older than `Study(analysis=...)`; this is what README.md declared before it, as in study.py.
@@ -27,16 +32,10 @@ def finding(results: Results) -> str:
     return "\n\n".join([said, *tables])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=HERE / "results", help="a study's results")
-    results = load_study(parser.parse_args().folder)
-    text = finding(results)
-    write_between(HERE / "README.md", "finding", text)
-    intervals = results.compare(analysis=PLAN).frame()
-    save(paired_differences(results, margin=PLAN.margin, intervals=intervals), HERE / "figure.png")
-    print(text)
+def figure(results: Results) -> Figure:
+    """How the other arms differ from the baseline."""
+    return paired_differences(results, margin=PLAN.margin, intervals=results.compare(analysis=PLAN).frame())
 
 
 if __name__ == "__main__":
-    main()
+    write_finding(HERE, finding, figure)

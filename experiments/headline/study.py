@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+from pathlib import Path
 from typing import Any
 
-from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Analysis, Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Half
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import first_tasks, served
 
 #: The suites and how many tasks of each are taken at most, in the order in which they take turns.
 SUITES = {"computation": 16, "tables": 16, "function-repair": 16, "humaneval": 52}
@@ -27,12 +31,6 @@ def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[s
     return {"lean": LeanAgent(**listed), "react-text": ReActAgent(**listed, form="text"), "code": ToolLoopAgent(**same)}
 
 
-def suites(half: Half = "held", tasks: int | None = None) -> list[Suite]:
-    """The first tasks of this half of each suite; `tasks` takes no more than that of each."""
-    most = {name: number if tasks is None else min(tasks, number) for name, number in SUITES.items()}
-    return [replace(s, tasks=s.tasks[: most[name]]) for name in SUITES for s in [get_suite(f"{name}/{half}")]]
-
-
 def study(
     model: Any = "local",
     half: Half = "held",
@@ -42,16 +40,13 @@ def study(
     max_tokens: int = 400,
     slots: int = 1,
 ) -> Study:
-    """The grid: three arms on 100 tasks.  With `slots` the local model answers that many episodes side by side (use as
-    many `--jobs`); batching may then change a text."""
-    if slots > 1:
-        model = LocalModel(model, slots=slots, context_size=6144, seed=seed)
+    """The grid: three arms on 100 tasks; `slots` as in `experiments.shared.served`."""
     return Study(
         name=f"headline-{half}",
         arms=lambda model, seed: arms(model, seed, steps, max_tokens),
-        tasks=suites(half, tasks),
+        tasks=first_tasks(SUITES, half, tasks),
         seeds=(seed,),
-        model=model,
+        model=served(model, slots, 6144, seed),
         differs=DIFFERS,
         analysis=PLAN,
     )

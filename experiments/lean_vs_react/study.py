@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+from pathlib import Path
 from typing import Any
 
-from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, ToolLoopAgent
+from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.injectors import Nudge
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Half
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import first_tasks, served
 
 SUITES = ("computation", "tables", "function-repair")
 #: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
@@ -32,12 +36,6 @@ def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[s
     }
 
 
-def suites(half: Half = "held", tasks: int = 12) -> list[Suite]:
-    """The first `tasks` of this half of each suite."""
-    chosen = [get_suite(f"{name}/{half}") for name in SUITES]
-    return [replace(suite, tasks=suite.tasks[:tasks]) for suite in chosen]
-
-
 def study(
     model: Any = "local",
     half: Half = "held",
@@ -49,16 +47,13 @@ def study(
 ) -> Study:
     """The grid: five arms on `tasks` tasks of each of three suites.  Seconds depend on the machine, tokens do not.
 
-    With `slots` the local model answers that many episodes side by side (use as many `--jobs`); batching may then
-    change a text, so for texts that come out the same in every run leave it at 1.
+    `slots` as in `experiments.shared.served`.
     """
-    if slots > 1:
-        model = LocalModel(model, slots=slots, context_size=6144, seed=seed)
     return Study(
         name=f"lean_vs_react-{half}",
         arms=lambda model, seed: arms(model, seed, steps, max_tokens),
-        tasks=suites(half, tasks),
+        tasks=first_tasks(dict.fromkeys(SUITES, tasks), half),
         seeds=(seed,),
-        model=model,
+        model=served(model, slots, 6144, seed),
         differs=DIFFERS,
     )

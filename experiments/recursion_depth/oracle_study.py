@@ -8,7 +8,9 @@ rate of resolved tasks says nothing about one: it is the ceiling that the loop i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, DirectAgent, ToolLoopAgent
@@ -16,6 +18,10 @@ from rlm_loop.agents import Agent
 from rlm_loop.study import Study
 from rlm_loop.tasks import Half, get_suite
 from rlm_loop.tasks.long_context.oracle import Oracle
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import words
 
 FAMILIES = ("needle", "records", "pairs", "classify")
 SIZES = ("8k", "32k", "128k", "1M")
@@ -42,14 +48,10 @@ def study(
     seed: int = 0,
 ) -> Study:
     """4 families x 4 sizes x 4 arms x `tasks`.  `--set sizes=10M` takes minutes, and its traces hold the whole text."""
-    split = _words(families), _words(sizes)
+    split = words(families), words(sizes)
     suites = [
         get_suite(f"long_context/{family}@{size}/{half}", tasks=2 * tasks) for size in split[1] for family in split[0]
     ]
     return Study(
         f"recursion_depth-oracle-{half}", lambda _model, seed: arms(seed), suites, (seed,), Oracle(window=WINDOW)
     )
-
-
-def _words(given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(given.split(",")) if isinstance(given, str) else tuple(given)

@@ -5,15 +5,20 @@ The question and the method are in README.md; `oracle_study.py` runs the same gr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, DirectAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
 from rlm_loop.tasks import Half, get_suite
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import chosen, served, words
 
 FAMILIES = ("needle", "records", "identifiers", "needles", "chain")
 SIZES = ("8k", "128k")
@@ -34,10 +39,7 @@ def arms(
         every[f"depth-{depth}"] = ToolLoopAgent(
             **same, budget=limit, max_depth=depth, cell_timeout=30.0, require_code=True
         )
-    unknown = [name for name in only if name not in every]
-    if unknown:
-        raise ValueError(f"there is no arm {unknown[0]!r}; there are {', '.join(every)}")
-    return {name: every[name] for name in only}
+    return chosen(every, only)
 
 
 def suites(
@@ -63,22 +65,13 @@ def study(
 ) -> Study:
     """The grid: arms x families x sizes x `tasks`; several are given as a list, or as text with commas.
 
-    As it stands: 5 families x 2 sizes x 2 arms x 2 tasks are 40 episodes.  With `slots` the local model answers that
-    many side by side (use as many `--jobs`), and batching may then change a text.
+    As it stands: 5 families x 2 sizes x 2 arms x 2 tasks are 40 episodes; `slots` as in `experiments.shared.served`.
     """
-    chosen = words(only)
-    if slots > 1:
-        model = LocalModel(model, slots=slots, context_size=4096, seed=seed)
     return Study(
         name=f"recursion_depth-{half}",
-        arms=lambda model, seed: arms(model, seed, chosen, steps=steps, max_tokens=max_tokens, window=window),
+        arms=lambda model, seed: arms(model, seed, words(only), steps=steps, max_tokens=max_tokens, window=window),
         tasks=suites(half, words(families), words(sizes), tasks),
         seeds=(seed,),
-        model=model,
+        model=served(model, slots, 4096, seed),
         differs=DIFFERS,
     )
-
-
-def words(given: str | Sequence[str]) -> tuple[str, ...]:
-    """A list, also where it was written as text with commas."""
-    return tuple(given.split(",")) if isinstance(given, str) else tuple(given)

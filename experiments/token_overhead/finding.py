@@ -1,8 +1,6 @@
-"""The tables and the figure of a finished run, to be pasted into README.md.
+"""The finding of this study, from its committed results: the table of doses into README.md, and a figure.
 
-    python experiments/token_overhead/finding.py [runs/token_overhead]     # default: the committed results/
-
-The figure goes beside the results.
+python experiments/token_overhead/finding.py [--folder runs/token_overhead]
 """
 
 from __future__ import annotations
@@ -10,21 +8,20 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rlm_loop.report import dose_table, save_dose_figure
-from rlm_loop.study import StudyError, load_study
+from rlm_loop.report import dose_response, dose_table
+from rlm_loop.study import Results
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import write_finding
+
+HERE = Path(__file__).resolve().parent
 
 
-def main(folder: Path) -> int:
-    try:
-        results = load_study(folder)
-        print(dose_table(results).to_markdown())
-        for path in save_dose_figure(results, folder):
-            print(path)
-    except StudyError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+def finding(results: Results) -> str:
+    """The table of doses, as Markdown."""
+    return dose_table(results).to_markdown()
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results"))
+    write_finding(HERE, finding, dose_response)

@@ -60,10 +60,11 @@ def main() -> int:
         writer.writerows(rows)
     from scripted import recorded
 
-    from rlm_loop.report import cause_table, overhead_table, save_overhead_figure
+    from rlm_loop.report import cause_table, overhead_by_turn, overhead_table
+    from rlm_loop.report.figures import save
 
     frame = recorded("real")
-    save_overhead_figure(frame, HERE / "results", "real", arms=("lean", "mellea-react"))
+    save(overhead_by_turn(frame, arms=("lean", "mellea-react")), HERE / "figures" / "real.png")
     print(overhead_table(frame, arms=("lean", "mellea-react")).to_markdown())
     print(cause_table(frame, "mellea-react", beyond="lean").to_markdown())
     return 0

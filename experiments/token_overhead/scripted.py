@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RESULTS = Path(__file__).parent / "results"
+FIGURES = Path(__file__).parent / "figures"
 TURNS = 25
 
 #: What every call of the session finds: a dozen lines of code, the same each time.
@@ -195,7 +196,8 @@ def recorded(name: str = "scripted") -> pd.DataFrame:
 def main() -> None:
     import pandas as pd
 
-    from rlm_loop.report import cause_table, overhead_table, save_overhead_figure
+    from rlm_loop.report import cause_table, overhead_by_turn, overhead_table
+    from rlm_loop.report.figures import save
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true", help="only show what is committed")
@@ -204,7 +206,7 @@ def main() -> None:
     if not options.table:
         counts = LocalModel(options.model, context_size=512, threads=1).measure
         pd.DataFrame(rows(counts)).to_csv(RESULTS / "scripted.csv", index=False, lineterminator="\n")
-        save_overhead_figure(recorded(), RESULTS, "overhead", arms=("lean", "mellea-react"))
+        save(overhead_by_turn(recorded(), arms=("lean", "mellea-react")), FIGURES / "overhead.png")
     print(overhead_table(recorded()).to_markdown())
     print(cause_table(recorded(), "mellea-react", beyond="lean").to_markdown())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from rlm_loop import Budget, LeanAgent, Suite
@@ -11,9 +13,12 @@ from rlm_loop.agents import Agent
 from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.dialects.injectors import Injector, Nudge
 from rlm_loop.dialects.presets import every, preset, sized
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
 from rlm_loop.tasks import Half, get_suite
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import numbers, served
 
 #: In what the arms may differ: anything else stops the study before it begins.
 DIFFERS = ("injectors",)
@@ -73,24 +78,14 @@ def study(
     """The grid: six arms on 28 tasks are 168 episodes; several numbers are given as a list, or as text with commas.
 
     `files` are seeds of the tables, `sizes` characters of the thought prompt, `turns` how often the nudge comes.
-    With `slots` the local model answers that many side by side (use as many `--jobs`), and batching may then change a
-    text.
+    `slots` as in `experiments.shared.served`.
     """
     added = doses(numbers(sizes), numbers(turns))
-    if slots > 1:
-        model = LocalModel(model, slots=slots, context_size=4096, seed=seed)
     return Study(
         name=f"token_overhead-{half}",
         arms=lambda model, seed: arms(model, seed, added, steps, max_tokens, presentation),
         tasks=suites(half, tasks, numbers(files)),
         seeds=(seed,),
-        model=model,
+        model=served(model, slots, 4096, seed),
         differs=DIFFERS,
     )
-
-
-def numbers(given: str | int | Sequence[int]) -> tuple[int, ...]:
-    """A list of numbers, also where it was written as text with commas."""
-    if isinstance(given, int):
-        return (given,)
-    return tuple(int(part) for part in given.split(",")) if isinstance(given, str) else tuple(given)

@@ -5,26 +5,20 @@ rlm-loop study run experiments/wording/study.py --out runs/wording-code
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.models import LocalModel
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.registry import get_suite
 
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-def _texts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("wording_texts", Path(__file__).with_name("texts.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from experiments.shared import served
+from experiments.wording.texts import CALLS, CODE, REACT
 
 
 def spread(suite: Suite, count: int) -> Suite:
@@ -50,23 +44,21 @@ def study(
 
     With `slots` the model answers that many episodes side by side (and batching may change a text).
     """
-    texts = _texts()
     common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens, "cell_timeout": 20.0}
     arms: dict[str, Any] = {}
     if kind in ("code", "all"):
-        arms |= {name: ToolLoopAgent(system=text, **common) for name, text in texts.CODE.items()}
+        arms |= {name: ToolLoopAgent(system=text, **common) for name, text in CODE.items()}
         arms |= {
-            f"{name}-require": ToolLoopAgent(system=text, require_code=True, **common)
-            for name, text in texts.CODE.items()
+            f"{name}-require": ToolLoopAgent(system=text, require_code=True, **common) for name, text in CODE.items()
         }
     if kind in ("calls", "all"):
-        arms |= {name: LeanAgent(system=text, presentation="text", **common) for name, text in texts.CALLS.items()}
+        arms |= {name: LeanAgent(system=text, presentation="text", **common) for name, text in CALLS.items()}
         arms |= {
             f"{name}-constrained": LeanAgent(system=text, presentation="constrained", **common)
-            for name, text in texts.CALLS.items()
+            for name, text in CALLS.items()
         }
     if kind in ("react", "all"):
-        arms |= {name: ReActAgent(system=text, **common) for name, text in texts.REACT.items()}
+        arms |= {name: ReActAgent(system=text, **common) for name, text in REACT.items()}
     if not arms:
         raise ValueError(f"kind is code, calls, react or all, not {kind!r}")
     if only:
@@ -78,6 +70,4 @@ def study(
         else replace(s := get_suite(f"{n}/development"), tasks=s.tasks[:first])
         for n in suites.split(",")
     ]
-    if slots > 1:
-        model = LocalModel(model, slots=slots)
-    return Study(f"wording-{kind}", arms, halves, model=model)
+    return Study(f"wording-{kind}", arms, halves, model=served(model, slots, 8192, 0))

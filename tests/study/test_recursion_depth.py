@@ -33,7 +33,7 @@ def test_the_arms_are_what_they_are_called() -> None:
     assert [settings[f"depth-{d}"]["max_depth"] for d in range(3)] == [0, 1, 2]
     assert settings["direct"]["window"] == 8_000
     assert settings["depth-1"] | {"max_depth": 2} == settings["depth-2"]
-    with pytest.raises(ValueError, match="there is no arm 'depth-3'; there are direct, depth-0"):
+    with pytest.raises(StudyError, match="there is no arm 'depth-3'; there are direct, depth-0"):
         load_study_file(HERE, only="depth-3").agents()
 
 

@@ -1,0 +1,73 @@
+"""What the experiments share: the tasks and the model of a study, lists given as text, the command of a `finding.py`.
+
+A `study.py` is started by its path, from anywhere, so it adds the repository's folder to the search path and imports
+`experiments.shared` then.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop import Suite
+from rlm_loop.agents import Agent
+from rlm_loop.models import LocalModel
+from rlm_loop.study import Results, StudyError, load_study
+from rlm_loop.tasks import Half, get_suite
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any) -> Any:
+    """The model of a study.  With more than one slot, a local one that answers that many episodes side by side.
+
+    Use as many `--jobs` as slots.  A batch may change a text, so for texts that come out alike in every run leave
+    `slots` at 1.
+    """
+    if slots == 1:
+        return model
+    return LocalModel(model, slots=slots, context_size=context_size, seed=seed, **sampling)
+
+
+def first_tasks(names: Mapping[str, int], half: Half, most: int | None = None) -> list[Suite]:
+    """The first tasks of this half of each suite, as many as `names` says and at most `most`."""
+    counts = {name: number if most is None else min(most, number) for name, number in names.items()}
+    found = {name: get_suite(f"{name}/{half}") for name in counts}
+    return [replace(suite, tasks=suite.tasks[: counts[name]]) for name, suite in found.items()]
+
+
+def chosen(arms: Mapping[str, Agent], wanted: Sequence[str]) -> dict[str, Agent]:
+    """The arms that are wanted, all of them for none.  Raises `StudyError` for an unknown name."""
+    if unknown := [name for name in wanted if name not in arms]:
+        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(arms)}")
+    return {name: arms[name] for name in wanted or arms}
+
+
+def words(given: str | Sequence[str]) -> tuple[str, ...]:
+    """A list, also where it was written as text with commas."""
+    return tuple(filter(None, given.split(","))) if isinstance(given, str) else tuple(given)
+
+
+def numbers(given: str | int | Sequence[int]) -> tuple[int, ...]:
+    """A list of numbers, also where it was written as text with commas."""
+    if isinstance(given, int):
+        return (given,)
+    return tuple(map(int, given.split(","))) if isinstance(given, str) else tuple(given)
+
+
+def write_finding(here: Path, finding: Callable[[Results], str], figure: Callable[[Results], Figure]) -> None:
+    """The command of a `finding.py`: writes a finding into the README, between its marks, and `figures/finding.png`."""
+    from rlm_loop.report.figures import save
+    from rlm_loop.report.tables.readme import write_between
+
+    parser = argparse.ArgumentParser(description="Write the finding of a study from its results.")
+    parser.add_argument("--folder", type=Path, default=here / "results", help="a study's results")
+    results = load_study(parser.parse_args().folder)
+    text = finding(results).strip()
+    write_between(here / "README.md", "finding", text)
+    save(figure(results), here / "figures" / "finding.png")
+    print(text)
