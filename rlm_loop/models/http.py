@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
-from rlm_loop.models.connections import Connections, Lost, Response, TooLate
-from rlm_loop.models.proxied import Proxied
+import certifi
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
+from urllib3.util import parse_url
 
-__all__ = ["BadAddress", "Http", "Lost", "Response", "TooLate"]
+from rlm_loop.models.connections import POOLS, ended_with_its_scope
+from rlm_loop.models.responses import LONGEST, BadAddress, Lost, Response, TooLate
+from rlm_loop.traces.received import unpacked
 
-
-class BadAddress(ValueError):
-    """No address that can be asked: it begins with `http://` or `https://` and names a host."""
+#: So many connections are kept open; more are made where more calls are under way at once.
+KEPT = 256
 
 
 class Http:
@@ -32,10 +36,6 @@ class Http:
     def __init__(
         self, base_url: str, *, headers: Mapping[str, str], timeout: float | None, proxies: bool = True
     ) -> None:
-        from urllib3 import make_headers
-        from urllib3.exceptions import LocationParseError
-        from urllib3.util import parse_url
-
         try:
             place = parse_url(base_url)
             host = place.host or ""
@@ -46,20 +46,16 @@ class Http:
             raise BadAddress(base_url)
         own = {"Accept-Encoding": "gzip", "Content-Type": "application/json", "User-Agent": "rlm-loop"}
         if place.auth:
-            own |= {"Authorization": make_headers(basic_auth=unquote(place.auth))["authorization"]}
+            own |= {"Authorization": urllib3.make_headers(basic_auth=unquote(place.auth))["authorization"]}
         self.base_url = base_url
         self._headers = {**own, **headers}
-        self._path = place.path or ""
-        limits: dict[str, Any] = {"connect": None if timeout is None else min(timeout, 20.0), "read": timeout}
-        limits["certificates"] = (
-            (os.environ.get("SSL_CERT_FILE") or _certificates()) if place.scheme == "https" else None
-        )
+        settings: dict[str, Any] = {"maxsize": KEPT, "ssl_context": _trusting() if place.scheme == "https" else None}
+        settings["timeout"] = urllib3.Timeout(None if timeout is None else min(timeout, 20.0), timeout)
         proxy = getproxies().get(place.scheme) if proxies and not proxy_bypass(host) else None
-        self._way: Connections | Proxied = (
-            Connections(host.strip("[]"), place.port, **limits)
-            if proxy is None
-            else Proxied(proxy, f"{place.scheme}://{place.netloc}", **limits)
-        )
+        self._manager = urllib3.PoolManager(**settings) if proxy is None else _by(proxy, settings)
+        self._manager.pool_classes_by_scheme = POOLS
+        self._server, self._path, self._direct = f"{place.scheme}://{place.netloc}", place.path or "", proxy is None
+        self._open = self._opener()
 
     def post(self, path: str, body: Mapping[str, Any] | str) -> Response:
         """Send an object to `path` below the address, as JSON; a text is JSON already.
@@ -68,18 +64,69 @@ class Http:
         """
         if not isinstance(body, str):
             body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return self._way.ask("POST", self._path + path, self._headers, body.encode())
+        return self._ask("POST", path, body=body.encode())
 
     def get(self, path: str, timeout: float | None = None) -> Response:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""
-        return self._way.ask("GET", self._path + path, self._headers, None, timeout)
+        return self._ask("GET", path, **({} if timeout is None else {"timeout": timeout}))
 
     def close(self) -> None:
         """Close the connections that are kept; a later call opens new ones."""
-        self._way.close()
+        self._manager.clear()
+        self._open = self._opener()
+
+    def _opener(self) -> Any:
+        """What sends a request: the server's own pool, since a manager reads the address anew for each request."""
+        return self._manager.connection_from_url(self._server).urlopen if self._direct else self._manager.urlopen
+
+    def _ask(self, method: str, path: str, **more: Any) -> Response:
+        options: dict[str, Any] = {"retries": False, "redirect": False, "preload_content": False}
+        address = self._path + path if self._direct else self._server + self._path + path
+        try:
+            with ended_with_its_scope():
+                answer = self._open(method, address, headers=self._headers, **options, **more)
+                data = _body(answer)
+            if answer.headers.get("Content-Encoding", "").lower() == "gzip":
+                data = unpacked(data, LONGEST)
+        except (HTTPError, OSError) as error:
+            inner = next((a for a in error.args if isinstance(a, BaseException)), None) or error.__cause__ or error
+            late = isinstance(error, ConnectTimeoutError | ReadTimeoutError) or isinstance(inner, TimeoutError)
+            # a refused connection is a kind of timeout there, for history's sake
+            kind = TooLate if late and not isinstance(error, NewConnectionError) else Lost
+            raise kind(str(inner)) from error  # the reason below urllib3's own words
+        return Response(answer.status, answer.headers, answer.reason or "", data)
 
 
-def _certificates() -> str:
-    import certifi
+def _body(answer: urllib3.HTTPResponse) -> bytes:
+    """What was sent, as it was sent; raises `OSError` beyond `LONGEST`, before it is held."""
+    size, pieces = 0, list[bytes]()
+    length = answer.length_remaining
+    if length is not None and length <= LONGEST:
+        return answer.read(decode_content=False)
+    if length is None:
+        for piece in answer.stream(1 << 20, decode_content=False):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LONGEST:
+                break
+        else:
+            return b"".join(pieces)
+    answer.close()
+    raise OSError(f"it sent more than {LONGEST:,} bytes")
 
-    return certifi.where()
+
+def _by(proxy: str, settings: dict[str, Any]) -> urllib3.ProxyManager:
+    try:
+        auth = parse_url(proxy).auth
+        settings["proxy_headers"] = urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None
+        return urllib3.ProxyManager(proxy, proxy_ssl_context=settings["ssl_context"], **settings)
+    except (HTTPError, ValueError) as error:  # a SOCKS proxy, or no address
+        raise Lost(f"the environment's proxy cannot be used: {error}") from error
+
+
+def _trusting() -> ssl.SSLContext:
+    certificates = os.environ.get("SSL_CERT_FILE") or certifi.where()
+    try:
+        return ssl.create_default_context(cafile=certificates)
+    except OSError as error:
+        raise Lost(f"the certificates in {certificates} cannot be read: {error}") from error

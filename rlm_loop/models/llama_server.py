@@ -23,7 +23,7 @@ from typing import Any, cast
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
 from rlm_loop.models.gguf import fault
-from rlm_loop.models.http import Http, Lost, TooLate
+from rlm_loop.models.responses import Lost, TooLate
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
 PROMPT_CACHE_MIB = 1024
@@ -95,6 +95,8 @@ class LlamaServer:
         self.model = path.name
         # no proxies: one from the environment must not come between a process and itself
         address = self._server.listening_address.rstrip("/")
+        from rlm_loop.models.http import Http
+
         self._http = Http(address, headers={"Authorization": f"Bearer {key}"}, timeout=None, proxies=False)
         props = cast("dict[str, Any]", self._http.get("/props").json())
         self.window = int(props["default_generation_settings"]["n_ctx"])

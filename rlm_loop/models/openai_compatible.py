@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from rlm_loop.messages import Prompt, Reply
@@ -24,9 +24,12 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
-from rlm_loop.models.http import BadAddress, Http, Lost, Response, TooLate
+from rlm_loop.models.responses import BadAddress, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
 from rlm_loop.traces.redact import remember
+
+if TYPE_CHECKING:
+    from rlm_loop.models.http import Http
 
 #: Where OpenAI's key is looked for when none is given, and where it may go besides OpenAI, as its own client has it.
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -118,6 +121,8 @@ class OpenAICompatibleModel:
     def _http(self) -> Http:
         with self._lock:
             if self._client is None:
+                from rlm_loop.models.http import Http
+
                 key = self._found_key()
                 headers = {"Authorization": f"Bearer {key}"} if key else {}
                 self._client = Http(self.base_url, headers=headers, timeout=self.timeout)

@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 from chat_server import ChatServer, completion
 
-from rlm_loop.models.http import BadAddress, Http, Lost, TooLate
+from rlm_loop.accounting.scope import Scope, call_scope
+from rlm_loop.models.connections import InOnePiece
+from rlm_loop.models.http import Http
+from rlm_loop.models.responses import LONGEST, BadAddress, Lost, TooLate
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +74,46 @@ def test_a_proxy_of_the_environment_is_used_where_it_is_wanted(
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     Http(chat_server.address, headers={}, timeout=5).post("/chat/completions", {})
     assert chat_server.requests[2]["path"] == "/v1/chat/completions"
+
+
+def test_what_a_proxy_passes_on_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = b"Content-Length: %d\r\n\r\n" % (LONGEST + 1), b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    bomb = gzip.compress(b" " * (LONGEST + 1), 1)
+    with Bare(
+        [b"HTTP/1.1 200 OK\r\n" + sizes[0], b"HTTP/1.1 200 OK\r\n" + sizes[1] % len(bomb) + bomb]
+    ).serving() as proxy:
+        monkeypatch.setenv("http_proxy", proxy)
+        client = Http("http://model.invalid/v1", headers={}, timeout=5)
+        for said in ("more than 67,108,864 bytes", "too large"):
+            with pytest.raises(Lost, match=said):
+                client.post("/x", {})
+
+
+@pytest.mark.parametrize("by_proxy", [False, True])
+def test_a_call_that_nobody_waits_for_hangs_up(silent: str, by_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of 60 seconds is never reached: the scope ends while the server is silent."""
+    if by_proxy:
+        monkeypatch.setenv("http_proxy", silent)
+    client = Http("http://model.invalid" if by_proxy else silent, headers={}, timeout=60)
+    scope = Scope()
+    token = call_scope.set(scope)
+    sent = threading.Event()
+    send = InOnePiece.send
+
+    def told(connection: InOnePiece, data: bytes) -> None:
+        send(connection, data)
+        sent.set()
+
+    monkeypatch.setattr(InOnePiece, "send", told)
+    threading.Thread(target=lambda: (sent.wait(), scope.end("nobody waits"))).start()
+    try:
+        with pytest.raises(Lost):
+            client.post("/x", {})
+        with pytest.raises(Lost):  # and one that begins afterwards sends nothing
+            client.post("/x", {})
+    finally:
+        call_scope.reset(token)
+        sent.set()
 
 
 def test_a_proxy_that_cannot_be_used_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ from odd_bodies import BROKEN
 from rlm_loop import DirectAgent, LeanAgent
 from rlm_loop.models import OpenAICompatibleModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.connections import LONGEST
-from rlm_loop.models.http import Http, Lost
+from rlm_loop.models.http import Http
 from rlm_loop.models.ollama import OllamaModel
+from rlm_loop.models.responses import LONGEST, Lost
 from rlm_loop.models.retry import Retry, retry_after
 from rlm_loop.models.wire import to_reply, to_usage
 
