@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from rlm_loop.study.statistics.clusters import sizes, sums
+from rlm_loop.study.statistics.confidence_sequences import symmetric_sequence
 from rlm_loop.study.statistics.rates import rate_interval, wilson_interval
 from rlm_loop.study.statistics.ratios import bca_interval, flip_interval, mean_interval
-from rlm_loop.study.statistics.sequences import symmetric_sequence
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

@@ -19,7 +19,6 @@ Extra = Literal[
     "parquet",
     "ray",
     "restricted",
-    "stats",
     "studies",
     "suites",
     "swebench",

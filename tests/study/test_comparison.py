@@ -246,11 +246,11 @@ def test_without_scipy_a_comparison_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['scipy'] = None\n"
         "from rlm_loop.study import StudyError, statistics\n"
-        "assert statistics.wilson(1, 2) and 'numpy' not in sys.modules\n"
+        "assert statistics.mean([1, 2]) and 'numpy' not in sys.modules\n"
         "try: statistics.mcnemar\nexcept StudyError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == 'mcnemar needs scipy: pip install -e ".[stats]" in your clone of rlm_loop'
+    assert done.stdout.strip() == 'mcnemar needs scipy: pip install -e ".[studies]" in your clone of rlm_loop'
 
 
 def test_rates_of_each_arm_by_attempts() -> None:

@@ -10,9 +10,9 @@ from rlm_loop.agents.attempts.anytime import Anytime, By
 from rlm_loop.report.figures.plots import save
 from rlm_loop.report.figures.style import Mark, caption, finish, marks, percent_axis, sheet, style
 from rlm_loop.report.tables.table import Table
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.anytime_curves import AnytimeCurve, curve
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.statistics import wilson_by_cluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def anytime_table(runs: Mapping[str, Sequence[Anytime]], steps: Sequence[int] = 
     rows: list[list[str]] = []
     for arm, of in runs.items():
         ends, first = sum(run.resolved for run in of), [run.resolved_at for run in of if run.resolved_at is not None]
-        low, high = wilson_by_cluster([float(run.resolved) for run in of], [run.task for run in of])
+        low, high = statistics.wilson_by_cluster([float(run.resolved) for run in of], [run.task for run in of])
         within = curve(of, "step", steps).resolved if of else [0] * len(steps)
         rows.append(
             [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.denominator import verdict
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.statistics import wilson_by_cluster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +99,7 @@ def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: M
         rates = [100 * ends.resolved(b) / n for b in at]
         look = {"color": mark.colour, "linestyle": mark.line}
         axes.step([0, *at, longest], [0, *rates, rates[-1]], where="post", linewidth=1.6, label=ends.arm, **look)
-        low, high = (100 * v for v in wilson_by_cluster([float(r) for r in ends.right(longest)], ends.tasks))
+        low, high = (100 * v for v in statistics.wilson_by_cluster([float(r) for r in ends.right(longest)], ends.tasks))
         x = longest * (1.03 + 0.035 * number)
         bars = [[rates[-1] - low], [high - rates[-1]]]
         axes.errorbar(x, rates[-1], yerr=bars, fmt=mark.marker, color=mark.colour, markersize=4, capsize=2, linewidth=1)

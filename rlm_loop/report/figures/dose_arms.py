@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
 from rlm_loop.report.tables.table import Table
-from rlm_loop.study import ArmSummary, Results, StudyError
+from rlm_loop.study import ArmSummary, Results, StudyError, statistics
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import Unit, unit
-from rlm_loop.study.statistics import bootstrap, mean, sign_test
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +92,7 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
     }
     pairs = [(here, tokens[plain][u]) for u, here in tokens[summary.arm].items()]
     known = [here - there for here, there in pairs if here is not None and there is not None]
-    between = bootstrap(_by_task(tokens[summary.arm], known)) if len(known) == len(pairs) else None
+    between = statistics.bootstrap(_by_task(tokens[summary.arm], known)) if len(known) == len(pairs) else None
     low, high = between or (None, None)
     return Dose(
         injector,
@@ -102,8 +101,8 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
         summary,
         summary.only_here,
         summary.only_baseline,
-        sign_test(summary.only_here, summary.only_baseline),
-        mean(known) if len(known) == len(pairs) else None,
+        statistics.sign_test(summary.only_here, summary.only_baseline),
+        statistics.mean(known) if len(known) == len(pairs) else None,
         low,
         high,
     )

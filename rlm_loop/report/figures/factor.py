@@ -10,9 +10,9 @@ from rlm_loop.report.figures.cells import Arm, cells, factors_of, rows_of
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.rates import Rate, rate_of_rows
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.statistics import bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float] | No
     for (number, _, _), value in found.items():
         by_task.setdefault((rows[int(number)]["suite"], rows[int(number)]["task"]), []).append(value)
     middle = sum(found.values()) / len(found)
-    low, high = bootstrap([sum(of) / len(of) for of in by_task.values()]) or (middle, middle)
+    low, high = statistics.bootstrap([sum(of) / len(of) for of in by_task.values()]) or (middle, middle)
     return middle, min(low, middle), max(high, middle)
 
 

@@ -23,9 +23,9 @@ from rlm_loop.report.figures.style import (
     sheet,
     style,
 )
+from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.study.statistics import bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +104,7 @@ def _point(arm: Arm, measure: str) -> Point | None:
     if len(taken) < len(arm.rows) or not taken or not arm.judged:
         return None
     middle = sum(taken) / len(taken)
-    low, high = bootstrap(taken) or (middle, middle)
+    low, high = statistics.bootstrap(taken) or (middle, middle)
     return Point(arm.label, middle, min(low, middle), max(high, middle), rate_of(arm))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.denominator import Unit, by_cell, measured, unit, verdict
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.statistics import wilson_by_cluster
 from rlm_loop.study.store.rows import Row
 
 Policy = Literal["worst", "drop", "bounds"]
@@ -94,7 +94,7 @@ def rate_of(rows: Sequence[Row]) -> tuple[int, int, float, float]:
     labels = cluster_labels(rows, [unit(r) for r in rows], None)[0]
     found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := verdict(r)) is not None]
     values = [v for v, _ in found]
-    return round(sum(values)), len(values), *wilson_by_cluster(values, [label for _, label in found])
+    return round(sum(values)), len(values), *statistics.wilson_by_cluster(values, [label for _, label in found])
 
 
 def cluster_labels(

@@ -1,4 +1,4 @@
-"""The statistics of paired arms.  What a table needs is plain Python; the rest is built on scipy (extra `stats`).
+"""The statistics of paired arms, on scipy (extra `studies`).
 
 Importing this package loads neither numpy nor scipy: a function is loaded when it is first asked for.
 """
@@ -10,23 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.statistics.plain import (
-    bootstrap,
-    mean,
-    percentile,
-    ratio,
-    sign_test,
-    total,
-    wilson,
-    wilson_by_cluster,
-)
+from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 
 if TYPE_CHECKING:
-    from rlm_loop.study.statistics.agreeing import smallest_level
     from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
-    from rlm_loop.study.statistics.families import holm, holm_levels
-    from rlm_loop.study.statistics.margins import noninferiority, score_statistic
-    from rlm_loop.study.statistics.passes import pass_at_k
+    from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
+    from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
+    from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
     from rlm_loop.study.statistics.power import (
         fewest_clusters,
         pairs_for_mean,
@@ -39,11 +29,14 @@ if TYPE_CHECKING:
         newcombe_interval,
         paired_difference,
         paired_table,
+        pass_at_k,
         rate_interval,
+        sign_test,
+        wilson,
+        wilson_by_cluster,
         wilson_interval,
     )
-    from rlm_loop.study.statistics.ratios import flip_interval, mean_interval, mean_p, sign_flip
-    from rlm_loop.study.statistics.sequences import bounded_sequence, symmetric_sequence
+    from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
 
 __all__ = [
     "bootstrap",
@@ -87,14 +80,13 @@ __all__ = [
 _HOME = {
     **dict.fromkeys(("codes_of", "effective_size", "sizes", "sums", "variance_of_mean"), "clusters"),
     **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
-    **dict.fromkeys(("rate_interval", "wilson_interval"), "rates"),
-    **dict.fromkeys(("noninferiority", "score_statistic"), "margins"),
-    **dict.fromkeys(("flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
-    **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "sequences"),
+    **dict.fromkeys(("pass_at_k", "rate_interval", "sign_test"), "rates"),
+    **dict.fromkeys(("wilson", "wilson_by_cluster", "wilson_interval"), "rates"),
+    **dict.fromkeys(("noninferiority", "score_statistic"), "non_inferiority"),
+    **dict.fromkeys(("bootstrap", "flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
+    **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "confidence_sequences"),
     **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
-    **dict.fromkeys(("holm", "holm_levels"), "families"),
-    "smallest_level": "agreeing",
-    "pass_at_k": "passes",
+    **dict.fromkeys(("holm", "holm_levels", "smallest_level"), "multiple_testing"),
 }
 
 
@@ -105,8 +97,9 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(import_module(f"{__name__}.{home}"), name)
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("numpy", "scipy"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("numpy", "scipy"):
             raise
-        raise StudyError(f"{name} needs {error.name}: {install_line('stats')}") from None
+        raise StudyError(f"{name} needs {package}: {install_line('studies')}") from None
     globals()[name] = value  # after `import_module`, which puts a module of the same name there
     return value

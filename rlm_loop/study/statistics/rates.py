@@ -1,15 +1,17 @@
-"""Resolve rates: the interval of one, the interval of the difference of two arms on the same tasks, the exact test."""
+"""Resolve rates: that of an arm, pass@k, the difference of two arms on the same tasks; intervals and exact tests."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable, Sequence
+from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri
 
-from rlm_loop.study.statistics.clusters import Floats, effective_size, sizes, sums, variance_of_mean
+from rlm_loop.study.statistics.clusters import Floats, codes_of, effective_size, sizes, sums, variance_of_mean
 
 
 def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -18,7 +20,7 @@ def wilson_interval(rate: Any, n: Any, alpha: float = 0.05) -> tuple[Floats, Flo
     E. B. Wilson, JASA 22 (1927).
     """
     p, n = np.asarray(rate, dtype=float), np.asarray(n, dtype=float)
-    z = stats.norm.ppf(1 - alpha / 2)
+    z = ndtri(1 - alpha / 2)
     scale = 1 + z**2 / n
     middle = (p + z**2 / (2 * n)) / scale
     half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / scale
@@ -39,6 +41,20 @@ def rate_interval(
         variance_of_mean(every, codes), rate * (1 - rate) / max(n - 1, 1), n, sizes(codes).size, alpha, most
     )
     return rate, *wilson_interval(rate, size, alpha)
+
+
+def wilson_by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:
+    """The 95 % interval of `rate_interval` for values whose clusters are named; (0, 1) where there are none."""
+    if not values:
+        return 0.0, 1.0
+    _, low, high = rate_interval(values, codes_of(clusters))
+    return float(low), float(high)
+
+
+def wilson(successes: float, n: float) -> tuple[float, float]:
+    """The 95 % interval of `wilson_interval` for so many of n; (0, 1) where nothing was tried."""
+    low, high = wilson_interval(successes / n, n) if n else (0.0, 1.0)
+    return float(low), float(high)
 
 
 def newcombe_interval(both: Any, here: Any, there: Any, neither: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
@@ -101,7 +117,7 @@ def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
     seen = abs(int(np.rint((np.asarray(here, dtype=float) - np.asarray(there, dtype=float)).sum())))
     moved = moved[moved > 0]
     if moved.size and moved.max() == 1:
-        return max(float(stats.binomtest((moved.size + seen) // 2, moved.size).pvalue), sys.float_info.min)
+        return max(sign_test((moved.size + seen) // 2, (moved.size - seen) // 2), sys.float_info.min)
     chance = np.ones(1)  # of the sums -total, ..., total
     for step in moved:
         wider = np.zeros(chance.size + 2 * step)
@@ -111,3 +127,24 @@ def mcnemar(here: Any, there: Any, codes: NDArray[np.intp]) -> float:
     total = (chance.size - 1) // 2
     p = float(min(1.0, chance[np.abs(np.arange(-total, total + 1)) >= seen].sum()))
     return max(p, sys.float_info.min)  # below what a float can hold, but never 0
+
+
+def sign_test(here: int, there: int) -> float:
+    """The exact two-sided p of McNemar's test: `here` pairs changed one way, `there` the other; 1 where none changed.
+
+    Pairs that did not change say nothing.  Q. McNemar, Psychometrika 12 (1947).
+    """
+    from scipy.stats import binomtest
+
+    return float(binomtest(here, here + there).pvalue) if here + there else 1.0
+
+
+def pass_at_k(attempts: int, resolved: int, k: int) -> float:
+    """The unbiased estimate for one task, from `attempts` of which `resolved` succeeded: 1 - C(n - c, k) / C(n, k).
+
+    M. Chen and others, Evaluating Large Language Models Trained on Code (2021), equation 1.  Raises `ValueError`
+    where there are fewer than k attempts, since nothing is then known.
+    """
+    if not 0 <= resolved <= attempts or not 1 <= k <= attempts:
+        raise ValueError(f"pass@{k} needs at least {k} attempts of a task; there are {attempts}, {resolved} resolved")
+    return 1.0 - comb(attempts - resolved, k) / comb(attempts, k)
