@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
 FailureKind = Literal[
@@ -22,6 +23,17 @@ FailureKind = Literal[
 ]
 
 AnswerForm = Literal["object", "repr", "text"]
+
+
+class Note(StrEnum):
+    """What parsing noticed, where something is decided by it.  Other notes of an action are for readers only."""
+
+    REFUSAL = "refusal"  # the model declines
+    BLOCKED = "blocked"  # the model says that it cannot go on
+    UNCLOSED = "unclosed fence"
+    NO_COMPILE = "does not compile"
+    PYTHON = "looks like python"
+    EMPTY_ANSWER = "empty answer"
 
 
 @dataclass(frozen=True)
@@ -70,13 +82,6 @@ class Answer:
     value: Any
     call_id: str | None = None
     notes: tuple[str, ...] = ()
-
-
-#: In `Malformed.notes`: the model declines; twice in a row ends the run as blocked.
-REFUSAL = "refusal"
-
-#: In `Malformed.notes`: the model says with a line of its own that it cannot go on, and why.
-BLOCKED = "blocked"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import BLOCKED, REFUSAL, Action, CallTool, FinalAnswer, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Unfinished
 from rlm_loop.agents.history import Compact, unchanged
@@ -231,7 +231,7 @@ def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:
 
 def _no_answer(action: Action) -> bool:
     """It acts, or it says that there is no answer."""
-    gives_up = isinstance(action, Malformed) and (REFUSAL in action.notes or BLOCKED in action.notes)
+    gives_up = isinstance(action, Malformed) and (Note.REFUSAL in action.notes or Note.BLOCKED in action.notes)
     return gives_up or isinstance(action, (RunCode, CallTool))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from rlm_loop.accounting.budget import Account
-from rlm_loop.actions import BLOCKED, REFUSAL, CallTool, FailureKind, Malformed
+from rlm_loop.actions import CallTool, FailureKind, Malformed, Note
 from rlm_loop.outcome import Stop, Turn
 
 #: Failures that say nothing about a tool: the reply itself could not be read, or nothing was run.
@@ -76,12 +76,12 @@ def _refusals_of(turn: Turn) -> int:
 
 
 def _refusal(turn: Turn) -> bool:
-    return any(isinstance(a, Malformed) and REFUSAL in a.notes for a in turn.actions)
+    return any(isinstance(a, Malformed) and Note.REFUSAL in a.notes for a in turn.actions)
 
 
 def _blocked(turn: Turn) -> str | None:
     """The model's reason where it says that it cannot go on."""
-    return next((a.reason for a in turn.actions if isinstance(a, Malformed) and BLOCKED in a.notes), None)
+    return next((a.reason for a in turn.actions if isinstance(a, Malformed) and Note.BLOCKED in a.notes), None)
 
 
 def _tool_results(turn: Turn) -> list[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from rlm_loop.actions import BLOCKED, Action, Malformed
+from rlm_loop.actions import Action, Malformed, Note
 from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
@@ -89,5 +89,5 @@ def whole(reply: Reply) -> Malformed | None:
     if not reply.text.strip() and not reply.tool_calls:
         return Malformed("The reply was empty.")
     if not reply.tool_calls and (reason := blocked_reason(reply.text)):
-        return Malformed(reason, notes=(BLOCKED,))
+        return Malformed(reason, notes=(Note.BLOCKED,))
     return None

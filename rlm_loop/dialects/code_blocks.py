@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlm_loop.actions import REFUSAL, Action, Answer, Malformed, RunCode
+from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.python_source import SHELLS
@@ -46,7 +46,7 @@ class CodeBlocks(Speaking):
         return [assistant_message(turn), user_results(turn)]
 
     def _cell(self, block: Block) -> Action:
-        if not block.closed and "does not compile" in block.notes:
+        if not block.closed and Note.NO_COMPILE in block.notes:
             return Malformed("The code block is not closed and does not compile.", notes=block.notes)
         return RunCode(block.code, notes=block.notes)
 
@@ -57,7 +57,7 @@ class CodeBlocks(Speaking):
             return Malformed("There are no tool calls here; write a ```python block.", notes=notes)
         if empty:
             return Malformed("The code block is empty.", notes=notes)
-        unread = next((b for b in skipped if "looks like python" in b.notes), None)
+        unread = next((b for b in skipped if Note.PYTHON in b.notes), None)
         if unread is not None and unread.language in self.languages:
             return Malformed("The code block is indented too far to be read as one.", notes=notes)
         unread = unread or next((b for b in skipped if b.language in SHELLS), None)
@@ -66,5 +66,5 @@ class CodeBlocks(Speaking):
         if skipped and not prose.strip() and not any(b.code.strip() for b in skipped):
             return Malformed("Only ```python blocks are run, and there is none.", notes=notes)
         if looks_like_refusal(reply.text):
-            return Malformed("Please try: write a ```python block.", notes=(*notes, REFUSAL))
+            return Malformed("Please try: write a ```python block.", notes=(*notes, Note.REFUSAL))
         return Answer(strip_answer_prefix(reply.text).strip(), notes=notes)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from rlm_loop.actions import Note
 from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.fence_lines import ListItems, Mark, find_marks, indent_of, without_indent
 from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
@@ -114,7 +115,7 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> Reading:
 def _skip(block: Block, placed: bool) -> Block:
     notes = block.notes if placed else (*block.notes, "indented by four or more")
     if block.language not in OTHER_LANGUAGES and looks_like_python(block.code):
-        notes = (*notes, "looks like python")
+        notes = (*notes, Note.PYTHON)
     return replace(block, notes=notes)
 
 
@@ -178,9 +179,9 @@ def _block(lines: Sequence[str], marks: Sequence[Mark], at: int, python: bool) -
     if first is not None:
         return first
     code = _body(lines, opener, len(lines), "")
-    notes = ("unclosed fence",)
+    notes: tuple[str, ...] = (Note.UNCLOSED,)
     if python and source_state(code) != "compiles":
-        notes = (*notes, "does not compile")
+        notes = (*notes, Note.NO_COMPILE)
     return Block(code, opener.language, opener.line + 1, notes, closed=False), len(lines)
 
 

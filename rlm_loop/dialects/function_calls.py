@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rlm_loop.actions import REFUSAL, Action, Answer, CallTool, Malformed
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
 from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
@@ -90,7 +90,7 @@ class FunctionCalls(Speaking):
         if _CALL.search(reply.text):
             return [Malformed(f"The tool call could not be read: it is not valid JSON; {JSON_HINT}.", notes=notes)]
         if looks_like_refusal(reply.text):
-            return [Malformed("Please try: call a tool.", notes=(*notes, REFUSAL))]
+            return [Malformed("Please try: call a tool.", notes=(*notes, Note.REFUSAL))]
         if not self.text_answers:
             return [Malformed(NO_CALL, notes=notes)]
         return [Answer(strip_answer_prefix(reply.text).strip(), notes=notes)]

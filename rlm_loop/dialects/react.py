@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
 from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
 from rlm_loop.dialects.lenient_json import decode_repaired, written
@@ -47,7 +47,7 @@ class ReActText(Speaking):
         step = read_step(reply.text, tools.keys())
         if step.finish is not None:
             return [_finish(step.finish, step.notes)]
-        if "empty answer" in step.notes:
+        if Note.EMPTY_ANSWER in step.notes:
             return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=step.notes)]
         if step.action is None:
             return [Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)]

@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.actions import Note
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.dialects.lenient_json import decode_repaired, decode_strict, written
 from rlm_loop.dialects.python_source import read_call, read_literal
@@ -130,7 +131,7 @@ def _fenced(text: str, at: int) -> Value | None:
         return None
     lines = text[at:].split("\n")
     end = at + len("\n".join(lines[: block.code.count("\n") + 3]))
-    code, notes = block.code, ("code fence removed", *(note for note in block.notes if note != "looks like python"))
+    code, notes = block.code, ("code fence removed", *(note for note in block.notes if note != Note.PYTHON))
     if code.lstrip().startswith("{"):
         value, _, repairs = read_object(code, skip_space(code, 0))
         if value is not None and repairs:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from rlm_loop.actions import Note
 from rlm_loop.dialects.react_action import FINISH, NO_ACTION, read_action
 from rlm_loop.dialects.react_input import read_value, skip_space
 
@@ -112,7 +113,7 @@ def _final(own: str, label: _Label, stop: int) -> _Found:
     answer = own[label.end : stop].strip()
     if label.bold:
         answer = answer.removesuffix(label.bold).rstrip()
-    return _Found(finish=answer, end=stop) if answer else _Found(notes=("empty answer",), nothing=True)
+    return _Found(finish=answer, end=stop) if answer else _Found(notes=(Note.EMPTY_ANSWER,), nothing=True)
 
 
 def _action(own: str, label: _Label, stop: int, given: int | None, names: Collection[str]) -> _Found:
@@ -138,7 +139,7 @@ def _action(own: str, label: _Label, stop: int, given: int | None, names: Collec
     if named.name in FINISH:
         answer = text.strip()
         return _Found(
-            finish=answer or None, end=end, notes=notes if answer else (*notes, "empty answer"), nothing=not answer
+            finish=answer or None, end=end, notes=notes if answer else (*notes, Note.EMPTY_ANSWER), nothing=not answer
         )
     if named.name in NO_ACTION:
         return _Found(notes=(*notes, "no action named"), nothing=True)

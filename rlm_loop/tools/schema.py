@@ -21,7 +21,7 @@ Fields = tuple[tuple[str, Any, bool], ...]
 
 def read_fields(name: str, function: Callable[..., Any]) -> Fields:
     """The parameters of a function that is to be tool `name`; `TypeError` where a model could not be told them."""
-    return tuple((p.name, resolve(name, function, p), p.default is p.empty) for p in parameters_of(name, function))
+    return tuple([(p.name, resolve(name, function, p), p.default is p.empty) for p in parameters_of(name, function)])
 
 
 def parameters_of(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -1,8 +1,8 @@
 import pytest
 
 from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.actions import Action, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
-from rlm_loop.agents.stopping import REFUSAL, stop_reason
+from rlm_loop.actions import Action, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
+from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
 
@@ -29,7 +29,7 @@ CALL = CallTool("f", "{}")
         ([turn(n, RunCode("x"), failed()) for n in (1, 2, 3, 4)], None),
         ([turn(n, Malformed("x"), failed("malformed")) for n in (1, 2)], None),
         ([turn(n, Malformed("x"), failed("malformed")) for n in (1, 2, 3)], "malformed"),
-        ([turn(n, Malformed("x", notes=(REFUSAL,)), failed("malformed")) for n in (1, 2)], "blocked"),
+        ([turn(n, Malformed("x", notes=(Note.REFUSAL,)), failed("malformed")) for n in (1, 2)], "blocked"),
         ([turn(n, RunCode("x"), Observation("1"), "same") for n in (1, 2)], "repeated"),
         # the number of the cell in a traceback and an object's address are no difference
         ([turn(n, RunCode("x"), Observation(f'File "<cell {n}>", line 1'), "same") for n in (1, 2)], "repeated"),

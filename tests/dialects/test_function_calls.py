@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation
-from rlm_loop.agents.stopping import REFUSAL
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note, Observation
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.function_calls import FunctionCalls, call_schema
 from rlm_loop.dialects.react import ReActText
@@ -69,7 +68,7 @@ def test_what_is_read_out_of_text(text: str, expected: Any) -> None:
         assert action.lenient
     elif isinstance(action, Malformed):
         assert expected in action.reason
-        assert (REFUSAL in action.notes) == ("sorry" in text)
+        assert (Note.REFUSAL in action.notes) == ("sorry" in text)
     else:
         assert isinstance(action, Answer)
         assert action.value == expected
