@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop.agents.attempts import load_scores
 from rlm_loop.report import patch_failure_table
-from rlm_loop.study import Results, load_study, load_study_file, verify_traces
+from rlm_loop.study import Results, load_study, load_study_file
 from rlm_loop.study.compare.anytime_curves import anytime_of
 from rlm_loop.study.compare.patch_failures import diagnose_patches
 from rlm_loop.study.compare.patches import study_predictions
@@ -32,16 +32,6 @@ def results() -> Results:
 @pytest.fixture(scope="module")
 def tasks() -> dict[str, Task]:
     return {task.id: task for suite in load_study_file(HERE).suites for task in suite}
-
-
-def test_forty_tasks_in_four_loops_by_the_real_model(results: Results) -> None:
-    assert (len(results), results.left_out, results.crashed) == (160, 0, [])
-    assert {row["model"] for row in results.rows} == {"local:qwen2.5-coder-1.5b"}
-    assert Counter(row["arm"] for row in results.rows) == dict.fromkeys(
-        ("code", "lean", "react-native", "react-text"), 40
-    )
-    assert len({(row["suite"], row["task"]) for row in results.rows}) == 40
-    assert verify_traces(HERE / "results") == []
 
 
 def test_every_run_that_failed_has_a_class(results: Results) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from rlm_loop.models import ScriptedModel
-from rlm_loop.study import Study, load_study, load_study_file, verify_traces
+from rlm_loop.study import Study, load_study_file, verify_traces
 
 HERE = Path(__file__).parents[2] / "experiments" / "lean_vs_react"
 
@@ -57,22 +55,3 @@ def test_the_real_agents_run_in_a_study(tmp_path: Path) -> None:
     assert results.rows[0]["actions"] == 2
     assert verify_traces(tmp_path) == []
     assert results.trace(results.rows[0]).end is not None
-
-
-def test_the_committed_results_agree_with_their_traces() -> None:
-    results = load_study(HERE / "results")
-    assert verify_traces(HERE / "results") == []
-    assert len(results) == 5 * 36
-    assert results.left_out == 0
-    assert results.crashed == []
-    assert results.arms == ["code", "lean", "lean+nudge", "react-native", "react-text"]
-
-
-def test_the_page_on_statistics_quotes_what_the_results_say() -> None:
-    pytest.importorskip("scipy")
-    said = load_study(HERE / "results").compare("react-text").sentences()
-    page = (HERE.parents[1] / "docs" / "statistics.md").read_text("utf-8")
-    quoted = " ".join(line[1:].strip() for line in page.splitlines() if line.startswith(">"))
-    found = [s for s in said if s in quoted]
-    assert len(found) == 2
-    assert len(" ".join(found)) == len(" ".join(quoted.split())), "nothing else is quoted"

@@ -22,7 +22,7 @@ from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path
 from rlm_loop.outcome import Turn
-from rlm_loop.study import Study, load_study, load_study_file, verify_traces
+from rlm_loop.study import Study, load_study_file, verify_traces
 from rlm_loop.study.plan.contract import contract
 
 HERE = Path(__file__).parents[2] / "experiments" / "token_overhead"
@@ -174,18 +174,3 @@ def test_the_real_session_is_read_by_cause() -> None:
     assert last == {"task": (9, 9), "assistant": (24, 23), "scaffold:frame": (29, 28), "template": (1, 1)}
     assert {r["arm"] for r in rows} == {"mellea-react"}
     assert max(r["turn"] for r in rows) == 25
-
-
-def test_the_committed_doses_are_whole_and_paired() -> None:
-    from rlm_loop.report import dose_table
-
-    results = load_study(HERE / "results")
-    assert (len(results), results.left_out, results.crashed) == (168, 0, [])
-    assert {row["model"] for row in results.rows} == {"local:qwen2.5-coder-1.5b"}
-    assert verify_traces(HERE / "results") == []
-    assert results.contract is not None
-    assert results.contract.differs == ("injectors",)
-    tasks = {arm: {(r["suite"], r["task"]) for r in results.rows if r["arm"] == arm} for arm in results.arms}
-    assert len(tasks) == len(ARMS)
-    assert all(len(met) == 28 and met == tasks["lean"] for met in tasks.values())
-    assert dose_table(results).to_markdown().split("\n\n")[1] in (HERE / "README.md").read_text("utf-8")

@@ -1,0 +1,94 @@
+"""The studies that this repository holds: each is whole, and its README holds what its `finding.py` writes there."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.report.tables.readme import write_between
+from rlm_loop.study import Analysis, load_study, load_study_file, verify_traces
+from rlm_loop.study.store.reading import read_contract
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+CODER = "local:qwen2.5-coder-1.5b"
+LOOPS = ["code", "lean", "react-native", "react-text"]
+CHANGES = ["injectors=thought", "max_history=4", "max_depth=0", "require_code=True", "temperature=0.7"]
+
+#: By folder: how many tasks each arm met, the arms, and the model.
+STUDIES = {
+    "ablations/results": (
+        12,
+        ["code", *(f"code[{c}]" for c in CHANGES), "lean", f"lean[{CHANGES[0]}]", f"lean[{CHANGES[-1]}]"],
+        CODER,
+    ),
+    "bug_fixing/results": (40, LOOPS, CODER),
+    "headline/results": (100, ["lean", "react-text", "code"], CODER),
+    "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
+    "recursion_depth/oracle": (
+        24,
+        ["direct", "depth-0", "depth-1", "depth-2"],
+        "oracle (scripted, no language model)",
+    ),
+    "recursion_depth/results": (20, ["direct", "depth-0"], CODER),
+    "recursion_depth/subcalls": (10, ["depth-1", "depth-2"], CODER),
+    "token_overhead/results": (
+        28,
+        ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"],
+        CODER,
+    ),
+}
+FINDINGS = sorted(path.parent.name for path in EXPERIMENTS.glob("*/finding.py"))
+
+
+def test_every_committed_study_is_in_the_table() -> None:
+    assert sorted(STUDIES) == sorted(
+        path.parent.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("study.json")
+    )
+
+
+@pytest.mark.parametrize("folder", STUDIES)
+def test_it_is_whole_and_agrees_with_its_traces(folder: str) -> None:
+    count, arms, model = STUDIES[folder]
+    results = load_study(EXPERIMENTS / folder)
+    assert (results.left_out, results.crashed, results.arms) == (0, [], arms)
+    assert {row["model"] for row in results.rows} == {model}
+    met = Counter((row["suite"], row["task"]) for row in results.rows)
+    assert met == dict.fromkeys(met, len(arms))
+    assert len(met) == count
+    assert Counter(row["arm"] for row in results.rows) == dict.fromkeys(arms, count)
+    assert verify_traces(EXPERIMENTS / folder) == []
+
+
+@pytest.mark.parametrize("name", ["ablations", "headline"])
+def test_its_tasks_are_those_that_the_file_makes(name: str) -> None:
+    tasks = {(suite.name, task.id) for suite in load_study_file(EXPERIMENTS / name).suites for task in suite}
+    rows = load_study(EXPERIMENTS / name / "results").rows
+    assert {(row["suite"], row["task"]) for row in rows} == tasks
+
+
+@pytest.mark.parametrize(("name", "differs"), [("headline", None), ("token_overhead", ("injectors",))])
+def test_it_was_fair(name: str, differs: tuple[str, ...] | None) -> None:
+    contract = read_contract(EXPERIMENTS / name / "results")
+    assert contract is not None
+    assert contract.fair
+    assert differs is None or contract.differs == differs
+
+
+def test_the_plan_of_headline_is_what_its_readme_declared() -> None:
+    assert load_study_file(EXPERIMENTS / "headline").analysis == Analysis(baseline="react-text", margin=0.03)
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_writing_its_finding_again_changes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python experiments/NAME/finding.py` writes it."""
+    pytest.importorskip("scipy")
+    monkeypatch.syspath_prepend(EXPERIMENTS.parent)
+    finding = importlib.import_module(f"experiments.{name}.finding").finding
+    readme = tmp_path / "README.md"
+    committed = (EXPERIMENTS / name / "README.md").read_text("utf-8")
+    readme.write_text(committed, "utf-8")
+    write_between(readme, "finding", finding(load_study(EXPERIMENTS / name / "results")).strip())
+    assert readme.read_text("utf-8") == committed
