@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-#: No prompt, no lock, no fetching of what a partial clone left out, and messages that can be read by a program.
-_READ_ONLY = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "LC_ALL": "C",
-}
-#: Variables of a surrounding git command (a hook) that would point git at another repository.
-_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
+from rlm_loop.workspace import WorkspaceError, user_repository
+from rlm_loop.workspace.git import Git, mirror
+
+_SECONDS = 3600.0  # that one command may take: the log of a large repository takes minutes
 
 
 class CloneError(ValueError):
@@ -36,16 +31,20 @@ class Clone:
         folder = Path(path).expanduser().resolve()
         if not folder.is_dir():
             raise CloneError(f"there is no folder {path}; name a local clone or bare mirror of a git repository")
-        found = cls(folder)
         try:
-            shape = found.git("rev-parse", "--is-bare-repository", "--show-prefix").split("\n")
-        except CloneError as error:
-            if "dubious ownership" in str(error):
-                raise
-            raise CloneError(f"{path} is no git repository; name a local clone or bare mirror") from None
-        if len(shape) > 1 and shape[1]:
+            known = user_repository.find(folder) is not None
+        except WorkspaceError as error:
+            raise CloneError(str(error)) from None
+        if not known and any(os.path.lexists(above / ".git") for above in folder.parents):
             raise CloneError(f"{path} is a folder inside a git repository; name its top folder")
-        return found
+        if not known:
+            raise CloneError(f"{path} is no git repository; name a local clone or bare mirror")
+        return cls(folder)
+
+    @cached_property
+    def _git(self) -> Git:
+        inner = self.path / ".git"
+        return Git(inner, self.path, seconds=_SECONDS) if os.path.lexists(inner) else Git(self.path, seconds=_SECONDS)
 
     def git(self, *arguments: str) -> str:
         """The output of a git command that only reads; bytes that are no UTF-8 become surrogates."""
@@ -53,22 +52,10 @@ class Clone:
 
     def raw(self, *arguments: str) -> bytes:
         """The same as bytes.  Raises `CloneError` with what git says."""
-        environment = {k: v for k, v in os.environ.items() if k not in _FOREIGN} | _READ_ONLY
         try:
-            done = subprocess.run(
-                ["git", "--no-pager", *arguments],
-                cwd=self.path,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise CloneError("this needs git, which was not found: install it and put it on the PATH") from None
-        if done.returncode:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())
-            raise CloneError(f"git failed in {self.path}: {said[:400] or f'exit status {done.returncode}'}")
-        return done.stdout
+            return self._git(*arguments)
+        except WorkspaceError as error:
+            raise CloneError(f"{error} (in {self.path})") from None
 
     @property
     def name(self) -> str:
@@ -132,16 +119,13 @@ def fetch_clone(name: str, folder: str | os.PathLike[str], url: str) -> Clone:
     target = top / f"{name.replace('/', '__')}.git"
     part = top / f".{target.name}.{os.getpid()}.part"
     try:
-        Clone(top).git("clone", "--quiet", "--mirror", "--", url, str(part))
+        mirror(url, part)
         part.rename(target)
-    except CloneError as error:
+    except WorkspaceError as error:
         said = str(error).partition(": ")[2]
         raise CloneError(
             f"cannot clone {name} from {url} ({said[:200]}); go online, or put a clone at {target} yourself"
         ) from None
     finally:
-        if part.exists():
-            import shutil
-
-            shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(part, ignore_errors=True)
     return Clone.at(target)

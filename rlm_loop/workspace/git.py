@@ -125,6 +125,19 @@ class Git:
         return {**child_environment(), **_ENVIRONMENT, **(borrowed if self.objects else {}), **more}
 
 
+def mirror(url: str, target: Path) -> None:
+    """Clone a repository with all its refs, bare.  Raises `WorkspaceError` where that fails.
+
+    This is the one command that reaches out, so it has the user's own settings: proxies, certificates, credentials.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    argv = [_program(), "clone", "--quiet", "--mirror", "--", url, str(target)]
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        raise WorkspaceError(f"git failed: {_reason(done.stderr, done.returncode)}")
+
+
 def quoted(name: bytes) -> str:
     """A name as git reads it in lists: in quotes, all but plain characters in octal."""
     plain = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
@@ -134,7 +147,7 @@ def quoted(name: bytes) -> str:
 def _program() -> str:
     found = shutil.which("git", path=child_environment()["PATH"])
     if found is None:
-        raise WorkspaceError("workspaces need git, which was not found: install it and put it on the PATH")
+        raise WorkspaceError("this needs git, which was not found: install it and put it on the PATH")
     return found
 
 

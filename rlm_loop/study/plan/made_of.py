@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import subprocess
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +15,7 @@ from rlm_loop.hints.install import DISTRIBUTION
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.plan.grid import Agent
+from rlm_loop.workspace.git import Git, WorkspaceError
 
 _HERE = Path(__file__).parents[2]
 
@@ -34,12 +34,10 @@ def package() -> dict[str, str | None]:
 
 def _commit() -> str | None:
     if (_HERE.parent / ".git").exists():
-        command = ["git", "-C", str(_HERE.parent), "rev-parse", "HEAD"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-        except (OSError, subprocess.TimeoutExpired):
+            return Git(_HERE.parent / ".git", _HERE.parent, seconds=10)("rev-parse", "HEAD").decode().strip() or None
+        except (OSError, WorkspaceError):
             return None
-        return done.stdout.strip() or None
     try:
         origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
         return json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
