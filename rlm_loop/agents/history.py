@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rlm_loop.accounting.budget import BudgetSpent, Reservation
@@ -27,67 +27,77 @@ from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
 
-#: Makes the next request's prompt of the one that grew by the turns so far.
-Compact = Callable[[Prompt, Sequence[Turn]], Prompt]
-
-
-def unchanged(prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-    """The default: a prompt is only ever appended to."""
-    return prompt
-
-
-def _as_it_is(prompt: Prompt) -> Prompt:
-    return prompt
-
 
 @dataclass
 class History:
-    """Compaction for one run of one agent.
+    """How the next request of one run is made of the prompt that grew, called before each request.
 
-    Called before each request.  What it does is a `compaction` event in the trace, so that a prompt which does not
-    grow from the one before is announced; `turn` is the last turn that had ended.  Where what has to stay is over the
-    threshold it goes on with that (`over` in the event), and is due again when half a threshold has been added.  In
-    place of a summary that cannot be had, or would leave nothing to spend on the turn it is for, there is a window
-    (`fallback` says why).  Warns where the brief alone is over the threshold.
+    `plan` says when the prompt is made shorter (`None`: never), `ways` are injectors that change what was said before,
+    `earlier` the turns that an attempt was given of the ones before it.  Whatever this does to a prompt is a
+    `compaction` event in the trace, so that a prompt which does not grow from the one before is announced; `turn` is
+    the last turn that had ended.
+
+    Where what has to stay is over the plan's threshold the run goes on with that (`over` in the event), and compaction
+    is due again when half a threshold has been added.  In place of a summary that cannot be had, or would leave nothing
+    to spend on the turn it is for, there is a window (`fallback` says why).  Warns where the brief alone is over the
+    threshold.
+
+    With `ways` the prompt as it grew is kept beside what is sent of it: compaction chooses from the first, by the size
+    of the second, and the injectors are told only of the turns that are left, as they are left.
     """
 
-    plan: Compaction
+    plan: Compaction | None
     model: Metered
-    shape: Callable[[Prompt], Prompt] = _as_it_is  # what is sent of a prompt, where injectors rewrite it
-    _limit: int | None = field(init=False)  # the threshold, or what the model's window has room for
-    _due: int | None = field(init=False)  # compaction is due beyond so many tokens
+    ways: Sequence[Rewriting] = ()
+    earlier: Sequence[Turn] = ()
+    _limit: int | None = field(init=False, default=None)  # the threshold, or what the model's window has room for
+    _due: int | None = field(init=False, default=None)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
+    _grown: Prompt | None = field(init=False, default=None)
+    _sent: int = field(init=False, default=0)  # messages of the last request
+    _whole: dict[int, list[Message]] = field(init=False, default_factory=dict[int, "list[Message]"])
+    _turns: Sequence[Turn] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
-        self._limit = self._due = min(limits, default=None)
+        if self.plan is not None:
+            limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
+            self._limit = self._due = min(limits, default=None)
 
     def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+        if self.plan is None and not self.ways:
+            return prompt
+        turns = (*self.earlier, *turns)
+        return self._rewritten(prompt, turns) if self.ways else self._compacted(prompt, turns)
+
+    def _compacted(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+        plan = self.plan
+        if plan is None:
+            return prompt
         self._sizes.clear()
         before = self._size(prompt) if self._due is not None else 0
         long = self._due is not None and before > self._due
-        many = self.plan.max_messages is not None and len(prompt.messages) > self.plan.max_messages
+        many = plan.max_messages is not None and len(prompt.messages) > plan.max_messages
         if not long and not many:
             return prompt
         if not turns:
-            _warn(self.plan, before, len(prompt.messages))
+            _warn(plan, before, len(prompt.messages))
             return prompt
-        policy: Policy = "window" if many and self.plan.policy == "drop_outputs" else self.plan.policy
-        after, policy, fallback = self._shorter(prompt, turns, policy, long)
-        self._record(prompt, after, turns, policy, fallback, "tokens" if long else "messages")
+        policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
+        after, policy, fallback = self._shorter(plan, prompt, turns, policy, long)
+        self._record(plan, prompt, after, turns, policy, fallback, "tokens" if long else "messages")
         return after
 
     def _shorter(
-        self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
+        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
     ) -> tuple[Prompt, Policy, str | None]:
         """The shortened prompt, the policy that made it, and why that is not the one asked for."""
         if policy != "summary":
-            return self._first_that_fits(prompt, turns, policy, long), policy, None
-        window = self._first_that_fits(prompt, turns, "window", long)
-        room = self._first_that_fits(prompt, turns, "window", long, reserve=self.plan.summary_tokens)
+            return self._first_that_fits(plan, prompt, turns, policy, long), policy, None
+        window = self._first_that_fits(plan, prompt, turns, "window", long)
+        room = self._first_that_fits(plan, prompt, turns, "window", long, reserve=plan.summary_tokens)
         kept = set(turns_in(room))
         if dropped := [t for t in turns_in(prompt) if t not in kept]:
-            text, problem = self._summary(prompt, dropped, room)
+            text, problem = self._summary(plan, prompt, dropped, room)
             if text is not None:
                 shorter = without_turns(prompt, kept, summary=text)
                 if self._size(shorter) < self._size(prompt):
@@ -97,35 +107,39 @@ class History:
         return window, "window", None
 
     def _first_that_fits(
-        self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0
+        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0
     ) -> Prompt:
         """The candidate that keeps the most turns within the limits, else the one that keeps the least."""
         candidate = prompt
-        for candidate in self._candidates(prompt, turns, policy, long):
-            limit, most = self._limit, self.plan.max_messages
+        for candidate in self._candidates(plan, prompt, turns, policy, long):
+            limit, most = self._limit, plan.max_messages
             if most is not None and len(candidate.messages) > most:
                 continue
             if limit is None or self._size(candidate) + reserve <= limit:
                 break
         return candidate
 
-    def _candidates(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool) -> Iterator[Prompt]:
+    def _candidates(
+        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
+    ) -> Iterator[Prompt]:
         """Ever shorter prompts.  A turn whose answer still waits to be confirmed stays: the model has to know of it."""
         there = turns_in(prompt)
         pending = [t.index for t in turns if t.pending is not None][-1:]
         shorten = without_outputs if policy == "drop_outputs" else without_turns
-        few = long or self.plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
-        for count in range(min(self.plan.keep_turns, len(there)) if few else len(there), 0, -1):
+        few = long or plan.policy == "summary"  # a call a turn would be the price of leaving out one at a time
+        for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
             yield shorten(prompt, {*there[-count:], *pending})
 
-    def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
+    def _summary(
+        self, plan: Compaction, prompt: Prompt, dropped: Sequence[int], room: Prompt
+    ) -> tuple[str | None, str | None]:
         """The text of a summary, or why there is none."""
-        tokens = self.plan.summary_tokens
+        tokens = plan.summary_tokens
         request = summary_request(prompt, dropped, words=tokens * 3 // 5)
         # the same caller, outside of its conversation: nothing of this prompt was sent before
         asks = replace(self.model, purpose="compaction", max_tokens=tokens, _sent=(), _counted=(0, ()))
         try:
-            self._leaves_a_turn(request, room)
+            self._leaves_a_turn(plan, request, room)
             reply = asks.complete(request, turn=turns_in(prompt)[-1])
         except Diverged:
             raise
@@ -136,9 +150,9 @@ class History:
             return None, "no summary: the reply was empty or withheld"
         return text + (" ..." if reply.cut_off else ""), None
 
-    def _leaves_a_turn(self, request: Prompt, room: Prompt) -> None:
+    def _leaves_a_turn(self, plan: Compaction, request: Prompt, room: Prompt) -> None:
         """Raise `BudgetSpent` where what is left covers the summary, but not the turn that it is for as well."""
-        account, tokens, held = self.model.account, self.plan.summary_tokens, list[Reservation]()
+        account, tokens, held = self.model.account, plan.summary_tokens, list[Reservation]()
         try:
             held.append(account.reserve(self._size(room) + tokens, 1))
             held.append(account.reserve(self._size(request), 1))
@@ -147,10 +161,17 @@ class History:
                 account.settle(reservation, Usage.nothing())
 
     def _record(
-        self, prompt: Prompt, after: Prompt, turns: Sequence[Turn], policy: str, fallback: str | None, due: str
+        self,
+        plan: Compaction,
+        prompt: Prompt,
+        after: Prompt,
+        turns: Sequence[Turn],
+        policy: str,
+        fallback: str | None,
+        due: str,
     ) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""
-        limit, most = self._limit, self.plan.max_messages
+        limit, most = self._limit, plan.max_messages
         tokens = None if limit is None else self._size(after)
         over = tokens is not None and limit is not None and tokens > limit
         if limit is not None and tokens is not None:
@@ -162,10 +183,10 @@ class History:
             depth=self.model.depth,
             turn=turns[-1].index,
             policy=policy,
-            asked=self.plan.policy,
+            asked=plan.policy,
             due=due,
             fallback=fallback,
-            tokens_before=self._sizes.get(self.shape(prompt).digest()),
+            tokens_before=self._sizes.get(self._shaped(prompt).digest()),
             tokens=tokens,
             messages_before=len(prompt.messages),
             messages=len(after.messages),
@@ -177,45 +198,24 @@ class History:
 
     def _size(self, prompt: Prompt) -> int:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
-        prompt = self.shape(prompt)
+        prompt = self._shaped(prompt)
         name = prompt.digest()
         if name not in self._sizes:
             self._sizes[name] = prompt_tokens(self.model.model, prompt)
         return self._sizes[name]
 
+    def _shaped(self, prompt: Prompt) -> Prompt:
+        """What is sent of a prompt."""
+        return self._shown(prompt)[-1] if self.ways else prompt
 
-def history_of(plan: Compaction | None, ways: Sequence[Rewriting], model: Metered) -> Compact:
-    """How a run's next request is made of the prompt that grew: by the plan, and then by injectors that change what
-    was said before (each change is a `compaction` event of its own)."""
-    compact = unchanged if plan is None else History(plan, model)
-    return _Rewritten(ways, model, compact) if ways else compact
-
-
-@dataclass
-class _Rewritten:
-    """The prompt as it grew is kept beside what is sent of it: compaction chooses from the first, by the size of the
-    second, and injectors that show the past anew are told only of the turns that are left, as they are left."""
-
-    ways: Sequence[Rewriting]
-    model: Metered
-    compact: Compact
-    _grown: Prompt | None = field(init=False, default=None)
-    _sent: int = field(init=False, default=0)  # messages of the last request
-    _whole: dict[int, list[Message]] = field(init=False, default_factory=dict[int, "list[Message]"])
-    _turns: Sequence[Turn] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        if isinstance(self.compact, History):
-            self.compact.shape = lambda prompt: self._shown(prompt)[-1]
-
-    def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
+    def _rewritten(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         grown = prompt
         if self._grown is not None:
             grown = replace(self._grown, messages=(*self._grown.messages, *prompt.messages[self._sent :]))
         for turn in turns_in(grown):
             self._whole.setdefault(turn, [m for m in grown.messages if m.turn == turn])
         self._turns = turns
-        self._grown = self.compact(grown, turns)
+        self._grown = self._compacted(grown, turns)
         before = prompt if self._grown == grown else self._grown
         for way, prompt in zip(self.ways, self._shown(self._grown), strict=True):
             if prompt != before:

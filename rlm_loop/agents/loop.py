@@ -11,7 +11,6 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Unfinished
-from rlm_loop.agents.history import Compact, unchanged
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.answer_text import is_prose
@@ -66,13 +65,13 @@ def run(
     hooks: Sequence[object] = (),
     collect: str = "",
     agent: str = "",
-    compact: Compact = unchanged,
+    history: Callable[[Prompt, Sequence[Turn]], Prompt] = lambda prompt, turns: prompt,
     fit: Callable[[Prompt, Turn], Turn] = lambda prompt, turn: turn,
     before: int = 0,
 ) -> Outcome:
     """Drive one agent through one problem.
 
-    `compact` makes the prompt that is sent of the one that grew (see `history`), `fit` clips what a turn is to show to
+    `history` makes the prompt that is sent of the one that grew, `fit` clips what a turn is to show to
     what is left of the model's window (see `window`), `before` is how many turns earlier
     attempts at the same task took: this one's are numbered on from there.
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
@@ -92,7 +91,7 @@ def run(
                 node=model.node.path,
                 steps_remaining=left,
             )
-            prompt = compact(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
+            prompt = history(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse_reply(reply, place.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None

@@ -13,7 +13,7 @@ from rlm_loop.accounting.budget import Budget, UnknownPrice
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.approval import Approval
 from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.history import history_of
+from rlm_loop.agents.history import History
 from rlm_loop.agents.loop import Interrupted, attach, run
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_calls, record_problem
@@ -106,7 +106,7 @@ def drive(
     environment: MakeEnvironment = environment_of,
 ) -> Outcome:
     """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
-    compact = history_of(setup.history, setup.dialect.rewrites, model)
+    history = History(setup.history, model, setup.dialect.rewrites, handover.turns)
     faults: list[str] = []
     outcome: Outcome | None = None
     try:
@@ -129,7 +129,7 @@ def drive(
                 collect=setup.task.collect,
                 agent=setup.agent,
                 fit=Fit(dialect, model, shortens=setup.history is not None),
-                compact=lambda prompt, turns: compact(prompt, (*handover.turns, *turns)),
+                history=history,
                 before=before,
             )
     except BaseException as error:
