@@ -136,8 +136,8 @@ class Outcome:
     def to_html(self) -> str:
         """The outcome as a notebook shows it: answer, why the run ended, costs, turns, tokens by cause, sub-calls."""
         tree = self.tree
-        below = drawing("rlm_loop.report.notebook.tree.tree_html")(tree) if len(tree) > 1 else ""
-        return drawing("rlm_loop.report.notebook.run_html.outcome_html")(self) + below
+        below = drawing("rlm_loop.report.notebook.html.tree_html")(tree) if len(tree) > 1 else ""
+        return drawing("rlm_loop.report.notebook.html.outcome_html")(self) + below
 
     def to_markdown(self) -> str:
         """The same for a place that shows Markdown but no HTML."""

@@ -180,4 +180,4 @@ class Ledger:
         return pivot(self, values, depth)
 
     def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.ledger.ledger_html")(self)
+        return drawing("rlm_loop.report.notebook.html.ledger_html")(self)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlm_loop.cli.steps import LiveSteps
-from rlm_loop.report.notebook.run_html import asked
-from rlm_loop.report.notebook.text import visible
+from rlm_loop.report.notebook.formatting import action_text, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +34,7 @@ class AskInTerminal:
             return True
         if self._live is not None:
             self._live.stop()  # an animation would write over the question
-        label, text = asked(action)
+        label, text = action_text(action)
         self._console.print(f"\n{label}:\n{visible(text)}", markup=False, highlight=False, soft_wrap=True)
         self._console.print(_QUESTION, end="", markup=False, soft_wrap=True)
         said = self._read().strip()

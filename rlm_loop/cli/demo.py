@@ -108,7 +108,7 @@ def _one_episode(found: Results) -> None:
     """The shortest resolved episode of more than one turn, replayed from its trace."""
     from rlm_loop.agents.past_run import outcome_of
     from rlm_loop.cli.steps import step_panel
-    from rlm_loop.report.notebook.text import closing_line
+    from rlm_loop.report.notebook.formatting import closing_line
 
     rows = sorted((r for r in found.rows if r["resolved"] and r["steps"] > 1), key=lambda r: r["steps"])
     if not rows:

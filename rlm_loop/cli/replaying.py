@@ -32,7 +32,7 @@ def replay(
     from rlm_loop.replay import Replayed, ReplayError
     from rlm_loop.replay import replay as again
     from rlm_loop.replay.packed import recorded_runs
-    from rlm_loop.report.notebook.text import visible
+    from rlm_loop.report.notebook.formatting import visible
     from rlm_loop.study.store.archive import ARCHIVES
     from rlm_loop.traces.trace import TraceError
 
@@ -109,7 +109,7 @@ def fork(
     from rlm_loop.replay import ReplayError
     from rlm_loop.replay import fork as go_on
     from rlm_loop.replay.fork import recorded_budget
-    from rlm_loop.report.notebook.text import closing_line, visible
+    from rlm_loop.report.notebook.formatting import closing_line, visible
     from rlm_loop.workspace import Workspace
 
     record = record_of(file, run)

@@ -200,7 +200,7 @@ def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
 
 
 def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
-    from rlm_loop.report.notebook.text import closing_line
+    from rlm_loop.report.notebook.formatting import closing_line
 
     if json_:
         echo(as_json(summary(outcome)))

@@ -38,7 +38,7 @@ def explain(error: BaseException) -> str:
     from rlm_loop.models.base import ModelError
     from rlm_loop.repl.contexts.on_disk import ContextError
     from rlm_loop.replay.errors import ReplayError
-    from rlm_loop.report.notebook.text import visible
+    from rlm_loop.report.notebook.formatting import visible
     from rlm_loop.study.errors import StudyError
     from rlm_loop.tasks.clones import CloneError
     from rlm_loop.tasks.jsonl import SuiteFileError

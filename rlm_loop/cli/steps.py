@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.tree import FOLD
 from rlm_loop.actions import RunCode
+from rlm_loop.report.notebook.formatting import action_text, clipped, observation_text, prose, visible
 from rlm_loop.report.notebook.live.subcalls import SubCalls
-from rlm_loop.report.notebook.run_html import asked, clipped, observed, prose
-from rlm_loop.report.notebook.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +34,7 @@ def step_panel(turn: Turn) -> Panel:
     if written := prose(turn):
         parts.append(Text(visible(clipped(written))))
     for action, observation in zip(turn.actions, turn.observations, strict=True):
-        label, text = asked(action)
+        label, text = action_text(action)
         if isinstance(action, RunCode):
             parts.append(_code(text))
         else:
@@ -60,7 +59,7 @@ def _code(text: str) -> RenderableType:
 def _came_back(observation: Observation, said: str) -> list[RenderableType]:
     from rich.text import Text
 
-    label, text = observed(observation)
+    label, text = observation_text(observation)
     shown: list[RenderableType] = []
     if text and text not in (said, repr(said)):
         style = "bold red" if observation.failure is not None else "bold green"

@@ -37,8 +37,7 @@ def show(
     from rlm_loop.agents.past_run import outcome_of
     from rlm_loop.cli.run import summary
     from rlm_loop.cli.steps import step_panel, tree_lines
-    from rlm_loop.report.notebook.run_html import compaction_line
-    from rlm_loop.report.notebook.text import closing_line, visible
+    from rlm_loop.report.notebook.formatting import closing_line, compaction_line, visible
 
     record = record_of(file, run)
     outcome = outcome_of(record, trace=file)
@@ -89,8 +88,8 @@ def runs(
     """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
     from datetime import UTC, datetime
 
+    from rlm_loop.report.notebook.formatting import visible
     from rlm_loop.report.notebook.record import record_line
-    from rlm_loop.report.notebook.text import visible
     from rlm_loop.traces.reader import RunRecord
     from rlm_loop.traces.runs import runs_in
 

@@ -164,7 +164,7 @@ class Results:
         return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.report.notebook.study.results_markdown")(self)
+        return drawing("rlm_loop.report.notebook.markdown.results_markdown")(self)
 
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]

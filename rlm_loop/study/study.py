@@ -157,10 +157,10 @@ class Study:
         return ", ".join(sorted(own)) or "local"
 
     def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.study.study_html")(self)
+        return drawing("rlm_loop.report.notebook.html.study_html")(self)
 
     def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.report.notebook.study.study_markdown")(self)
+        return drawing("rlm_loop.report.notebook.markdown.study_markdown")(self)
 
     def cells(self, limit: int | None = None) -> list[Cell]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""

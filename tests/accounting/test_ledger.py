@@ -92,9 +92,9 @@ def test_sum_of_no_calls_is_known_to_be_zero() -> None:
 )
 def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
     """The least sure way names the whole, and wherever tokens by cause are shown it stands with them (semantics 21)."""
+    from rlm_loop.report.notebook.formatting import causes_line
+    from rlm_loop.report.notebook.html import causes_html
     from rlm_loop.report.notebook.markdown import causes_table
-    from rlm_loop.report.notebook.run_html import causes_html
-    from rlm_loop.report.notebook.text import causes_line
 
     ledger = Ledger()
     for exact, counted in calls:

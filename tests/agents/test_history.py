@@ -13,7 +13,7 @@ from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Message, Prompt, Span, say
 from rlm_loop.models import RecordedModel, Reply, ScriptedModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.report.notebook.run_html import compaction_line
+from rlm_loop.report.notebook.formatting import compaction_line
 from rlm_loop.study import Study, verify_traces
 from rlm_loop.tasks.base import Score
 from rlm_loop.traces.reader import read

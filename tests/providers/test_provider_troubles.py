@@ -23,7 +23,7 @@ from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.adapting import refused
 from rlm_loop.models.base import Model, RateLimited, RequestRejected
 from rlm_loop.models.retry import Retry
-from rlm_loop.report.notebook.run_html import step_text
+from rlm_loop.report.notebook.formatting import step_text
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Score, Suite, Task
 from rlm_loop.traces.reader import read

@@ -17,7 +17,7 @@ from made_run import HOSTILE, everything, long_run
 from rlm_loop.actions import Display, Observation, RunCode
 from rlm_loop.messages import Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.run_html import turn_html
+from rlm_loop.report.notebook.html import turn_html
 from rlm_loop.report.run import run_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)

@@ -179,7 +179,7 @@ class TraceTree:
         return f"<TraceTree of {len(self.nodes)} nodes, depth {depth}, {self.total().calls} calls>"
 
     def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.tree.tree_html")(self)
+        return drawing("rlm_loop.report.notebook.html.tree_html")(self)
 
 
 def summed(nodes: Iterable[Node]) -> Usage:

@@ -1,4 +1,4 @@
-"""An outcome as Markdown: for front ends that show it, and to be pasted into an issue or a README."""
+"""Outcomes, studies and their results as Markdown: for front ends that show it, for issues and READMEs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from rlm_loop.actions import RunCode
-from rlm_loop.report.notebook.run_html import asked, by_cause_title, clipped, observed, shown_answer
-from rlm_loop.report.notebook.text import closing_line, visible
+from rlm_loop.report.notebook.formatting import (
+    action_text,
+    answer_text,
+    causes_title,
+    clipped,
+    closing_line,
+    most_first,
+    observation_text,
+    visible,
+)
 
 if TYPE_CHECKING:
     from rlm_loop.outcome import Outcome, Turn
+    from rlm_loop.study.results import Results
+    from rlm_loop.study.study import Study
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~$&]|:(?=//))")  # $ begins a formula in notebooks, :// makes a link
 _FIRST = re.compile(r"^(\d*)([-+=.)])")  # what begins a list, a rule or a heading
@@ -22,11 +32,10 @@ def outcome_markdown(outcome: Outcome) -> str:
 
     What a model or a tool wrote stands in code blocks or is escaped, so that it cannot become markup.
     """
-    answer = shown_answer(outcome)
     parts = [
         f"**{inline(closing_line(outcome))}**",
         inline(clipped(outcome.question, 1_000)),
-        fenced(clipped(answer)),
+        fenced(clipped(answer_text(outcome))),
         *(_turn(turn) for turn in outcome.turns),
         causes_table(outcome.ledger.by_cause(), outcome.ledger.counting),
     ]
@@ -55,23 +64,62 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def causes_table(by_cause: Mapping[str, int], counting: str) -> str:
     """Input tokens by cause, the most first; empty where there are none."""
-    if not sum(by_cause.values()):
-        return ""
-    most_first = sorted(by_cause.items(), key=lambda item: -item[1])
-    return table(
-        ("cause", by_cause_title(counting).replace(" by cause", "")),
-        ((cause, f"{tokens:,}") for cause, tokens in most_first),
-    )
+    causes = most_first(by_cause)
+    columns = ("cause", causes_title(counting).replace(" by cause", ""))
+    return table(columns, ((cause, f"{tokens:,}") for cause, tokens in causes)) if causes else ""
 
 
 def _turn(turn: Turn) -> str:
     parts = [f"**turn {turn.index}**"]
     for action, observation in zip(turn.actions, turn.observations, strict=True):
-        label, text = asked(action)
+        label, text = action_text(action)
         parts.append(fenced(clipped(text), "python" if isinstance(action, RunCode) else ""))
         if not isinstance(action, RunCode):
             parts.insert(-1, inline(label))
-        after, seen = observed(observation)
+        after, seen = observation_text(observation)
         if seen and seen not in (text, repr(text)):
             parts += [inline(after), fenced(clipped(seen))]
     return "\n\n".join(parts)
+
+
+def study_markdown(study: Study) -> str:
+    """The same as Markdown."""
+    return (
+        "\n".join([f"**{inline(study.name)}**", "", *(f"- {inline(n)}: {inline(v)}" for n, v in study_plan(study))])
+        + "\n"
+    )
+
+
+def results_markdown(results: Results) -> str:
+    """What results came to, and a row an arm, on the tasks that all arms were tried on."""
+    rows = [
+        (
+            s.arm if len(results.models) < 2 else f"{s.arm}, {s.model}",
+            str(s.n),
+            str(s.resolved),
+            "?" if s.rate is None else f"{100 * s.rate:.0f} % ({100 * s.low:.0f} to {100 * s.high:.0f})",
+            *("?" if figure is None else f"{figure:,.0f}" for figure in (s.input_tokens, s.output_tokens)),
+            "?" if s.steps is None else f"{s.steps:.1f}",
+        )
+        for s in results.summary()
+    ]
+    if not rows:
+        return inline(str(results)) + "\n"
+    columns = ("arm", "n", "resolved", "rate (95 %)", "input tokens a task", "output tokens a task", "steps")
+    return f"{inline(str(results))}\n\n{table(columns, rows)}\n"
+
+
+def study_plan(study: Study) -> list[tuple[str, str]]:
+    """What a study will run, as names and values."""
+    agents = study.agents()
+    arms = list(next(iter(agents.values())))
+    suites = [f"{suite.name} ({len(suite)} tasks)" for suite in study.suites]
+    differs = "not declared" if study.differs is None else ", ".join(study.differs) or "nothing"
+    return [
+        ("arms", ", ".join(arms)),
+        ("models", ", ".join(dict.fromkeys(model for model, _ in agents))),
+        ("tasks", ", ".join(suites)),
+        ("seeds", ", ".join(map(str, study.seeds))),
+        ("arms differ in", differs),
+        ("cells", f"{len(study.cells()):,}"),
+    ]

@@ -1,22 +1,21 @@
 """A trace in a notebook: what the run was, how it ended, and its turns in a line each, from the events alone.
 
-`past_run.outcome_of(record)` gives the whole run back, `report.page.run_page(path)` a page to read it.
+`agents.past_run.outcome_of(record)` gives the whole run back, `report.run.run_page(path)` a page to read it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rlm_loop.report.notebook.formatting import clipped
+from rlm_loop.report.notebook.html import view
 from rlm_loop.report.notebook.markdown import fenced, inline
-from rlm_loop.report.notebook.run_html import AMBER, BOX, GREEN, PRE, badge, clipped
 
 Event = Mapping[str, Any]
 #: Turns that are shown; of more than these the number is told.
 TURNS = 50
-_SMALL = "opacity:.75;font-size:.9em"
 _HINT = "outcome_of(record) in rlm_loop.agents.past_run gives the run back; rlm-loop trace show FILE shows each step"
 
 
@@ -31,20 +30,18 @@ def record_html(events: Sequence[Event]) -> str:
     """One run of a trace as HTML with no script; what a model or a tool wrote is escaped."""
     start, end = _ends(events)
     stop, reason = _stop(end)
-    answer = "" if end is None else _value(end.get("answer"))
     turns = _turns(events)
-    parts = [
-        f'<div class="rlm-loop-record" style="{BOX}">',
-        f"<div>{badge(stop, GREEN if stop == 'answered' else AMBER)} {escape(clipped(reason))}</div>",
-        f'<div style="opacity:.8">{escape(clipped(str(start.get("question", "")), 1_000))}</div>',
-        f'<pre style="{PRE}">{escape(clipped(answer))}</pre>' if answer else "",
-        f'<div style="{_SMALL}">{escape(" · ".join(_facts(events)))}</div>',
-        *(_row(turn) for turn in turns[:TURNS]),
-        f'<div style="{_SMALL}">and {len(turns) - TURNS} more turns</div>' if len(turns) > TURNS else "",
-        f'<div style="opacity:.6;font-size:.85em">{escape(_HINT)}</div>',
-        "</div>",
-    ]
-    return "".join(parts)
+    return view(
+        "record",
+        stop=stop,
+        reason=clipped(reason),
+        question=clipped(str(start.get("question", "")), 1_000),
+        answer="" if end is None else clipped(_value(end.get("answer"))),
+        facts=" · ".join(_facts(events)),
+        turns=[(_head(turn), list(_texts(turn))) for turn in turns[:TURNS]],
+        left_out=f"and {len(turns) - TURNS} more turns" if len(turns) > TURNS else "",
+        hint=_HINT,
+    )
 
 
 def record_markdown(events: Sequence[Event]) -> str:
@@ -65,12 +62,10 @@ def record_markdown(events: Sequence[Event]) -> str:
 
 def trace_html(path: str | None, events: Sequence[Event]) -> str:
     """A trace that is being written: where it goes, or its last run."""
-    if path is not None:
-        return f'<div class="rlm-loop-record" style="{BOX}">trace written to <code>{escape(path)}</code></div>'
     starts = [event for event in events if event["event"] == "run_start"]
-    if not starts:
-        return f'<div class="rlm-loop-record" style="{BOX}">an empty trace</div>'
-    return record_html([event for event in events if event.get("run") == starts[-1].get("run")])
+    if path is None and starts:
+        return record_html([event for event in events if event.get("run") == starts[-1].get("run")])
+    return view("trace", "an empty trace" if path is None else "trace written to", path)
 
 
 def _ends(events: Sequence[Event]) -> tuple[Event, Event | None]:
@@ -109,24 +104,18 @@ def _facts(events: Sequence[Event]) -> list[str]:
 
 
 def _head(turn: Event) -> str:
-    asked = ", ".join(dict.fromkeys(_asked(action)[0] for action in turn["actions"]))
+    labels = ", ".join(dict.fromkeys(_action(action)[0] for action in turn["actions"]))
     failed = [o["failure"]["kind"] for o in turn["observations"] if o.get("failure")]
     mark = f", failed: {', '.join(failed)}" if failed else ""
-    return f"turn {turn['turn']}: {asked}{mark}, {turn.get('seconds', 0.0):.1f} s"
+    return f"turn {turn['turn']}: {labels}{mark}, {turn.get('seconds', 0.0):.1f} s"
 
 
-def _row(turn: Event) -> str:
-    body: list[str] = []
+def _texts(turn: Event) -> Iterator[str]:
     for action, observation in zip(turn["actions"], turn["observations"], strict=False):
-        text = "\n".join(filter(None, [_asked(action)[1], observation.get("text", "")]))
-        body.append(f'<pre style="{PRE}">{escape(clipped(text))}</pre>')
-    return (
-        f'<details style="margin:.25em 0"><summary style="cursor:pointer">{escape(_head(turn))}</summary>'
-        f"{''.join(body)}</details>"
-    )
+        yield clipped("\n".join(filter(None, [_action(action)[1], observation.get("text", "")])))
 
 
-def _asked(action: Event) -> tuple[str, str]:
+def _action(action: Event) -> tuple[str, str]:
     match action["is"]:
         case "RunCode":
             return "code", str(action["code"])

@@ -11,7 +11,7 @@ from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.run_html import asked, compaction_line, observed, prose
+from rlm_loop.report.notebook.formatting import action_text, compaction_line, observation_text, prose
 from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import brief, is_patch, patch, plain_text, python_code, safe
 from rlm_loop.report.run.reading import UNREADABLE
@@ -118,7 +118,7 @@ class Steps:
 
     def _action(self, action: Action, seen: Observation) -> str:
         limit = self.view.limit
-        _, text = asked(action)
+        _, text = action_text(action)
         parts: list[str] = []
         match action:
             case RunCode():
@@ -131,7 +131,7 @@ class Steps:
                 parts.append(_block("Not readable", plain_text(text, limit), "error"))
         if action.notes:
             parts.append(f'<p class="small">Noticed when reading: {safe("; ".join(map(str, action.notes)))}</p>')
-        what, came = observed(seen)
+        what, came = observation_text(seen)
         if came and not (isinstance(action, (Answer, Malformed)) and came in (text, repr(text))):
             kind = "error" if seen.failure is not None else "output"
             head = what.capitalize() + (f" · {seen.seconds:.1f} s" if seen.seconds >= 0.05 else "")

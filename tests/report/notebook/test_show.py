@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.ledger import Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.report.notebook.run_html import clipped, counted, outcome_html, prose, step_text
+from rlm_loop.report.notebook.formatting import clipped, prose, step_text
+from rlm_loop.report.notebook.html import outcome_html
 
 VOID = {"br", "hr", "img"}
 

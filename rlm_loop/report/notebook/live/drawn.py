@@ -1,53 +1,42 @@
-"""A moment of a run as HTML and as text.  Strings from values: what a model or a tool wrote is escaped."""
+"""A moment of a run as HTML and as text."""
 
 from __future__ import annotations
 
-from html import escape
-
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.live.state import RunState
-from rlm_loop.report.notebook.run_html import (
-    AMBER,
-    BOX,
-    RED,
-    badge,
-    causes_html,
+from rlm_loop.report.notebook.formatting import (
+    causes_line,
     clipped,
+    closing_line,
     step_text,
     turn_head,
-    turn_html,
+    visible,
 )
-from rlm_loop.report.notebook.text import causes_line, closing_line, visible
+from rlm_loop.report.notebook.live.state import RunState
 
 #: Turns of a running agent that are shown whole, the latest; of the others one line each.
 WHOLE = 3
 #: Lines of earlier turns; of still earlier ones only the number is told.
 LINES = 20
-_SMALL = "opacity:.75;font-size:.9em"
 
 
 def live_html(state: RunState) -> str:
-    """A run under way, or its outcome once it is over, with no script and no colour of its own."""
+    """A run under way, or its outcome once it is over, with no script; what a model or a tool wrote is escaped."""
+    from rlm_loop.report.notebook.html import causes_values, turn_values, view
+
     if state.outcome is not None:
-        note = f'<div class="rlm-loop-note" style="{_SMALL}">{escape(state.note)}</div>' if state.note else ""
-        return state.outcome.to_html() + note
+        return state.outcome.to_html() + view("live_note", state.note)
     if state.error:
-        return f'<div class="rlm-loop-live" style="{BOX}">{badge("failed", RED)} {escape(clipped(state.error))}</div>'
-    facts = [fact for fact in (state.agent, state.model, state.note) if fact]
-    before, whole = state.turns[:-WHOLE], state.turns[-WHOLE:]
-    return "".join(
-        [
-            f'<div class="rlm-loop-live" role="status" style="{BOX}">',
-            f"<div>{badge('stopping' if state.stopping else 'running', AMBER)} {escape(doing(state))} "
-            '<progress style="width:8em;vertical-align:middle" aria-label="running"></progress></div>',
-            f'<div style="opacity:.8;white-space:pre-wrap">{escape(clipped(state.question, 1_000))}</div>',
-            f'<div style="{_SMALL}">{escape(" · ".join(facts))}</div>' if facts else "",
-            *(f'<div style="{_SMALL}">{escape(line)}</div>' for line in _earlier(before)),
-            *(turn_html(turn, opened=turn is whole[-1]) for turn in whole),
-            causes_html(state.by_cause, state.counting, opened=True),
-            f'<div style="opacity:.6;font-size:.85em">{escape(state.how_to_stop)}</div>' if state.how_to_stop else "",
-            "</div>",
-        ]
+        return view("live_error", clipped(state.error))
+    return view(
+        "live",
+        state="stopping" if state.stopping else "running",
+        doing=doing(state),
+        question=clipped(state.question, 1_000),
+        facts=" · ".join(fact for fact in (state.agent, state.model, state.note) if fact),
+        earlier=_earlier(state.turns[:-WHOLE]),
+        turns=[turn_values(turn) for turn in state.turns[-WHOLE:]],
+        causes=causes_values(state.by_cause, state.counting),
+        how_to_stop=state.how_to_stop,
     )
 
 

@@ -1,0 +1,201 @@
+"""A run in plain words: actions, results, turns and ends as text, for terminals, logs and pages.
+
+Text that is shown is kept (in a notebook, a log, a page), so secrets are taken out of it (`clipped`, `visible`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rlm_loop.accounting.amounts import counted, number
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.messages import Reply
+from rlm_loop.traces.received import shown
+from rlm_loop.traces.redact import redact
+
+if TYPE_CHECKING:
+    from rlm_loop.outcome import Outcome, Turn
+
+#: Characters of one text that are shown; the whole text is in the turn and in the trace.
+SHOWN = 4_000
+#: Control characters but tab and newline, and those that change the order in which others are shown.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def clipped(text: str, limit: int = SHOWN) -> str:
+    """Head and tail of a long text without secrets, with the number of characters left out."""
+    text = redact(text)
+    if len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    tail = limit - head
+    return f"{text[:head]}\n... {len(text) - limit:,} characters left out ...\n{text[-tail:]}"
+
+
+def visible(text: str) -> str:
+    """Text without secrets that cannot steer the terminal, see `harmless`."""
+    return harmless(redact(text))
+
+
+def harmless(text: str) -> str:
+    """Text that steers no terminal: control characters but tab and newline, and bidirectional ones, are visible."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun, such as "1 turn" or "2 turns"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def reply_cost(reply: Reply) -> str:
+    """What a reply cost, and which settings of its request were not applied (see `models.adapting`)."""
+    missing = ", ".join(reply.extra.get("not_applied") or ())
+    return counted(reply.usage) + (f"; not applied: {missing}" if missing else "")
+
+
+def action_text(action: Action) -> tuple[str, str]:
+    """What an action asked for: a label and the text to show under it."""
+    match action:
+        case RunCode():
+            return "code", action.code.rstrip("\n")
+        case CallTool():
+            return f"call {action.name}", _arguments(action.arguments)
+        case Answer():
+            return "answer", action.value if isinstance(action.value, str) else shown(action.value)
+        case Malformed():
+            return "not readable", action.reason
+
+
+def observation_text(observation: Observation) -> tuple[str, str]:
+    """What an action led to: a label and the text to show under it (empty text: nothing to show)."""
+    if observation.failure is not None:
+        return f"failed: {observation.failure.kind}", observation.text or observation.failure.message
+    if observation.answer is not None and not observation.text:
+        return "answer", shown(observation.answer.value)
+    return ("output" if observation.cause == "repl_output" else "result"), observation.text
+
+
+def labelled(action: Action, observation: Observation) -> Iterator[tuple[str, str]]:
+    """The action and what came of it: labels and texts, each text once."""
+    label, text = action_text(action)
+    yield label, text
+    after, seen = observation_text(observation)
+    if seen and not (isinstance(action, (Answer, Malformed)) and seen in (text, repr(text))):
+        yield after, seen
+    if observation.answer is not None and not isinstance(action, Answer) and after != "answer":
+        yield "answer", shown(observation.answer.value)
+
+
+def prose(turn: Turn) -> str:
+    """What the model wrote around the code, calls and answers that are shown on their own."""
+    text = turn.reply.text
+    for action in turn.actions:
+        if isinstance(action, RunCode) and action.code.strip():
+            text = _without_block(text, action.code)
+        elif isinstance(action, Answer) and isinstance(action.value, str) and text.strip().endswith(action.value):
+            text = text.strip().removesuffix(action.value)
+    return text.strip()
+
+
+def turn_head(turn: Turn) -> str:
+    """A turn in one line: what it asked for, its tokens and its time."""
+    labels = ", ".join(dict.fromkeys(action_text(a)[0] for a in turn.actions))
+    return f"turn {turn.index}: {labels} · {reply_cost(turn.reply)} · {turn.seconds:.1f} s"
+
+
+def step_text(turn: Turn) -> str:
+    """One turn as plain text: what the model wrote, what it asked for, what came of it, what it cost."""
+    lines = [f"-- turn {turn.index}: {reply_cost(turn.reply)}, {turn.seconds:.1f} s"]
+    if written := prose(turn):
+        lines.append(clipped(written))
+    for action, observation in zip(turn.actions, turn.observations, strict=True):
+        for label, text in labelled(action, observation):
+            lines.append(f"[{label}]")
+            lines += ["    " + line for line in clipped(text).splitlines()]
+        lines += [f"[display {display.mime}]" for display in observation.displays]
+    return "\n".join(lines)
+
+
+def compaction_line(event: Mapping[str, Any]) -> str:
+    """A `compaction` event of a trace in one line."""
+    tokens = f"{number(event['tokens_before'])} -> {number(event['tokens'])} tokens, " if event["tokens"] else ""
+    done = [
+        f"{what} {', '.join(map(str, event[field]))}"
+        for field, what in (("left_out", "left out turns"), ("shortened", "shortened turns"))
+        if event[field]
+    ]
+    why = f" ({event['fallback']})" if event["fallback"] else ""
+    over = ", still over the limit" if event["over"] else ""
+    return f"history: {event['policy']}{why}, {tokens}{'; '.join(done) or 'nothing to leave out'}{over}"
+
+
+def answer_text(outcome: Outcome) -> str:
+    """The answer for a reader; "no answer" where the run gave none."""
+    if outcome.answer is None and not outcome.answered:
+        return "no answer"
+    return outcome.answer if isinstance(outcome.answer, str) else shown(outcome.answer)
+
+
+def closing_line(outcome: Outcome) -> str:
+    """Why the run ended and what it cost, in one line."""
+    reason = f" ({redact(outcome.reason)})" if outcome.reason else ""
+    turns = plural(outcome.steps, "turn")
+    return f"{outcome.stop}{reason}: {turns}, {counted(outcome.usage)}, {outcome.seconds:.1f} s"
+
+
+def causes_title(counting: str) -> str:
+    """The heading of input tokens by cause; it always says how they were counted (`Ledger.counting`)."""
+    return f"input tokens by cause ({counting or 'how they were counted is not known'})"
+
+
+def most_first(by_cause: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Causes with their tokens, the most first; empty where no token has a cause yet."""
+    return sorted(by_cause.items(), key=lambda item: -item[1]) if sum(by_cause.values()) else []
+
+
+def causes_line(by_cause: Mapping[str, int], counting: str) -> str:
+    """Input tokens by cause in one line; empty where there are none."""
+    parts = [f"{cause} {tokens:,}" for cause, tokens in most_first(by_cause)]
+    return visible(f"{causes_title(counting)}: {', '.join(parts)}") if parts else ""
+
+
+def _arguments(arguments: str) -> str:
+    """Arguments as `name=value` lines where they are a JSON object, else as they were written."""
+    try:
+        value: Any = json.loads(arguments or "{}")
+    except ValueError:
+        return arguments
+    if not isinstance(value, dict):
+        return arguments
+    return "\n".join(
+        f"{name}=\n{item}"
+        if isinstance(item, str) and "\n" in item
+        else f"{name}={json.dumps(item, ensure_ascii=False)}"
+        for name, item in value.items()
+    )
+
+
+def _without_block(text: str, code: str) -> str:
+    """The text without the fenced block that holds this code, if it is there word for word."""
+    lines, wanted = text.splitlines(), [line.strip() for line in code.strip().splitlines()]
+    for start in range(len(lines) - len(wanted) + 1):
+        if [line.strip() for line in lines[start : start + len(wanted)]] != wanted:
+            continue
+        before, after = lines[:start], lines[start + len(wanted) :]
+        while before and not before[-1].strip():
+            before.pop()
+        while after and not after[0].strip():
+            after.pop(0)
+        if before and _fence(before[-1]):
+            before.pop()
+        if after and _fence(after[0]):
+            after.pop(0)
+        return "\n".join([*before, *after])
+    return text
+
+
+def _fence(line: str) -> bool:
+    return line.lstrip().startswith(("```", "~~~"))
