@@ -42,7 +42,7 @@ def run(
         typer.Option(
             "--executor",
             metavar="WHERE",
-            help="threads:N, processes:N, dask[:N], dask:ADDRESS or ray[:ADDRESS]; see docs/where_it_runs.md.",
+            help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/where_it_runs.md.",
         ),
     ] = None,
     chosen: Annotated[

@@ -17,7 +17,6 @@ Extra = Literal[
     "local",
     "localise",
     "parquet",
-    "ray",
     "restricted",
     "studies",
     "suites",

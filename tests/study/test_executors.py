@@ -1,4 +1,4 @@
-"""Studies on threads, processes, Dask and Ray: the same rows and traces everywhere, and what a lost worker costs."""
+"""Studies on threads, processes and Dask: the same rows and traces everywhere, and what a lost worker costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,11 @@ from study_arms import Arm, suite
 
 from rlm_loop.models.base import AuthenticationFailed
 from rlm_loop.study import Study, StudyError, StudyInterrupted, executor_of, load_study, verify_traces
-from rlm_loop.study.run.places import capacity, in_this_process, on_this_machine
+from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine
 from rlm_loop.study.run.processes import SeparateProcesses
 from rlm_loop.tasks.base import Task
 
 HERE = Path(__file__).parent
-RAY = pytest.param("ray", marks=pytest.mark.skipif(find_spec("ray") is None, reason='pip install -e ".[ray]"'))
 DASK = pytest.param("dask:2", marks=pytest.mark.slow)
 ARMS = {"short": Arm("short", 1), "long": Arm("long", 3, wrong=("a-2",))}
 
@@ -42,14 +40,7 @@ def events(trace: Path) -> list[str]:
     return [json.loads(line)["event"] for line in trace.read_text().splitlines()]
 
 
-@pytest.fixture
-def importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's workers are no children of this process, so they find the tests' own modules in their environment only."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1])]))
-
-
-@pytest.mark.usefixtures("importable")
-@pytest.mark.parametrize("where", ["threads:2", "processes:2", DASK, RAY])
+@pytest.mark.parametrize("where", ["threads:2", "processes:2", DASK])
 def test_rows_and_traces_are_those_of_a_run_in_turn(tmp_path: Path, where: str) -> None:
     study = Study("mine", ARMS, suite("a", 3))
     one, other = study.run(tmp_path / "one", False), study.run(tmp_path / "other", False, executor=where)
@@ -70,8 +61,7 @@ def _dies_once(flag: Path, task_id: str) -> Callable[[Task], None]:
     return before
 
 
-@pytest.mark.usefixtures("importable")
-@pytest.mark.parametrize("where", ["processes:2", DASK, RAY])
+@pytest.mark.parametrize("where", ["processes:2", DASK])
 def test_a_lost_worker_costs_the_episode_that_it_ran(tmp_path: Path, where: str) -> None:
     arms = {"good": Arm("good"), "bad": Arm("bad", before=_dies_once(tmp_path / "flag", "a-3"))}
     study = Study("mine", arms, suite("a", 6))
@@ -184,13 +174,10 @@ def test_a_name_that_is_no_place_is_one_line(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("name", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_a_library_that_is_not_there_is_named_with_its_extra(
-    name: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]
-    monkeypatch.delitem(sys.modules, f"rlm_loop.study.run.{name}_cluster", raising=False)
-    with pytest.raises(StudyError, match=rf'pip install -e "\.\[{name}\]"'), executor_of(name):
+def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, "rlm_loop.study.run.dask_cluster", raising=False)
+    with pytest.raises(StudyError, match=r'pip install -e "\.\[dask\]"'), executor_of("dask"):
         pass
 
 

@@ -20,9 +20,8 @@ from rlm_loop.study.plan.unequal import unequal
 from rlm_loop.study.plan.versions import Versions
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.course import Course, utc_now
-from rlm_loop.study.run.executors import hosted
+from rlm_loop.study.run.executors import capacity, hosted
 from rlm_loop.study.run.pace import Pace, pacing
-from rlm_loop.study.run.places import capacity
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on
 from rlm_loop.study.run.runner import agent_of, run_cells
