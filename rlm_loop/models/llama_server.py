@@ -22,11 +22,11 @@ from typing import Any, cast
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
-from rlm_loop.models.gguf import fault
 from rlm_loop.models.responses import Lost, TooLate
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
 PROMPT_CACHE_MIB = 1024
+FETCH_AGAIN = "fetch it again (`rlm-loop models pull NAME` for a known model)"
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,9 @@ class LlamaServer:
         path = settings.path
         if not path.is_file():
             raise ModelNotFound(f"there is no model file {path}: see `rlm-loop models list`", str(path))
-        if wrong := fault(path):
-            raise ModelError(
-                f"{path} cannot be used, {wrong}: fetch it again (`rlm-loop models pull NAME` for a known model)",
-                path.name,
-            )
+        with path.open("rb") as file:
+            if file.read(4) != b"GGUF":
+                raise ModelError(f"{path} cannot be used, it is not a GGUF file: {FETCH_AGAIN}", path.name)
         # Spinning OpenMP threads starve each other beside any busy process; read when the library is loaded.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
@@ -87,8 +85,8 @@ class LlamaServer:
                 self._server = xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelError(
-                f"llama.cpp could not load {path} with a window of {settings.window} tokens: "
-                "try a smaller context_size, or fetch the file again",
+                f"llama.cpp could not load {path} ({path.stat().st_size:,} bytes) with a window of {settings.window} "
+                f"tokens: try a smaller context_size; if the file is cut off or damaged, {FETCH_AGAIN}",
                 path.name,
             ) from error
         self.path = path

@@ -217,7 +217,7 @@ def test_ctrl_c_stops_a_reply_at_once(small: LocalModel) -> None:
         (None, ModelNotFound, "there is no model file"),
         (b"", ModelError, "not a GGUF file"),
         (b"<html>404</html>", ModelError, "not a GGUF file"),
-        (b"GGUF\x03\0\0\0", ModelError, "header is cut off"),
+        (b"GGUF\x03\0\0\0", ModelError, r"could not load .*\(8 bytes\)|need xllamacpp"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, kind: type[ModelError], says: str) -> None:
@@ -235,7 +235,7 @@ def test_a_cut_off_file_does_not_end_the_process(small: LocalModel, tmp_path: Pa
     file = tmp_path / "cut.gguf"
     with whole.path.open("rb") as source:
         file.write_bytes(source.read(20_000_000))
-    with pytest.raises(ModelError, match=r"it is cut off: 20,000,000 of 98,362,432 bytes.*rlm-loop models pull"):
+    with pytest.raises(ModelError, match=r"could not load .*\(20,000,000 bytes\).*rlm-loop models pull"):
         LocalModel(file).load()
 
 
