@@ -6,15 +6,15 @@ was written to one) makes the cost a range, never a guess; with the rules of a c
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from rlm_loop.accounting.attribution import Row
 from rlm_loop.accounting.charges import accounts_of, rows_under
+from rlm_loop.accounting.prices import ANY, Price, PriceError, known_price, read_prices
 from rlm_loop.accounting.prompt_cache import Rules, simulate
 from rlm_loop.messages import Usage
 from rlm_loop.traces.reader import RunRecord, read
@@ -23,38 +23,7 @@ from rlm_loop.traces.runs import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-#: In a table of prices: any model that is not named.
-ANY = "*"
-
-
-class PriceError(ValueError):
-    """Prices cannot be read or do not fit the run; the message is one line that says what to do."""
-
-
-@dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens: prompt tokens (`input`), those read from a cache, those written to one, `output`.
-
-    `cached=None`: no discount, cached tokens cost what others do.  `cache_write=None`: writing costs nothing extra.
-    """
-
-    input: float
-    output: float
-    cached: float | None = None
-    cache_write: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value is None and name in ("cached", "cache_write"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise PriceError(f"{name}={value!r} is no price: give US dollars per million tokens, zero or more")
-
-    def of_input(self, tokens: int, cached: int, written: int) -> float:
-        """US dollars for the prompt tokens of a call; `written` are those that go into the cache, not out of it."""
-        read = self.input if self.cached is None else self.cached
-        write = self.input if self.cache_write is None else self.cache_write
-        return ((tokens - cached - written) * self.input + cached * read + written * write) / 1e6
+__all__ = ["ANY", "Bill", "Line", "Price", "PriceError", "price", "read_prices"]
 
 
 @dataclass(frozen=True)
@@ -127,14 +96,15 @@ class Bill:
 
 def price(
     trace: str | Path | RunRecord,
-    prices: Price | Mapping[str, Price],
+    prices: Price | Mapping[str, Price] | None = None,
     *,
     cache: str | Rules | None = None,
     run: Run = None,
 ) -> Bill:
     """The bill of a recorded run under other prices.
 
-    `prices` are one for all models, or by model name (`"*"`: any other).  Without `cache` the tokens read from a cache
+    `prices` are one for all models, or by model name (`"*"`: any other); without them those of the tables that are
+    installed (`prices.known_price`).  Without `cache` the tokens read from a cache
     and written to one are those that the provider reported.  Where it did not say what was read, the cost lies between
     that of a cache which held all re-sent text and that of none; where it did not say what was written and
     `cache_write` is priced apart, between nothing and everything not read.  With `cache` (a name of
@@ -142,12 +112,11 @@ def price(
     and `TraceError` for a bad file.
     """
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
-    table = {ANY: prices} if isinstance(prices, Price) else dict(prices)
     report = simulate(record, cache) if cache is not None else None
     simulated = {r.call: (r.hit, r.written) for r in report.reads} if report is not None else None
     models = {(e["request"], e.get("node", "0")): "" for e in record.of("reply")}
     models |= {(e["digest"], e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
-    _check(table, set(models.values()))
+    table = _table(prices, set(models.values()))
     lines: list[Line] = []
     causes: dict[str, float] = {}
     for event, _, _, found in accounts_of(record):
@@ -198,43 +167,14 @@ def _cases(own: Price, usage: Usage, rows: Sequence[Row], simulated: tuple[int, 
     return [(hit, written) for hit in reads for written in writes or (0, total - hit)]
 
 
-def _check(table: Mapping[str, Price], models: set[str]) -> None:
+def _table(prices: Price | Mapping[str, Price] | None, models: set[str]) -> dict[str, Price]:
+    """The price of each model; raises `PriceError` where one has none."""
+    if prices is None:
+        table = {model: found for model in models if (found := known_price(model)) is not None}
+    else:
+        table = {ANY: prices} if isinstance(prices, Price) else dict(prices)
     if missing := sorted(models - set(table)) if ANY not in table else []:
         raise PriceError(
             f"no price for {', '.join(m or '(no name)' for m in missing)}: add it, or {ANY!r} for any other"
         )
-
-
-def read_prices(path: str | Path) -> dict[str, Price]:
-    """A price table: JSON or TOML, by model name `{"input": 3, "cached": 0.3, "cache_write": 3.75, "output": 15}`.
-
-    One such object alone holds for every model.  Prices are US dollars per million tokens.  Raises `PriceError`.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PriceError(f"cannot read the prices {path}: {getattr(error, 'strerror', None) or 'no text'}") from error
-    try:
-        if str(path).endswith(".toml"):
-            import tomllib
-
-            stored: Any = tomllib.loads(text)
-        else:
-            stored = json.loads(text)
-    except ValueError as error:
-        raise PriceError(f"{path} is neither JSON nor TOML ({error}): see docs/ledger.md for its form") from error
-    if isinstance(stored, dict) and "input" in stored and not isinstance(stored["input"], dict):
-        stored = {ANY: stored}
-    if not isinstance(stored, dict) or not stored:
-        raise PriceError(f"{path} holds no prices: see docs/ledger.md for its form")
-    return {name: _price(path, name, one) for name, one in cast("dict[str, Any]", stored).items()}
-
-
-def _price(path: str | Path, name: str, one: Any) -> Price:
-    known = [f.name for f in fields(Price)]
-    if not isinstance(one, dict) or not {"input", "output"} <= set(one) or set(one) - set(known):
-        raise PriceError(f"{path}: {name} needs input and output, and may have cached and cache_write, nothing else")
-    try:
-        return Price(**cast("dict[str, Any]", one))
-    except PriceError as error:
-        raise PriceError(f"{path}: {name}: {error}") from None
+    return table

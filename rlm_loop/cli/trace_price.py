@@ -35,7 +35,7 @@ def price_run(
     run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
 ) -> None:
-    """What a recorded run would have cost at other prices."""
+    """What a recorded run would have cost at other prices; without any, at those of the tables that are installed."""
     from rlm_loop.accounting.pricing import Price, PriceError, price, read_prices
 
     try:
@@ -43,6 +43,8 @@ def price_run(
             if (input_, output, cached, cache_write) != (None,) * 4:
                 raise Misuse("give prices as --prices FILE or as --input and --output, not both")
             table = read_prices(prices)
+        elif (input_, output, cached, cache_write) == (None,) * 4:
+            table = None
         elif input_ is None or output is None:
             raise Misuse("give --input and --output (US dollars per million tokens), or --prices FILE")
         else:

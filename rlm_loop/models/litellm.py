@@ -93,15 +93,11 @@ class LiteLLMModel:
 
     @property
     def price(self) -> tuple[float, float] | None:
-        """US dollars per input and output token from LiteLLM's own table, `None` where that does not know."""
-        try:
-            info = _litellm().get_model_info(self._name)
-        except ModelError:
-            raise
-        except Exception:  # LiteLLM says "not in the table" with a bare Exception
-            return None
-        prices = (info.get("input_cost_per_token"), info.get("output_cost_per_token"))
-        return None if None in prices else (float(prices[0]), float(prices[1]))
+        """US dollars per input and output token from `known_price`, `None` where no table knows."""
+        from rlm_loop.accounting.prices import known_price
+
+        found = known_price(self._name)
+        return None if found is None else (found.input / 1e6, found.output / 1e6)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """One reply.  Raises the errors of `OpenAICompatibleModel.complete`."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from rlm_loop import Budget, ToolLoopAgent
+from rlm_loop.accounting.prices import known_price
 from rlm_loop.accounting.pricing import Price, PriceError, price, read_prices
 from rlm_loop.cli.main import main
 from rlm_loop.messages import Reply, Usage
@@ -114,7 +116,8 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run("cache", file, "--rules", "llama.cpp")
     assert out.startswith("llama.cpp: 0 of 1,000 prompt tokens")
     for arguments, said in [
-        (("price", file), "give --input and --output"),
+        (("price", file), "no price for m"),
+        (("price", file, "--input", "3"), "give --input and --output"),
         (("price", file, "--input", "1", "--output", "1", "--cache", "x"), "no rules are called 'x'"),
         (("price", file, "--prices", str(tmp_path / "none.json")), "cannot read the prices"),
         (("price", file, "--prices", "x", "--input", "1"), "not both"),
@@ -124,3 +127,21 @@ def test_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert code == 2 or "trace" in said
         assert said in err
         assert len(err.strip().splitlines()) == 1
+
+
+def test_prices_are_those_of_genai_prices_and_else_of_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("genai_prices", reason='pip install -e ".[litellm]"')
+    pytest.importorskip("litellm", reason='pip install -e ".[litellm]"')
+    known_price.cache_clear()
+    assert known_price("anthropic/claude-haiku-4-5") == Price(input=1, output=5, cached=0.1, cache_write=1.25)
+    assert known_price("gemini/gemini-2.5-pro") == Price(input=1.25, output=10, cached=0.125)  # of short prompts
+    assert known_price("nobody/nothing-like-this") is known_price("local:mine.gguf") is None
+    known_price.cache_clear()
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    other = known_price("anthropic/claude-haiku-4-5")
+    assert other is not None
+    assert (other.input, other.output) == pytest.approx((1, 5))
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    known_price.cache_clear()
+    assert known_price("anthropic/claude-haiku-4-5") is None
+    known_price.cache_clear()
