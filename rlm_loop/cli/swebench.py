@@ -203,11 +203,12 @@ def export(
     ] = None,
 ) -> None:
     """Write a suite, or the past fixes of a repository, as instances of SWE-bench's schema."""
-    from rlm_loop.tasks import Suite, get_suite
+    from rlm_loop.tasks import get_suite
+    from rlm_loop.tasks.git_history import from_git_history
     from rlm_loop.tasks.swebench import instances_from, write_instances
 
     if Path(suite).is_dir():
-        chosen = Suite.from_git_history(suite, max=most, python=python)
+        chosen = from_git_history(suite, max=most, python=python)
     else:
         chosen = get_suite(suite)
     found = instances_from(chosen, repos)

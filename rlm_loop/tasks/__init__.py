@@ -1,7 +1,7 @@
 """Problems to give to agents, and how an answer is judged."""
 
 from rlm_loop.tasks.base import Attempt, Deferred, Half, Score, Suite, Task
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.match import Match, matches
 from rlm_loop.tasks.registry import get_suite, list_suites
 
@@ -17,4 +17,5 @@ __all__ = [
     "get_suite",
     "list_suites",
     "matches",
+    "read_suite",
 ]

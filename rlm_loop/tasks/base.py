@@ -5,6 +5,7 @@ A task knows no agent, model or loop, so every strategy meets exactly the same p
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -177,21 +178,13 @@ class Suite:
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Suite:
-        """A user's own tasks, one JSON object a line; see `tasks.jsonl` for the fields.
-
-        Raises `SuiteFileError` (a `ValueError`) that names the line and the field.
-        """
-        # Looked up by name, because the reader is built on this module.
-        return import_module("rlm_loop.tasks.jsonl").read_suite(path)
+        """The old name of `rlm_loop.tasks.read_suite`."""
+        return _moved("from_jsonl", "jsonl", "read_suite")(path)
 
     @classmethod
     def from_git_history(cls, repo: str | Path, **options: Any) -> Suite:
-        """Past fixes of a local git repository as tasks; see `tasks.git_history` for the options.
-
-        The repository is only read.  Its tests are run, in throw-away checkouts, before and after each fix; what came
-        of it is kept on disk, so the next call is quick.  Raises `GitHistoryError`, a `ValueError`, for none.
-        """
-        return import_module("rlm_loop.tasks.git_history").from_git_history(repo, **options)
+        """The old name of `rlm_loop.tasks.git_history.from_git_history`."""
+        return _moved("from_git_history", "git_history", "from_git_history")(repo, **options)
 
     def half(self, which: Half) -> Suite:
         """Every second task, in order: the development half starts with the first, the held with the second."""
@@ -205,3 +198,11 @@ class Suite:
         if missing:
             raise KeyError(f"suite {self.name!r} has no task {missing}; it has {sorted(known)[:8]} ...")
         return Suite(self.name, tuple(t for t in self.tasks if t.id in set(ids)), self.description, self.licence)
+
+
+def _moved(old: str, module: str, new: str) -> Callable[..., Suite]:
+    """A function of a module that is built on this one, with a warning that it has moved there."""
+    where = f"rlm_loop.tasks.{module}"
+    line = f"Suite.{old} goes with 0.3: from {where} import {new}"
+    warnings.warn(line, DeprecationWarning, stacklevel=3)
+    return getattr(import_module(where), new)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from rlm_loop.tasks.base import Suite
+from rlm_loop.tasks.jsonl import read_suite
 
 _MAKERS = {
     "computation": "rlm_loop.tasks.computation:computation",
@@ -51,7 +52,7 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
     if name.endswith(".jsonl"):
         if options:
             raise ValueError(f"a suite from a file takes no options, but got {', '.join(options)}")
-        return Suite.from_jsonl(name)
+        return read_suite(name)
     if re.match(r"long[_-]context([/@]|$)", name):
         return import_module("rlm_loop.tasks.long_context").from_name(name, **options)
     if re.match(r"package[_-]bugs(@|$)", name):

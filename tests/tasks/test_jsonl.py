@@ -34,7 +34,7 @@ def test_all_fields(tmp_path: Path) -> None:
         {"id": 4, "question": "q", "answer": ["x", "y"], "files": {"d/data.csv": "h\n1\n"}, "context": None},
         {"id": "e", "question": "q", "answer": "^a+$", "match": "regex"},
     )
-    suite = Suite.from_jsonl(path)
+    suite = read_suite(path)
     assert (suite.name, [t.id for t in suite]) == ("mine", ["a", "b", "c", "4", "e"])
     a, b, c, d, e = suite
     assert a.question == "How many?"
@@ -56,14 +56,14 @@ def test_needles_and_a_large_file(tmp_path: Path) -> None:
     text = "naïve line\n" * 120_000
     (tmp_path / "large.txt").write_text(text, "utf-8")
     path = write(tmp_path, {**TASK, "context_path": "large.txt", "needles": [[0, 4], [10, 12]]})
-    (task,) = Suite.from_jsonl(path)
+    (task,) = read_suite(path)
     assert isinstance(task.context, Deferred)
     assert task.material() == text
     assert task.ranges() == ((0, 4), (10, 12))
     assert "large.txt, sha256 " in task.context.identify()
     (tmp_path / "large.txt").write_bytes(b"a" * (1 << 20) + b"\xff")
     with pytest.raises(SuiteFileError, match=r"mine.jsonl:1: field 'context_path'.* is not UTF-8"):
-        Suite.from_jsonl(path)
+        read_suite(path)
 
 
 FAULTS: list[tuple[Any, str]] = [
@@ -145,3 +145,13 @@ def test_any_object_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     else:
         said, _ = f"{path}:1: ", suite.tasks[0].score(Attempt(line.get("answer")))
     assert said.startswith(f"{path}:1: ")
+
+
+def test_the_old_names_work_and_say_where_the_functions_are(tmp_path: Path) -> None:
+    with pytest.warns(DeprecationWarning, match=r"from rlm_loop\.tasks\.jsonl import read_suite"):
+        assert len(Suite.from_jsonl(write(tmp_path, TASK))) == 1
+    with (
+        pytest.warns(DeprecationWarning, match=r"from rlm_loop\.tasks\.git_history import from_git_history"),
+        pytest.raises(ValueError, match="there is no folder"),
+    ):
+        Suite.from_git_history(tmp_path / "gone")

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from made_instances import BUGGY, ENVIRONMENT, FIXED, NEW_TEST, OLD_TEST, Made
 
-from rlm_loop import Suite
 from rlm_loop.tasks.clones import Clone, CloneError
-from rlm_loop.tasks.git_history import Commit, GitHistoryError, mine, statement_of
+from rlm_loop.tasks.git_history import Commit, GitHistoryError, from_git_history, mine, statement_of
 from rlm_loop.tasks.git_history.commits import is_test
 from rlm_loop.tasks.swebench import instances_from, read_instances, write_instances
 
@@ -121,7 +120,7 @@ def test_fixes_become_tasks(past: tuple[Made, dict[str, str]], cache: Path, tmp_
 
 def test_a_suite_of_the_past(past: tuple[Made, dict[str, str]], cache: Path, tmp_path: Path) -> None:
     repo, ids = past
-    suite = Suite.from_git_history(
+    suite = from_git_history(
         repo.path, match="^Fix add", cache=cache, progress=False, place="plain", instruction="Mend this."
     )
     (task,) = suite
@@ -153,7 +152,7 @@ def test_tests_that_cannot_be_run(past: tuple[Made, dict[str, str]], tmp_path: P
     repo, _ = past
     options: dict[str, Any] = {"cache": tmp_path, "progress": False, "place": "plain"}
     with pytest.raises(GitHistoryError, match=r"none of \d+ commits .* its tests could not be run"):
-        Suite.from_git_history(repo.path, python="/no/such/python", **options)
+        from_git_history(repo.path, python="/no/such/python", **options)
     assert list(tmp_path.rglob("*.json")) == []  # it says nothing about the commits
     with pytest.raises(GitHistoryError, match=r"of 5 commits could not be run with /no/such/python .*\(python=\)"):
         mine(repo.path, python="/no/such/python", match=None, rev=_many(repo, tmp_path / "many"), **options)
@@ -180,7 +179,7 @@ def _many(repo: Made, folder: Path) -> str:
 )
 def test_a_history_without_tasks(past: tuple[Made, dict[str, str]], options: dict[str, Any], says: str) -> None:
     with pytest.raises(GitHistoryError, match=says) as caught:
-        Suite.from_git_history(past[0].path, cache=None, progress=False, **options)
+        from_git_history(past[0].path, cache=None, progress=False, **options)
     assert "\n" not in str(caught.value)
 
 
@@ -190,17 +189,17 @@ def test_a_shallow_clone_and_no_repository(past: tuple[Made, dict[str, str]], tm
     argv = ["git", "clone", "-q", "--depth=1", f"file://{repo.path}", str(shallow)]
     subprocess.run(argv, check=True, env=ENVIRONMENT)
     with pytest.raises(GitHistoryError, match="the clone is shallow: `git fetch --unshallow`"):
-        Suite.from_git_history(shallow, cache=None, progress=False)
+        from_git_history(shallow, cache=None, progress=False)
     (tmp_path / "plain").mkdir()
     for path, says in ((tmp_path / "plain", "is no git repository"), (tmp_path / "gone", "there is no folder")):
         with pytest.raises(CloneError, match=says):
-            Suite.from_git_history(path)
+            from_git_history(path)
     with pytest.raises(CloneError, match="is a folder inside a git repository"):
-        Suite.from_git_history(repo.path / "tests")
+        from_git_history(repo.path / "tests")
     empty = tmp_path / "empty"
     Made(empty)
     with pytest.raises(GitHistoryError, match="has no commit 'HEAD'"):
-        Suite.from_git_history(empty)
+        from_git_history(empty)
 
 
 def test_merges_and_submodules(past: tuple[Made, dict[str, str]], tmp_path: Path) -> None:
