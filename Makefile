@@ -36,7 +36,7 @@ test test-all: $(TEST_READY)
 
 # In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.
 hosted: | $(VENV)/bin/python
-	@$(PIP) -e ".[litellm,dev]"
+	@$(PIP) -e ".[litellm]" hypothesis pytest pytest-xdist
 	$(PYTEST) tests/providers
 
 notebooks: $(TEST_READY)

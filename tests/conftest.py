@@ -17,8 +17,8 @@ from hypothesis import settings
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples in every CI run; on a developer's machine new ones each time.
-settings.register_profile("local", deadline=None)
+# The same examples in every CI run; on a developer's machine fewer, and new ones each time.
+settings.register_profile("local", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 

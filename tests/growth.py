@@ -12,7 +12,8 @@ FLOOR = 0.03  # seconds: below it, what else the interpreter does counts for mor
 def grows_in_proportion(read: Callable[[str], object], unit: str, head: str = "", tail: str = "") -> None:
     """Reads `unit` repeated to two lengths; fails where 8 times the text takes more than 25 times the CPU time.
 
-    In proportion it would take 8 times, squared 64 times.  CPU time of this thread: other work does not count.
+    In proportion it would take 8 times, squared 64 times.  CPU time of this thread: other work does not count.  What
+    other work does to the processor's caches may, so one of three tries has to be within.
     """
 
     def seconds(length: int) -> float:
@@ -21,6 +22,9 @@ def grows_in_proportion(read: Callable[[str], object], unit: str, head: str = ""
         read(text)
         return time.thread_time() - begin
 
-    small = max(FLOOR, seconds(SMALL))
-    large = seconds(SMALL * TIMES)
-    assert large < 25 * small, f"{large:.2f} s for {TIMES} times what takes {small:.2f} s"
+    tries: list[float] = []
+    while len(tries) < 3:
+        tries.append(seconds(SMALL * TIMES) / max(FLOOR, seconds(SMALL)))
+        if tries[-1] < 25:
+            return
+    raise AssertionError(f"{TIMES} times the text took {min(tries):.0f} times as long")

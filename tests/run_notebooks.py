@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,11 @@ def execute(path: Path, scratch: Path, *, timeout: int | None = 300) -> Any:
         resources={"metadata": {"path": path.parent}},
     ).execute()
     return notebook
+
+
+def timed(path: Path, scratch: Path, timeout: int | None) -> tuple[Any, float]:
+    begin = time.monotonic()
+    return execute(path, scratch, timeout=timeout), time.monotonic() - begin
 
 
 def kinds(cell: Any) -> list[str]:
@@ -94,11 +102,17 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
         os.environ["PIP_NO_INDEX"] = os.environ["HF_HUB_OFFLINE"] = "1"
     there = sorted(p for p in folder.glob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     found = [p for p in there if not names or any(name in p.stem for name in names)]
-    with tempfile.TemporaryDirectory() as scratch:
+    jobs = 1 if keep or live else min(len(found), os.cpu_count() or 1)  # a model is asked by one at a time
+    with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
+        run = partial(timed, scratch=Path(scratch), timeout=None if keep or live else 300)
+        results = map(run, found)
+        if jobs > 1:
+            pool = ThreadPoolExecutor(jobs)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            results = pool.map(run, found)
         for path in found:
-            begin = time.monotonic()
             try:
-                executed = execute(path, Path(scratch), timeout=None if keep or live else 300)
+                executed, seconds = next(results)
                 if keep:
                     save(path, executed)
                 elif not live:
@@ -106,7 +120,7 @@ def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: b
             except Exception as error:
                 print(f"{path}: FAILED\n{error}", file=sys.stderr)
                 return 1
-            print(f"{path}: executed in {time.monotonic() - begin:.1f} s", flush=True)
+            print(f"{path}: executed in {seconds:.1f} s", flush=True)
     if not found:
         print(f"{folder}: no notebooks" + (f" with {' or '.join(names)} in their names" if names else ""))
         return 1 if names else 0

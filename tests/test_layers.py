@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,16 +98,17 @@ def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterat
                 yield Import(source, target, node.lineno, node in typing_only)
 
 
-def all_imports() -> list[Import]:
+@functools.cache
+def all_imports() -> tuple[Import, ...]:
     known = modules()
-    return [
+    return tuple(
         found
         for name, path in known.items()
         for found in imports_of(name, path.read_text(encoding="utf-8"), set(known), path.name == "__init__.py")
-    ]
+    )
 
 
-def upward(imports: list[Import]) -> list[str]:
+def upward(imports: Sequence[Import]) -> list[str]:
     return [
         f"{i.source}:{i.line} imports {i.target} (layer {layer(i.source)} -> {layer(i.target)})"
         for i in imports
@@ -114,7 +116,7 @@ def upward(imports: list[Import]) -> list[str]:
     ]
 
 
-def circle(imports: list[Import]) -> list[str] | None:
+def circle(imports: Sequence[Import]) -> list[str] | None:
     """A circle of imports, if there is one; imports for type checkers make none."""
     edges: dict[str, set[str]] = {}
     for i in imports:

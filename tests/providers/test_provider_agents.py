@@ -20,7 +20,11 @@ from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.base import Model
 from rlm_loop.models.retry import Retry
 
-pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
+pytestmark = [
+    pytest.mark.slow,
+    needs("litellm", extra="litellm"),
+    pytest.mark.filterwarnings("ignore"),  # LiteLLM's own
+]
 
 
 def lite(name: str, path: str = "") -> Callable[[Provider], Model]:

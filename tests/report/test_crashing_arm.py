@@ -32,7 +32,7 @@ def run(folder: Path, crashes: int) -> Results:
     return load_study(folder)
 
 
-@pytest.fixture(scope="module", params=[TASKS // 2, TASKS])
+@pytest.fixture(scope="module", params=[TASKS // 2, pytest.param(TASKS, marks=pytest.mark.slow)])
 def crashing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Results]:
     return request.param, run(tmp_path_factory.mktemp("study"), request.param)
 

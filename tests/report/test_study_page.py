@@ -152,6 +152,7 @@ def test_each_trace_has_a_page_that_the_report_links(folder: Path, tmp_path: Pat
     assert "Is it easy-0?" in pages[0].read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_packed_traces_give_the_same_files(folder: Path, tmp_path: Path) -> None:
     export(folder, tmp_path / "packed")
     loose = write_study_page(folder, tmp_path / "one" / "r.html")
@@ -335,6 +336,7 @@ print(page.count(".[studies]"), page.count(">Outcome<"))
     assert done.stdout.split() == ["3", "0"]  # tables, figures, findings
 
 
+@pytest.mark.slow
 def test_a_recorded_study_with_a_contract() -> None:
     found = load_study(EXPERIMENTS / "token_overhead" / "results")
     text = sound(study_page(found)).text

@@ -73,6 +73,7 @@ def test_only_the_body_of_the_function_is_touched() -> None:
     assert mutations(SOURCE, "nothing", 0) == []
 
 
+@pytest.mark.slow
 @given(st.integers())
 def test_every_mutant_differs_in_one_stretch_of_one_line_and_compiles(seed: int) -> None:
     found = mutations(SOURCE, "f", seed)

@@ -85,6 +85,7 @@ def test_methods_have_dotted_names() -> None:
     assert mutations(SOURCE, "put", 0, finder=WideFinder) == []
 
 
+@pytest.mark.slow
 @given(st.integers())
 def test_every_mutant_compiles_and_differs_in_one_line(seed: int) -> None:
     found = mutations(SOURCE, "Box.put", seed, finder=WideFinder)

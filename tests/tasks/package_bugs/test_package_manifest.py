@@ -63,6 +63,7 @@ def test_the_file_is_small_and_written_as_it_is_read(tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_text("utf-8") == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
     bugs = [bug for bug in recorded().bugs if bug.package.name == name]

@@ -16,6 +16,7 @@ from rlm_loop.tasks.package_bugs.suite import Checkout, package_bugs
 FILE = "src/lengths/__init__.py"
 
 
+@pytest.mark.slow
 def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(made: Made) -> None:
     (bug,) = made.manifest.bugs
     with Checkout(bug, run_tests=True) as space:
@@ -33,6 +34,7 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(made: Ma
         assert "run_tests" not in {getattr(tool, "name", "") for tool in space.tools()}
 
 
+@pytest.mark.slow
 def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(made: Made) -> None:
     (task,) = package_bugs(manifest=made.manifest).tasks
     (bug,) = made.manifest.bugs
