@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,20 @@ ROOMS = [
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
 LOOSE = {"messages", "actions", "outcome"}
+#: Imports for type checkers that still close a circle: to be ended, and none added.
+STILL = {
+    ("rlm_loop.accounting.ledger", "rlm_loop.accounting.pivot"),
+    ("rlm_loop.accounting.pivot", "rlm_loop.accounting.ledger"),
+    ("rlm_loop.accounting.tree.fold", "rlm_loop.accounting.tree.nodes"),
+    ("rlm_loop.repl.host.zygote", "rlm_loop.repl.session"),
+    ("rlm_loop.repl.session", "rlm_loop.repl.host.zygote"),
+    ("rlm_loop.study.compare.planning", "rlm_loop.study.compare.comparison"),
+    ("rlm_loop.study.compare.sentences", "rlm_loop.study.compare.comparison"),
+    ("rlm_loop.study.plan.contract", "rlm_loop.study.study"),
+    ("rlm_loop.study.plan.contract_text", "rlm_loop.study.plan.contract_value"),
+    ("rlm_loop.study.results", "rlm_loop.study.compare.comparison"),
+    ("rlm_loop.study.results", "rlm_loop.study.plan.contract"),
+}
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 
 
@@ -117,25 +132,16 @@ def upward(imports: Sequence[Import]) -> list[str]:
 
 
 def circle(imports: Sequence[Import]) -> list[str] | None:
-    """A circle of imports, if there is one; imports for type checkers make none."""
+    """A circle of imports, if there is one, whether they are for type checkers or not."""
     edges: dict[str, set[str]] = {}
     for i in imports:
-        if not i.typing_only and i.source != i.target:
+        if i.source != i.target and not (i.typing_only and (i.source, i.target) in STILL):
             edges.setdefault(i.source, set()).add(i.target)
-    done: set[str] = set()
-
-    def visit(module: str, path: list[str]) -> list[str] | None:
-        if module in path:
-            return [*path[path.index(module) :], module]
-        if module in done:
-            return None
-        for target in sorted(edges.get(module, ())):
-            if found := visit(target, [*path, module]):
-                return found
-        done.add(module)
-        return None
-
-    return next((found for module in sorted(edges) if (found := visit(module, []))), None)
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
 
 
 def test_every_module_is_in_a_room() -> None:
@@ -182,7 +188,7 @@ def test_the_check_sees_what_it_should(source: str, text: str, wrong: int) -> No
 def test_a_circle_is_found() -> None:
     there, back = Import("rlm_loop.a", "rlm_loop.b", 1, False), Import("rlm_loop.b", "rlm_loop.a", 1, False)
     assert circle([there, back]) == ["rlm_loop.a", "rlm_loop.b", "rlm_loop.a"]
-    assert circle([there, Import("rlm_loop.b", "rlm_loop.a", 1, True)]) is None
+    assert circle([there, Import("rlm_loop.b", "rlm_loop.a", 1, True)]) == ["rlm_loop.a", "rlm_loop.b", "rlm_loop.a"]
     assert circle([there]) is None
 
 
