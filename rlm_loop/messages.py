@@ -17,7 +17,7 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
-#: Why tokens are in a prompt.  `scaffold:<injector>` names the injector that added a text; `residual` is what the
+#: Why tokens are in a prompt.  `scaffold:<injector>` names the injector that added a text; `unattributed` is what the
 #: provider billed and no text accounts for (see `attribution`).
 CAUSES = (
     "system",
@@ -30,7 +30,7 @@ CAUSES = (
     "summary",
     "user",  # what a metered framework says as the user, beyond its task (see `meter.causes`)
     "template",
-    "residual",
+    "unattributed",
 )
 
 

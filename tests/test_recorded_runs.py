@@ -60,11 +60,11 @@ def summed(name: str, record: RunRecord) -> int:
     held = 0
     for call in ledger_of(record).calls:
         if call.usage.input_tokens is None:  # cancelled before the reply: nobody knows
-            assert call.doubt, name
+            assert call.usage_warning, name
             continue
         held += 1
         assert sum(row.tokens for row in call.rows) == call.usage.input_tokens, (name, call.call)
-        assert (call.residual, call.exact, call.counted) == (0, True, call.usage.input_tokens), (name, call.call)
+        assert (call.unattributed, call.exact, call.counted) == (0, True, call.usage.input_tokens), (name, call.call)
         assert all(0 <= row.resent <= row.tokens for row in call.rows)
         assert sum(row.cached or 0 for row in call.rows) == (call.usage.cached_tokens or 0)
     return held

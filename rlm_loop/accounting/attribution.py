@@ -4,8 +4,8 @@ Three things may be known of a call: what a tokenizer counted (`Part`s), what th
 text.  `attribute` makes one account of them:
 
 - both counts are there and agree: the parts are exact;
-- the provider reports more: the parts stay as they were counted, and the rest is a part of its own, `residual`;
-- the provider reports less: the parts are scaled down to it, and what rounding leaves is the `residual`, so that it
+- the provider reports more: the parts stay as they were counted, and the rest is a part of its own, `unattributed`;
+- the provider reports less: the parts are scaled down to it, and what rounding leaves is the `unattributed`, so that it
   never is negative, and no cause is charged more than the bill;
 - nothing was counted: the reported number is shared out by length (`apportion`);
 - nothing was reported: the parts are what was counted, or none.  Unknown tokens are not invented.
@@ -20,7 +20,7 @@ from rlm_loop.accounting.later import Later
 from rlm_loop.messages import Prompt, Usage
 
 #: Tokens that the provider billed and that no counted text accounts for.
-RESIDUAL = "residual"
+UNATTRIBUTED = "unattributed"
 
 #: A text that was sent before: the index of a whole message, or of one of which only the texts of a cause were.
 Again = int | tuple[int, str]
@@ -64,30 +64,30 @@ class Attribution:
     """The account of one call.
 
     `parts` sum to `usage.input_tokens` where that is known.  `counted` is what a tokenizer found (`None`: none was at
-    hand), `exact` whether it is the very number that the provider reported, `doubt` one line on what is missing or
-    impossible in the report ("" where nothing is).
+    hand), `exact` whether it is the very number that the provider reported, `usage_warning` one line on what is
+    missing or impossible in the report ("" where nothing is).
     """
 
     parts: Sequence[Part]
     usage: Usage
     counted: int | None
     exact: bool
-    doubt: str = ""
+    usage_warning: str = ""
 
 
 def attribute(prompt: Prompt, measured: Sequence[Part] | None, usage: Usage | None) -> Attribution:
     """One account of what was counted and what was reported; see the module."""
     counted = sum([p.tokens for p in measured]) if measured else None
-    known, doubt = credible(usage)
+    known, usage_warning = credible(usage)
     reported = known.input_tokens
     parts: Sequence[Part] = ()
     if measured:
         parts = measured if counted == reported else reconcile(measured, reported)
     elif reported is not None:
         parts = Later(lambda: apportion(prompt, reported))
-    if counted is not None and reported is not None and counted > reported and not doubt:
-        doubt = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
-    return Attribution(parts, known, counted, counted is not None and counted == reported, doubt)
+    if counted is not None and reported is not None and counted > reported and not usage_warning:
+        usage_warning = f"{reported} prompt tokens reported, {counted} counted: the counts are scaled down"
+    return Attribution(parts, known, counted, counted is not None and counted == reported, usage_warning)
 
 
 def credible(usage: Usage | None) -> tuple[Usage, str]:
@@ -124,7 +124,7 @@ _PARTS = {
 def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
     """Counted parts as parts that sum to the reported number; where that is `None` they stay as they are.
 
-    The residual comes last, since nobody knows where in the prompt its text is: it is charged to turn 0.
+    The unattributed part comes last, since nobody knows where in the prompt its text is: it is charged to turn 0.
     """
     counted = sum([p.tokens for p in parts])
     if reported is None or counted == reported:
@@ -133,7 +133,7 @@ def reconcile(parts: Sequence[Part], reported: int | None) -> list[Part]:
         parts = [replace(p, tokens=p.tokens * reported // counted) for p in parts]
     left = reported - sum(p.tokens for p in parts)
     after = max((p.message for p in parts), default=0)
-    return [*parts, Part(RESIDUAL, 0, after, left)] if left else list(parts)
+    return [*parts, Part(UNATTRIBUTED, 0, after, left)] if left else list(parts)
 
 
 def apportion(prompt: Prompt, tokens: int) -> list[Part]:
@@ -164,7 +164,7 @@ def apportion(prompt: Prompt, tokens: int) -> list[Part]:
 def sent_before(part: Part, sent: int, again: Collection[Again] = ()) -> bool:
     """Whether the caller had sent this part; `sent` and `again` are as in `rows_of`."""
     before = (sent > 0 and part.message < sent) or part.message in again or (part.message, part.cause) in again
-    return before and part.cause != RESIDUAL
+    return before and part.cause != UNATTRIBUTED
 
 
 def rows_of(
@@ -181,7 +181,7 @@ def rows_of(
 
     `sent` is how many leading messages the caller's call before had, `again` what else it had sent at any time
     (compaction moves messages forward, and notes in one that others are left out), `cached` how many leading tokens
-    the provider took from its cache.  The residual is never re-sent: nobody knows what it is.
+    the provider took from its cache.  Unattributed tokens are never re-sent: nobody knows what they are.
     """
     totals: dict[tuple[str, int], list[int]] = {}
     left = cached or 0

@@ -16,9 +16,9 @@ from rlm_loop.accounting.limits import Budget, BudgetSpent, UnknownPrice
 from rlm_loop.accounting.scope import Scope
 from rlm_loop.messages import Usage
 
-__all__ = ["Account", "Budget", "BudgetSpent", "Price", "Reservation", "UnknownPrice"]
+__all__ = ["Account", "Budget", "BudgetSpent", "PricePerToken", "Reservation", "UnknownPrice"]
 
-Price = tuple[float, float]  # US dollars per input token and per output token
+PricePerToken = tuple[float, float]  # US dollars per input token and per output token
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Reservation:
     max_tokens: int | None
     output_tokens: int
     cost: float
-    price: Price = (0.0, 0.0)
+    price: PricePerToken = (0.0, 0.0)
     at: float = 0.0
 
 
@@ -47,7 +47,7 @@ class Account:
         self,
         budget: Budget,
         *,
-        price: Price | None = None,
+        price: PricePerToken | None = None,
         clock: Callable[[], float] = time.monotonic,
         parent: Account | None = None,
     ) -> None:
@@ -66,7 +66,7 @@ class Account:
         self._held_cost = 0.0
         self._callers = 1
 
-    def scope(self, budget: Budget, *, price: Price | None = None) -> Account:
+    def scope(self, budget: Budget, *, price: PricePerToken | None = None) -> Account:
         """A part of this account with limits of its own, besides what is left here.
 
         What is spent there is spent here too.  Its clock starts now.  Raises `UnknownPrice` as the class does.
@@ -124,7 +124,12 @@ class Account:
                 a._callers += change
 
     def reserve(
-        self, input_tokens: int, max_tokens: int | None, *, price: Price | None = None, scope: Scope | None = None
+        self,
+        input_tokens: int,
+        max_tokens: int | None,
+        *,
+        price: PricePerToken | None = None,
+        scope: Scope | None = None,
     ) -> Reservation:
         """Set aside what a call may cost; raises `BudgetSpent` where not even one output token is left.
 
@@ -195,7 +200,7 @@ class Account:
             found.append(("calls", "calls", budget.calls, spent.calls + self._failed))
         return found
 
-    def _rooms(self, input_tokens: int, price: Price, held: bool) -> Iterator[tuple[str, int]]:
+    def _rooms(self, input_tokens: int, price: PricePerToken, held: bool) -> Iterator[tuple[str, int]]:
         """Output tokens that each limit leaves, as its kind and a number; below 1 means that no call fits."""
         spent_in, spent_out = self._spent.input_tokens or 0, self._spent.output_tokens or 0
         if self.budget.tokens is not None:
@@ -211,7 +216,7 @@ class Account:
             elif price[1]:
                 yield "cost", int(left / price[1])
 
-    def _fits(self, input_tokens: int, wish: int | None, price: Price) -> tuple[bool, int | None]:
+    def _fits(self, input_tokens: int, wish: int | None, price: PricePerToken) -> tuple[bool, int | None]:
         """Whether a call may begin now as it is wished, and the output tokens that it may have at most."""
         limit = wish
         fits = True
@@ -227,7 +232,7 @@ class Account:
                 limit = share if limit is None else min(limit, share)
         return fits and self.exceeded() is None, limit
 
-    def _refuse(self, input_tokens: int, price: Price, *, held: bool) -> None:
+    def _refuse(self, input_tokens: int, price: PricePerToken, *, held: bool) -> None:
         """Raise `BudgetSpent` where no call fits; what others hold counts as spent where `held`."""
         found = self.exceeded()
         if found is not None:
@@ -242,7 +247,7 @@ class Account:
                 if room < 1:
                     raise BudgetSpent(kind, "what is left of the budget does not cover another model call")
 
-    def _hold(self, input_tokens: int, limit: int | None, price: Price) -> Reservation:
+    def _hold(self, input_tokens: int, limit: int | None, price: PricePerToken) -> Reservation:
         output = limit or 0
         cost = input_tokens * price[0] + output * price[1]
         for a in self._chain:

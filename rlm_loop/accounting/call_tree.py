@@ -17,13 +17,13 @@ PATIENCE = 2.0
 _QUICK = 1.0  # seconds for work that waits for no model any more
 
 
-class Node:
+class Caller:
     """One run or sub-call.  `usage` is what its whole subtree spent so far; `scope` ends with the parent's.
 
     Every method may be called from any thread.
     """
 
-    def __init__(self, parent: Node | None = None, number: int = 0, *scopes: Scope | None) -> None:
+    def __init__(self, parent: Caller | None = None, number: int = 0, *scopes: Scope | None) -> None:
         self.parent = parent
         self.path = "0" if parent is None else f"{parent.path}.{number}"
         self.depth: int = 0 if parent is None else parent.depth + 1
@@ -32,7 +32,7 @@ class Node:
         self._lock: threading.Lock = threading.Lock() if parent is None else parent._lock
         self._asked = self._batches = self._calls = 0
         self._under_way: dict[int, Callable[[], None]] = {}
-        self._running: set[Node] = set()
+        self._running: set[Caller] = set()
         self._over = threading.Event()
         self._left: Callable[[], None] | None = None
         self._given_up = False
@@ -44,9 +44,9 @@ class Node:
             self._asked += count
         return range(first, first + count)
 
-    def attempt(self) -> Node:
+    def attempt(self) -> Caller:
         """A node for one of several attempts at the whole: below this one, but no level of recursion deeper."""
-        node = Node(self, self.numbers(1)[0])
+        node = Caller(self, self.numbers(1)[0])
         node.depth = self.depth
         return node
 
@@ -59,7 +59,7 @@ class Node:
     def spend(self, usage: Usage) -> None:
         """Charge a call to this node, and so to all above it."""
         with self._lock:
-            node: Node | None = self
+            node: Caller | None = self
             while node is not None:
                 node.usage = node.usage + usage
                 node = node.parent
@@ -122,7 +122,7 @@ class Node:
             child._give_up()
         self._wait(children, _QUICK)
 
-    def _wait(self, children: list[Node], seconds: float) -> bool:
+    def _wait(self, children: list[Caller], seconds: float) -> bool:
         until = time.monotonic() + seconds
         return all(child._over.wait(max(0.0, until - time.monotonic())) for child in children)
 

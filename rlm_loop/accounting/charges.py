@@ -61,8 +61,8 @@ def calls_of(record: RunRecord) -> Iterator[Call]:
         who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
         rows = rows_under(event, found, found.usage.cache_read_tokens)
         where = (reply.seconds, reply.waited, event.get("node", "0"))
-        yield Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.doubt)
+        yield Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.usage_warning)
     for event in record.of("model_error"):
         if "call" in event:  # a call that was under way when the run ended: its cost is not known
             who = (int(event["call"]), event["turn"], event["depth"], str(event["purpose"]))
-            yield Call(*who, Usage(None, None), (), False, node=event["node"], doubt=NO_REPLY)
+            yield Call(*who, Usage(None, None), (), False, node=event["node"], usage_warning=NO_REPLY)

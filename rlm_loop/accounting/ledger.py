@@ -10,8 +10,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlm_loop.accounting.attribution import RESIDUAL, Again, Part, Row, apportion, attribute, reconcile, rows_of
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Again, Part, Row, apportion, attribute, reconcile, rows_of
+from rlm_loop.accounting.calls import Cached, Call
 from rlm_loop.accounting.later import Later
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.messages import Usage
 from rlm_loop.traces.display import drawing
 
@@ -20,50 +22,11 @@ if TYPE_CHECKING:
 
     from rlm_loop.accounting.pivot import Values
 
-__all__ = ["RESIDUAL", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
+__all__ = ["UNATTRIBUTED", "Cached", "Call", "Ledger", "Part", "Row", "apportion", "attribute", "rows_of"]
 
 
 #: Counted by the model's own tokenizer; by another one; or known as a sum only, of which each text has a share.
 COUNTING = ("exact", "counted with another tokenizer", "shared out by length")
-
-
-@dataclass(frozen=True)
-class Call:
-    """One model call: who made it and why, what it cost, and the rows that its input splits into.
-
-    `exact`: a tokenizer counted the very number that the provider reported.  Otherwise the rows are an account that
-    sums to the reported number all the same; `counted` is what the tokenizer found (`None`: none was at hand), and
-    `doubt` says in one line what is missing or impossible in the provider's report.
-    `node` is the caller's place in the tree of calls ("0" is the root, see `call_tree`).
-    """
-
-    call: int
-    turn: int
-    depth: int
-    purpose: str
-    usage: Usage
-    rows: Sequence[Row]
-    exact: bool
-    seconds: float = 0.0
-    waited: float = 0.0
-    node: str = "0"
-    counted: int | None = None
-    doubt: str = ""
-
-    @property
-    def residual(self) -> int:
-        """Reported prompt tokens that no counted text accounts for."""
-        return sum(row.tokens for row in self.rows if row.cause == RESIDUAL)
-
-
-@dataclass(frozen=True)
-class Cached:
-    """A sub-call that was answered from an earlier one: who asked, and what it would have cost again."""
-
-    node: str
-    depth: int
-    turn: int
-    saved: Usage
 
 
 @dataclass
@@ -90,12 +53,12 @@ class Ledger:
         seconds: float = 0.0,
         waited: float = 0.0,
         counted: int | None = None,
-        doubt: str = "",
+        usage_warning: str = "",
     ) -> Call:
         """Add one call.
 
         `sent_messages` is how many leading messages the caller's call before had, `again` what else
-        it had sent earlier.  Parts that do not sum to the usage are made to, with a residual, and the
+        it had sent earlier.  Parts that do not sum to the usage are made to, with an `unattributed` one, and the
         call is not exact then.
         """
         reported, cached, again = usage.input_tokens, usage.cache_read_tokens, tuple(again)
@@ -105,7 +68,7 @@ class Ledger:
             number = len(self.calls) + 1
             who = (number, turn, depth, purpose)
             rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, cached, again))
-            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, doubt)
+            call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, usage_warning)
             self.calls.append(call)
             return call
 
@@ -136,9 +99,9 @@ class Ledger:
         return sum(n for cause, n in self.by_cause().items() if cause == "system" or cause.startswith("scaffold:"))
 
     @property
-    def residual(self) -> int:
+    def unattributed(self) -> int:
         """Reported input tokens, over all calls, that no counted text accounts for."""
-        return sum(call.residual for call in list(self.calls))
+        return sum(call.unattributed for call in list(self.calls))
 
     @property
     def exact(self) -> bool:
@@ -156,9 +119,18 @@ class Ledger:
             return ""
         return COUNTING[max(0 if c.exact else 2 if c.counted is None else 1 for c in calls)]
 
-    def doubts(self) -> list[str]:
+    def usage_warnings(self) -> list[str]:
         """One line for each call whose provider reported no usage, or one that cannot be."""
-        return [f"call {call.call}: {call.doubt}" for call in list(self.calls) if call.doubt]
+        return [f"call {call.call}: {call.usage_warning}" for call in list(self.calls) if call.usage_warning]
+
+    @property
+    def residual(self) -> int:
+        """Until 0.3: `unattributed`."""
+        return old_name("Ledger.residual", "Ledger.unattributed", self.unattributed)
+
+    def doubts(self) -> list[str]:
+        """Until 0.3: `usage_warnings`."""
+        return old_name("Ledger.doubts", "Ledger.usage_warnings", self.usage_warnings())
 
     def frame(self) -> pd.DataFrame:
         """A tidy frame, one row per call x cause x turn of origin; `tokens` sums to `usage.input_tokens`."""
@@ -177,7 +149,7 @@ class Ledger:
         """
         from rlm_loop.accounting.pivot import pivot
 
-        return pivot(self, values, depth)
+        return pivot(list(self.calls), values, depth)
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.ledger_html")(self)

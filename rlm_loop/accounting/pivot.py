@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from rlm_loop.accounting.attribution import RESIDUAL, Row
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Row
+from rlm_loop.accounting.calls import Call
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rlm_loop.accounting.ledger import Call, Ledger
 
 #: What a table may be of.
 Values = Literal["tokens", "first_sent", "resent", "cached"]
@@ -36,25 +35,25 @@ def root_turns(calls: Iterable[Call]) -> Iterator[tuple[int, Call]]:
 
 
 def in_order(causes: Iterable[str]) -> list[str]:
-    """Causes as tables and figures show them: what a prompt begins with, the injectors, the rest, the residual."""
+    """Causes as tables and figures show them: what a prompt begins with, the injectors, the rest, the unattributed."""
     return sorted(
         set(causes),
         key=lambda c: (
-            c == RESIDUAL,
+            c == UNATTRIBUTED,
             _FIRST.index(c) if c in _FIRST else len(_FIRST) + (not c.startswith("scaffold:")),
             c,
         ),
     )
 
 
-def pivot(ledger: Ledger, values: Values = "tokens", depth: int | None = None) -> pd.DataFrame:
+def pivot(calls: Iterable[Call], values: Values = "tokens", depth: int | None = None) -> pd.DataFrame:
     """See `Ledger.pivot`.  Raises `ValueError` for a name that is none of `Values`."""
     import pandas as pd
 
     if values not in _READ:
         raise ValueError(f"values={values!r} is none of {', '.join(_READ)}")
     cells: dict[int, dict[str, int | None]] = {}
-    for turn, call in root_turns(list(ledger.calls)):
+    for turn, call in root_turns(calls):
         if depth is not None and call.depth != depth:
             continue
         line = cells.setdefault(turn, {})

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from rlm_loop.accounting.attribution import Again, Part, attribute, credible
-from rlm_loop.accounting.budget import Account, BudgetSpent, Price, Reservation
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.budget import Account, BudgetSpent, PricePerToken, Reservation
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.charges import NO_REPLY, difference
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.scope import call_scope
@@ -36,11 +36,11 @@ class Metered:
     account: Account
     ledger: Ledger
     trace: Trace
-    node: Node = field(default_factory=Node)
+    node: Caller = field(default_factory=Caller)
     purpose: str = "agent"
     max_tokens: int | None = None
     slots: Slots | None = None
-    price: Price | None = None
+    price: PricePerToken | None = None
     turn: int = 0
     """The turn of the latest call."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
@@ -61,11 +61,11 @@ class Metered:
 
     def scoped(
         self,
-        node: Node,
+        node: Caller,
         *,
         purpose: str,
         model: Model | None = None,
-        price: Price | None = None,
+        price: PricePerToken | None = None,
         max_tokens: int | None = None,
         account: Account | None = None,
     ) -> Metered:
@@ -177,7 +177,7 @@ class Metered:
             seconds=reply.seconds,
             waited=reply.waited,
             counted=found.counted,
-            doubt=found.doubt,
+            usage_warning=found.usage_warning,
         )
         after, before = self._counted
         charged = {
@@ -230,7 +230,7 @@ class Metered:
             purpose=self.purpose,
             node=self.node.path,
             exact=False,
-            doubt=NO_REPLY,
+            usage_warning=NO_REPLY,
         )
         self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
-from rlm_loop.meter.failures import Failure
+from rlm_loop.meter.failures import ErrorReply
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -190,6 +190,6 @@ def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]
     yield "data: [DONE]\n\n"
 
 
-def error(told: Failure) -> dict[str, Any]:
+def error(told: ErrorReply) -> dict[str, Any]:
     """An error in OpenAI's form."""
     return {"error": {"message": told.message, "type": told.kind, "param": told.param, "code": told.code}}

@@ -19,7 +19,7 @@ from rlm_loop.models.base import (
 
 
 @dataclass(frozen=True)
-class Failure:
+class ErrorReply:
     """An error as it goes to the client.  `again` is whether the same request may help later."""
 
     status: int
@@ -40,23 +40,23 @@ _BY_CLASS: tuple[tuple[type[ModelError], int, str, str | None], ...] = (
 )
 
 
-def failure(error: BaseException) -> Failure:
+def failure(error: BaseException) -> ErrorReply:
     """What to tell the client of an error."""
     if isinstance(error, Refused):
         kind = "not_found_error" if error.status == 404 else "invalid_request_error"
-        return Failure(error.status, kind, error.message, error.param, error.code)
+        return ErrorReply(error.status, kind, error.message, error.param, error.code)
     if isinstance(error, BudgetSpent):
-        return Failure(429, "insufficient_quota", f"the meter's budget is spent: {error}", code="insufficient_quota")
+        return ErrorReply(429, "insufficient_quota", f"the meter's budget is spent: {error}", code="insufficient_quota")
     if isinstance(error, Cancelled):
-        return Failure(503, "server_error", "the meter is closing: ask again when it is up", again=True)
+        return ErrorReply(503, "server_error", "the meter is closing: ask again when it is up", again=True)
     if isinstance(error, RequestRejected):
         code = "context_length_exceeded" if "window" in error.message else None
-        return Failure(400, "invalid_request_error", error.message, code=code)
+        return ErrorReply(400, "invalid_request_error", error.message, code=code)
     if not isinstance(error, ModelError):
-        return Failure(500, "server_error", f"{type(error).__name__}: {error}")
+        return ErrorReply(500, "server_error", f"{type(error).__name__}: {error}")
     for kind, status, name, code in _BY_CLASS:
         if isinstance(error, kind):
             again = error.retryable or status == 429
-            return Failure(status, name, error.message, code=code, again=again, after=error.retry_after)
+            return ErrorReply(status, name, error.message, code=code, again=again, after=error.retry_after)
     status = 503 if error.retryable else 500
-    return Failure(status, "server_error", error.message, again=error.retryable, after=error.retry_after)
+    return ErrorReply(status, "server_error", error.message, again=error.retryable, after=error.retry_after)

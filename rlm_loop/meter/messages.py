@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
-from rlm_loop.meter.failures import Failure
+from rlm_loop.meter.failures import ErrorReply
 
 _SAMPLING = frozenset(("temperature", "top_p", "top_k", "thinking", "output_config"))
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -155,6 +155,6 @@ def _events(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def error(told: Failure) -> dict[str, Any]:
+def error(told: ErrorReply) -> dict[str, Any]:
     """An error in this API's form."""
     return {"type": "error", "error": {"type": _KINDS.get(told.kind, told.kind), "message": told.message}}

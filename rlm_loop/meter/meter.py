@@ -13,7 +13,7 @@ from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
 from rlm_loop.meter.served import Served, at_once
-from rlm_loop.meter.session import Session
+from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import Measuring, Model, Priced
 from rlm_loop.traces.trace import Trace, TraceError
 from rlm_loop.traces.versions import versions
@@ -47,7 +47,7 @@ class Meter:
         told: Callable[[MeteredCall], None] | None = None,
     ) -> None:
         self.model = Served(model, counter)
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, MeterSession] = {}
         self.out = None if out is None else Path(out)
         if self.out is not None:
             try:
@@ -63,7 +63,7 @@ class Meter:
         self._used: dict[str, None] = {}  # sessions whose traces are open, the one used last at the end
         versions()  # looked up once, before anything is timed
 
-    def session(self, name: str) -> Session:
+    def session(self, name: str) -> MeterSession:
         """The session of that name, made at its first request.
 
         Raises `TraceError` where its trace cannot be, and `Refused` where there are too many.
@@ -73,7 +73,7 @@ class Meter:
                 if len(self.sessions) >= MOST:
                     raise Refused(f"the meter has {MOST:,} sessions; name one with /s/NAME in the address", status=429)
                 trace = Trace(None if self.out is None else self.out / f"{name}.jsonl")
-                self.sessions[name] = Session(
+                self.sessions[name] = MeterSession(
                     name, self.model, self._slots, self._account, trace, self._known, self._told
                 )
             self._used.pop(name, None)

@@ -28,9 +28,9 @@ from rlm_loop.meter import chat, messages, responses
 from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.failures import Failure, failure
+from rlm_loop.meter.failures import ErrorReply, failure
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.session import Session
+from rlm_loop.meter.session import MeterSession
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import TraceError
 
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         served = ", ".join(f"/v1{path}" for path in (*_SERVED, "/models"))
         return Refused(f"nothing is served at {self.path}; there are {served}", status=404, code="unknown_url")
 
-    def _session(self) -> Session:
+    def _session(self) -> MeterSession:
         return self.server.meter.session(self._session_name())
 
     def _session_name(self) -> str:
@@ -160,14 +160,14 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(f"{name[:80]!r} is no name of a session; use letters, digits, - . _ (64 at most)")
         return name
 
-    def _fail(self, told: Failure) -> None:
+    def _fail(self, told: ErrorReply) -> None:
         body = _SERVED.get(self._rest(), chat).error(told)
         more = {"x-should-retry": "true" if told.again else "false"}
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
         self._send(told.status, json.dumps(body).encode(), **more)
 
-    def _deliver(self, session: Session, call: MeteredCall, send: Any) -> None:
+    def _deliver(self, session: MeterSession, call: MeteredCall, send: Any) -> None:
         try:
             send()
             session.settle(call)

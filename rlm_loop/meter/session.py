@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.budget import Account
-from rlm_loop.accounting.call_tree import PATIENCE, Node
+from rlm_loop.accounting.call_tree import PATIENCE, Caller
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
@@ -26,7 +26,7 @@ from rlm_loop.traces.versions import versions
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
 
 
-class Session:
+class MeterSession:
     """Requests of one client, told from others by key, header or path.  Safe to use from many threads."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Session:
         self.trace = trace
         self.calls: list[MeteredCall] = []
         self._known = known
-        self._root = Metered(model, account, self.ledger, trace, Node(), "metered", slots=slots)
+        self._root = Metered(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
         self._conversations = Conversations()
         self._told = told
         self._lock = threading.Condition()
@@ -184,7 +184,7 @@ class Session:
         if not self._conversations.all:
             metered = root
         else:
-            node = Node(root.node, root.node.numbers(1)[0])
+            node = Caller(root.node, root.node.numbers(1)[0])
             metered = root.scoped(node, purpose="metered", max_tokens=asked.max_tokens)
             about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)

@@ -102,7 +102,7 @@ def openai_chat(body: Mapping[str, Any]) -> str:
 
     So each message takes three tokens and its role, and three more ask for the reply, as OpenAI's cookbook counts
     ("How to count tokens with tiktoken").  Tools are written as the harmony format does ("OpenAI harmony response
-    format"); what newer models really read is not published, so the ledger's residual shows how far it is off.
+    format"); what newer models really read is not published, so unattributed tokens show how far it is off.
     """
     tools = [_typescript(tool.get("function", tool)) for tool in body.get("tools") or ()]
     schema = "".join(["# Tools\n\n## functions\n\nnamespace functions {\n\n", *tools, "} // namespace functions"])

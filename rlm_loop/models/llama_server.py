@@ -30,7 +30,7 @@ FETCH_AGAIN = "fetch it again (`rlm-loop models pull NAME` for a known model)"
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """What a loaded copy depends on; models that agree in it share the copy.  `window` is in tokens, per slot."""
 
     path: Path
@@ -54,7 +54,7 @@ def _without_interrupts() -> Generator[None]:
 class LlamaServer:
     """A loaded model.  Safe to use from several threads; with one slot their requests queue up."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         path = settings.path
         if not path.is_file():
             raise ModelNotFound(f"there is no model file {path}: see `rlm-loop models list`", str(path))
@@ -170,11 +170,11 @@ class LlamaServer:
         return RequestRejected(f"llama.cpp refused the request: {message}", self.model)
 
 
-_loaded: dict[tuple[int, Settings], LlamaServer] = {}
+_loaded: dict[tuple[int, ServerSettings], LlamaServer] = {}
 _lock = threading.Lock()
 
 
-def shared(settings: Settings) -> LlamaServer:
+def shared(settings: ServerSettings) -> LlamaServer:
     """The loaded copy for these settings, loaded now if there is none in this process."""
     key = (os.getpid(), settings)  # a forked child has the memory but not the threads: it loads its own
     with _lock:

@@ -13,7 +13,7 @@ from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
 from rlm_loop.models.base import RequestRejected
-from rlm_loop.models.llama_server import LlamaServer, Settings, shared
+from rlm_loop.models.llama_server import LlamaServer, ServerSettings, shared
 from rlm_loop.models.measure import measure
 
 _KEEP = 8
@@ -57,7 +57,7 @@ class LocalModel:
         self.slots = slots
         self.max_tokens = max_tokens
         self._verbose = verbose
-        self._settings: Settings | None = None
+        self._settings: ServerSettings | None = None
         self._measured: list[tuple[Prompt, list[Part]]] = []
         self._lock = threading.Lock()
 
@@ -104,7 +104,7 @@ class LocalModel:
         Raises `ModelNotFound` where the file is not here, `ModelError` where it cannot be loaded.
         """
         if self._settings is None:
-            self._settings = Settings(self._file(), self.context_size, self.threads, self.slots, self._verbose)
+            self._settings = ServerSettings(self._file(), self.context_size, self.threads, self.slots, self._verbose)
         return shared(self._settings)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:

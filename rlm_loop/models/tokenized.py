@@ -33,7 +33,7 @@ class Tokenized:
     - a tiktoken `Encoding`; without a `template` the chat is counted in OpenAI's documented form.
 
     With the model's own tokenizer and template the ledger is exact.  With others, or where the provider adds text of
-    its own, the rest is in the ledger as `residual`.  Raises `ModelError` where a file or a library is missing.
+    its own, the rest is in the ledger as `unattributed`.  Raises `ModelError` where a file or a library is missing.
     """
 
     def __init__(self, model: str | Model, tokenizer: Any, template: str | ChatTemplate | None = None) -> None:

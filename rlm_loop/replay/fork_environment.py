@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from rlm_loop.accounting.budget import Budget, Price
+from rlm_loop.accounting.budget import Budget, PricePerToken
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.metered import Metered
@@ -37,7 +37,7 @@ class Live:
     """What a fork goes on with: the model with its price, and the limits of the whole run."""
 
     model: Model
-    price: Price | None
+    price: PricePerToken | None
     budget: Budget
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import SubcallRunner
@@ -23,7 +23,7 @@ class Playback:
 
     def __init__(self, course: Course, asking: SubcallRunner) -> None:
         self._course, self._asking = course, asking
-        self._nodes: dict[str, Node] = {ROOT: asking.agent.node}
+        self._nodes: dict[str, Caller] = {ROOT: asking.agent.node}
         self._metered: dict[str, Metered] = {}
         self._turns = _by_turn(course.recorded.record.events)
         self._batches: set[str] = set()
@@ -62,10 +62,10 @@ class Playback:
         asks.model, asks.max_tokens = _model(call), call.event.get("max_tokens")
         asks.complete(call.prompt, turn=int(call.event["turn"]))
 
-    def _node(self, path: str) -> Node:
+    def _node(self, path: str) -> Caller:
         if path not in self._nodes:
             above, _, number = path.rpartition(".")
-            self._nodes[path] = Node(self._node(above), int(number))
+            self._nodes[path] = Caller(self._node(above), int(number))
         return self._nodes[path]
 
     def _count(self, event: Mapping[str, Any]) -> None:

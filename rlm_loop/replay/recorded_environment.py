@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.answers import AnswerCheck
@@ -126,7 +126,7 @@ class RecordedEnvironment(Environment):
         answer: str | None = None
         error: BaseException | None = None
         try:
-            child = Node(self._asking.agent.node, int(path.rpartition(".")[2]))
+            child = Caller(self._asking.agent.node, int(path.rpartition(".")[2]))
             answer = self._asking.ask(asked, child)
         except (SubCallError, BudgetSpent, Cancelled) as raised:
             error = raised

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.accounting.attribution import RESIDUAL, Part, attribute, credible, reconcile
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, attribute, credible, reconcile
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, Usage, say
 from rlm_loop.models import ScriptedModel
@@ -57,9 +57,9 @@ def test_the_parts_sum_to_the_bill_whatever_was_counted_and_reported(
         assert list(found.parts) == measured  # unknown tokens are not invented, and counted ones not thrown away
     if measured and total is not None and found.counted is not None and total >= found.counted:
         assert list(found.parts[: len(measured)]) == measured
-        assert sum(p.tokens for p in found.parts if p.cause == RESIDUAL) == total - found.counted
+        assert sum(p.tokens for p in found.parts if p.cause == UNATTRIBUTED) == total - found.counted
     assert found.exact == (found.counted is not None and found.counted == total)
-    assert bool(found.doubt) == (
+    assert bool(found.usage_warning) == (
         usage is None
         or total is None
         or (found.counted or 0) > total
@@ -67,17 +67,17 @@ def test_the_parts_sum_to_the_bill_whatever_was_counted_and_reported(
     )
 
 
-def test_too_few_counted_leaves_a_residual_and_too_many_are_scaled_down() -> None:
+def test_too_few_counted_leaves_unattributed_ones_and_too_many_are_scaled_down() -> None:
     parts = [Part("system", 0, 0, 30), Part("task", 0, 1, 71)]
     assert reconcile(parts, 101) == parts
-    assert reconcile(parts, 120) == [*parts, Part(RESIDUAL, 0, 1, 19)]
-    assert reconcile(parts, 50) == [Part("system", 0, 0, 14), Part("task", 0, 1, 35), Part(RESIDUAL, 0, 1, 1)]
+    assert reconcile(parts, 120) == [*parts, Part(UNATTRIBUTED, 0, 1, 19)]
+    assert reconcile(parts, 50) == [Part("system", 0, 0, 14), Part("task", 0, 1, 35), Part(UNATTRIBUTED, 0, 1, 1)]
     assert reconcile(parts, 0) == [Part("system", 0, 0, 0), Part("task", 0, 1, 0)]
-    assert reconcile([], 5) == [Part(RESIDUAL, 0, 0, 5)]
+    assert reconcile([], 5) == [Part(UNATTRIBUTED, 0, 0, 5)]
 
 
 @pytest.mark.parametrize(
-    ("usage", "known", "doubt"),
+    ("usage", "known", "usage_warning"),
     [
         (None, Usage(None, None), "no usage reported"),
         (Usage(None, 3), Usage(None, 3), "no prompt tokens reported"),
@@ -98,8 +98,8 @@ def test_too_few_counted_leaves_a_residual_and_too_many_are_scaled_down() -> Non
         (Usage(0, 0, 0), Usage(0, 0, 0), ""),
     ],
 )
-def test_a_usage_that_is_missing_or_cannot_be(usage: Usage | None, known: Usage, doubt: str) -> None:
-    assert credible(usage) == (known, doubt)
+def test_a_usage_that_is_missing_or_cannot_be(usage: Usage | None, known: Usage, usage_warning: str) -> None:
+    assert credible(usage) == (known, usage_warning)
 
 
 @dataclass
@@ -149,7 +149,7 @@ def test_a_run_with_a_wrong_usage_loses_nothing(kind: type[Counting], usages: li
             assert (charged > 0) == (kind is Measured)
         assert not call.exact
     assert (
-        len(live.ledger.doubts())
+        len(live.ledger.usage_warnings())
         == (3 if usages[0] is None or usages[0].input_tokens is None else 2)
         - (kind is Counting and usages[0] == Usage(500, 5)) * 2
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.prompt_cache import RULES, Rules, simulate
 from rlm_loop.agents.metered import Metered
@@ -29,9 +29,9 @@ def played(prompts: Iterable[Prompt], *, seconds: float = 1.0, apart: bool = Fal
     trace = Trace(clock=lambda: next(now) * seconds)
     trace.start(question="q")
     model = ScriptedModel([Reply("a reply of words") for _ in said], name="m")
-    metered = Metered(model, Account(Budget()), Ledger(), trace, Node())
+    metered = Metered(model, Account(Budget()), Ledger(), trace, Caller())
     for turn, prompt in enumerate(said, 1):
-        caller = metered.scoped(Node(metered.node, turn), purpose="llm_query") if apart else metered
+        caller = metered.scoped(Caller(metered.node, turn), purpose="llm_query") if apart else metered
         caller.complete(prompt, turn=turn)
     return RunRecord(tuple(trace.events))
 

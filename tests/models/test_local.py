@@ -256,7 +256,7 @@ def test_a_known_model_that_is_not_here(tmp_path: Path, monkeypatch: pytest.Monk
 def test_without_the_package_the_extra_is_named(small: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(ModelError, match=r'pip install -e "\.\[local\]"'):
-        llama_server.LlamaServer(llama_server.Settings(small.load().path, 512, 1, 1))
+        llama_server.LlamaServer(llama_server.ServerSettings(small.load().path, 512, 1, 1))
 
 
 def test_unloading_and_using_again() -> None:

@@ -187,5 +187,5 @@ def test_the_ledger_of_a_provider_shows_what_its_tokenizer_did_not_find() -> Non
     outcome = DirectAgent(model=Tokenized(ScriptedModel([reply]), ENCODING), budget=Budget(steps=1)).run("2 + 2?")
     [call] = outcome.ledger.calls
     assert call.counted is not None
-    assert (call.exact, call.residual) == (False, 200 - call.counted)
-    assert outcome.ledger.by_cause()["residual"] == call.residual
+    assert (call.exact, call.unattributed) == (False, 200 - call.counted)
+    assert outcome.ledger.by_cause()["unattributed"] == call.unattributed

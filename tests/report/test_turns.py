@@ -26,7 +26,7 @@ def test_the_bands_stand_on_each_other_and_sum_to_the_bill() -> None:
     made = tokens_by_turn(a_ledger().frame())
     [axes] = made.axes
     names = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert names == ["residual", "sub-calls", "scaffold:x", "task", "system"]
+    assert names == ["unattributed", "sub-calls", "scaffold:x", "task", "system"]
     assert sum(bar.get_height() for bar in axes.patches) == 52
     tops = {
         bar.get_x(): max(b.get_y() + b.get_height() for b in axes.patches if b.get_x() == bar.get_x())
@@ -40,7 +40,7 @@ def test_the_alternative_text_says_what_the_figure_shows(tmp_path: Path) -> None
     frame = a_ledger().frame()
     assert turns_text(frame, title="T") == (
         "T. Stacked bars for 2 turns, 52 prompt tokens in all: 35 in turn 1, 17 in turn 2. By cause: system 20 (38%), "
-        "task 20 (38%), sub-calls 5 (10%), scaffold:x 4 (8%), residual 3 (6%)."
+        "task 20 (38%), sub-calls 5 (10%), scaffold:x 4 (8%), unattributed 3 (6%)."
     )
     first, second = save_tokens_by_turn(frame, tmp_path / "a"), save_tokens_by_turn(frame, tmp_path / "b")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]

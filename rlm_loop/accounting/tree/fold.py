@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rlm_loop.accounting.amounts import counted
+from rlm_loop.accounting.tree.nodes import Node, TraceTree
 from rlm_loop.messages import Usage
-
-if TYPE_CHECKING:
-    from rlm_loop.accounting.tree.nodes import Node, TraceTree
 
 #: Runs of more siblings than this are one line.
 FOLD = 8
@@ -158,3 +156,8 @@ def _fold_head(item: Fold) -> str:
     if seconds:
         said.append(f"{seconds[len(seconds) // 2]:.1f} s each (median; longest {seconds[-1]:.1f} s)")
     return " · ".join(said)
+
+
+def tree_text(tree: TraceTree, fold: int | None = None) -> str:
+    """See `TraceTree.text`."""
+    return "\n".join(line.text for line in lines(tree, FOLD if fold is None else fold))

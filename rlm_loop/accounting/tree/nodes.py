@@ -167,9 +167,7 @@ class TraceTree:
 
     def text(self, *, fold: int | None = None) -> str:
         """The tree as lines; runs of more than `fold` siblings alike are one line (8 by default, 0 never folds)."""
-        from rlm_loop.accounting.tree.fold import FOLD, lines
-
-        return "\n".join(line.text for line in lines(self, FOLD if fold is None else fold))
+        return drawing("rlm_loop.accounting.tree.fold.tree_text")(self, fold)
 
     def __str__(self) -> str:
         return self.text()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Cached
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.agents.metered import Metered
@@ -37,7 +37,7 @@ class SubcallRunner:
     sub_agent: SubAgent
     clock: Callable[[], float] = field(default=time.monotonic)
 
-    def ask(self, asked: SubCall, node: Node) -> str:
+    def ask(self, asked: SubCall, node: Caller) -> str:
         """The answer as text, worked out in this thread.
 
         Raises `SubCallError` where there is none, `BudgetSpent` where nothing is left for the agent that asks, and
@@ -72,7 +72,7 @@ class SubcallRunner:
         finally:
             node.over()
 
-    def _answer(self, asked: SubCall, node: Node, record: Record) -> tuple[str, dict[str, Any]]:
+    def _answer(self, asked: SubCall, node: Caller, record: Record) -> tuple[str, dict[str, Any]]:
         """The text, and what else there is to say of the end."""
         settings, most = self.settings, self.settings.max_depth
         kind: Kind = "agent" if node.depth < most else "completion"

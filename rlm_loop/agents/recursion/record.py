@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Usage
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
@@ -36,7 +36,7 @@ class Record:
     """The events of one sub-call.  `end` may come from another thread, and only the first one counts."""
 
     def __init__(
-        self, asked: SubCall, node: Node, agent: Metered, hooks: tuple[object, ...], clock: Callable[[], float]
+        self, asked: SubCall, node: Caller, agent: Metered, hooks: tuple[object, ...], clock: Callable[[], float]
     ) -> None:
         self._asked, self._node, self._agent, self._hooks, self._clock = asked, node, agent, hooks, clock
         self._lock = threading.Lock()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rlm_loop.accounting.budget import Account, Budget, Price
+from rlm_loop.accounting.budget import Account, Budget, PricePerToken
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion.answers import SubcallCache
@@ -70,7 +70,7 @@ class Recursion:
     hooks: tuple[object, ...] = ()
     tree: Tree = field(default_factory=Tree)
 
-    def model_for(self, name: str | None, agent: Metered) -> tuple[Model, Price | None]:
+    def model_for(self, name: str | None, agent: Metered) -> tuple[Model, PricePerToken | None]:
         """The model of a sub-call, and its price; raises `SubCallError` where there is none that may be used."""
         if name is not None:
             model = self.tree.model(name, (self.sub_model, agent.model), self.sub_models)
@@ -88,6 +88,6 @@ class Recursion:
         return agent.account.scope(self.sub_budget, price=agent.price or (0.0, 0.0))
 
 
-def price_of(model: Model) -> Price | None:
+def price_of(model: Model) -> PricePerToken | None:
     """US dollars per input and output token, where they are known."""
     return getattr(model, "price", None)  # as `Priced` has it, without asking the protocol, which is slow

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.agents.recursion.asking import SubcallRunner
 from rlm_loop.agents.recursion.errors import SubCallError
@@ -100,6 +100,6 @@ class _Group:
 
     def _one(self, asked: SubCall, number: int) -> Result:
         try:
-            return self._asking.ask(asked, Node(self._asking.agent.node, number, self._scope))
+            return self._asking.ask(asked, Caller(self._asking.agent.node, number, self._scope))
         except (SubCallError, BudgetSpent) as error:
             return error

@@ -15,7 +15,7 @@ CAUSE_COLOURS = {
     "tool_result": "#B8860B",
     "error": "#D55E00",
     "summary": "#7B61B8",
-    "residual": "#C4C4C4",
+    "unattributed": "#C4C4C4",
 }
 _SCAFFOLD = ("#A8123E", "#E0457B", "#7A1F5C", "#F0776B")
 _OTHER = "#A6A6A6"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.accounting.attribution import RESIDUAL
+from rlm_loop.accounting.attribution import UNATTRIBUTED
 from rlm_loop.accounting.pivot import in_order
 from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.figures.plots import save
@@ -92,16 +92,16 @@ def _bands(frame: pd.DataFrame) -> Bands:
     kept = {name: band for name, band in found.items() if any(band.values())}
     if not kept:
         raise StudyError("the frame holds no tokens, so there is nothing to draw")
-    order = [name for name in in_order(kept) if name not in (SUBCALLS, RESIDUAL)]
-    return {name: kept[name] for name in [*order, SUBCALLS, RESIDUAL] if name in kept}
+    order = [name for name in in_order(kept) if name not in (SUBCALLS, UNATTRIBUTED)]
+    return {name: kept[name] for name in [*order, SUBCALLS, UNATTRIBUTED] if name in kept}
 
 
 def _styles(names: Sequence[str]) -> list[dict[str, Any]]:
-    """The colour of each cause, with a hatch where two have the same; the residual is white."""
+    """The colour of each cause, with a hatch where two have the same; what is not attributed is white."""
     styles: list[dict[str, Any]] = []
     used: Counter[str] = Counter()
     for name in names:
-        if name == RESIDUAL:
+        if name == UNATTRIBUTED:
             styles.append({"color": "white", "edgecolor": "#555555", "hatch": "\\\\\\"})
         elif name == SUBCALLS:
             styles.append({"color": _PALE, "edgecolor": "white"})

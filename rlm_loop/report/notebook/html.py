@@ -109,10 +109,10 @@ def ledger_html(ledger: Ledger) -> str:
         f"{number(usage.input_tokens)} tokens in",
         f"{number(usage.output_tokens)} out",
         f"by cause: {ledger.counting}" if ledger.counting else "",
-        *([f"residual {ledger.residual:,}"] if ledger.residual else []),
+        *([f"unattributed {ledger.unattributed:,}"] if ledger.unattributed else []),
     ]
-    doubts = ledger.doubts()
-    more = [f"and {len(doubts) - _WARNINGS} more"] if len(doubts) > _WARNINGS else []
+    warnings = ledger.usage_warnings()
+    more = [f"and {len(warnings) - _WARNINGS} more"] if len(warnings) > _WARNINGS else []
     by_turn: dict[int, dict[str, int]] = {}
     for turn, call in root_turns(calls):
         line = by_turn.setdefault(turn, {})
@@ -122,7 +122,7 @@ def ledger_html(ledger: Ledger) -> str:
     return view(
         "ledger",
         facts=" · ".join(facts),
-        warnings=[*doubts[:_WARNINGS], *more],
+        warnings=[*warnings[:_WARNINGS], *more],
         causes=_causes([row for call in calls for row in call.rows]),
         turn_causes=list(columns),
         turns=[

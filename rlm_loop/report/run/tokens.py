@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.accounting.attribution import RESIDUAL, Part, apportion, reconcile, sent_before
+from rlm_loop.accounting.attribution import UNATTRIBUTED, Part, apportion, reconcile, sent_before
 from rlm_loop.accounting.charges import restored
 from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.messages import Message, Prompt, Usage
@@ -144,7 +144,7 @@ def _before(parts: Sequence[Part], charged: Mapping[str, Any], total: int) -> in
         return sum(p.tokens for p in parts if sent_before(p, sent, again))
     new = 0
     for part in reversed(parts):
-        if sent and part.message < sent and part.cause != RESIDUAL:
+        if sent and part.message < sent and part.cause != UNATTRIBUTED:
             break
         new += part.tokens
     return total - new

@@ -120,7 +120,15 @@ def every_row(folder: str | Path) -> Iterator[Row]:
 
 
 def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
-    """As `every_row`, with `raw` as the bytes of `results.jsonl` (`None`: there is none).
+    """As `every_row`, with `raw` as the bytes of `results.jsonl` (`None`: there is none)."""
+    for row in _recorded(folder, raw):
+        if "residual" in (causes := row["by_cause"]):  # what was unattributed, in rows of 0.1
+            causes["unattributed"] = causes.pop("residual")
+        yield row
+
+
+def _recorded(folder: Path, raw: bytes | None) -> Iterator[Row]:
+    """The rows as they were written.
 
     What is complete is read: Parquet alone where it holds all of the lines; else the lines, after what they say that
     they continue.

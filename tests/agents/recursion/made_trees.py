@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.accounting.call_tree import Node
+from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
@@ -54,7 +54,7 @@ class Root:
         model = model or Answering(upper)
         self.settings = Recursion(**settings)
         self.account = Account(budget or Budget(), price=price_of(model), clock=clock)
-        self.trace, self.ledger, self.node = Trace(), Ledger(), Node()
+        self.trace, self.ledger, self.node = Trace(), Ledger(), Caller()
         self.trace.start()
         self.metered = Metered(
             model,
