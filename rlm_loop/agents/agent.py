@@ -23,9 +23,9 @@ from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, recursion_of, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.agents.window import window_of
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.given import ADAPTERS, complete
-from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
 from rlm_loop.hints.spelling import spelled
@@ -295,18 +295,24 @@ class Agent:
         return self.budget
 
     def attempt_on(
-        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+        self,
+        task: Task,
+        model: Metered,
+        *,
+        turn_offset: int = 0,
+        earlier: AttemptContext = FIRST_ATTEMPT,
+        limits: Budget | None = None,
     ) -> Outcome:
         """One of several attempts at a task, with the account, ledger, trace and node of `model` (see `patching`).
 
-        The model itself is the agent's own.  `before` is how many turns earlier attempts took, `handover` what this
-        one is given of them, `within` replaces the agent's own limits.  The outcome's usage and ledger are the
+        The model itself is the agent's own.  `turn_offset` is how many turns earlier attempts took, `earlier` what this
+        one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
         seeded = isinstance(self.model, str) and self.seed is not None
         own = get_model(self.model, **({"seed": self.seed} if seeded else {}))
         price, recursion = price_of(own), self.recursion()
-        account = model.account.scope(self.limits() if within is None else within, price=price)
+        account = model.account.scope(self.limits() if limits is None else limits, price=price)
         if account.priced and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         metered = model.scoped(
@@ -314,4 +320,4 @@ class Agent:
         )
         metered = replace(metered, slots=recursion.tree.calls)
         with run_hooks(self.hooks, task, self.name, metered) as told:
-            return told(drive(self.setup(task), metered, recursion, before=before, handover=handover))
+            return told(drive(self.setup(task), metered, recursion, turn_offset=turn_offset, earlier=earlier))

@@ -67,7 +67,7 @@ def run(
     agent: str = "",
     history: Callable[[Prompt, Sequence[Turn]], Prompt] = lambda prompt, turns: prompt,
     fit: Callable[[Prompt, Turn], Turn] = lambda prompt, turn: turn,
-    before: int = 0,
+    turn_offset: int = 0,
 ) -> Outcome:
     """Drive one agent through one problem.
 
@@ -87,19 +87,19 @@ def run(
             notify(
                 hooks,
                 "on_step_start",
-                turn_index=before + len(turns) + 1,
+                turn_index=turn_offset + len(turns) + 1,
                 node=model.node.path,
                 steps_remaining=left,
             )
             prompt = history(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
-            reply = model.complete(prompt, turn=before + len(turns) + 1)  # billed before it is read
+            reply = model.complete(prompt, turn=turn_offset + len(turns) + 1)  # billed before it is read
             actions = tuple(dialect.parse_reply(reply, place.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None
             try:
                 observations = place.perform(actions)
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
-            turn = Turn(before + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
+            turn = Turn(turn_offset + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
             turn = fit(prompt, turn)
             turns.append(turn)
             left = _steps_left(model, turns)

@@ -26,7 +26,7 @@ def record_problem(
     problem: Problem,
     place: Environment,
     told: Iterable[Injector],
-    before: int,
+    turn_offset: int,
 ) -> None:
     """The line about the context, the tools that are not ours, and what else of the task a later run needs.
 
@@ -38,7 +38,7 @@ def record_problem(
         "problem",
         node=model.node.path,
         depth=model.depth,
-        turn=before,
+        turn=turn_offset,
         context=problem.context,
         inline_chars=len(problem.inline),
         told=[i.name for i in told],

@@ -21,8 +21,8 @@ from rlm_loop.agents.recursion import OnDepth, Recursion, SubcallRunner, Tree, q
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.agents.window import Fit
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.dialects.injectors import told_first
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -101,12 +101,12 @@ def drive(
     recursion: Recursion,
     workspace: Workspace | None = None,
     *,
-    before: int = 0,
-    handover: Handover = NOTHING,
+    turn_offset: int = 0,
+    earlier: AttemptContext = FIRST_ATTEMPT,
     environment: MakeEnvironment = environment_of,
 ) -> Outcome:
     """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
-    history = History(setup.history, model, setup.dialect.rewrites, handover.turns)
+    history = History(setup.history, model, setup.dialect.rewrites, earlier.turns)
     faults: list[str] = []
     outcome: Outcome | None = None
     try:
@@ -115,8 +115,8 @@ def drive(
             model,
             recursion,
             workspace,
-            before=before,
-            handover=handover,
+            turn_offset=turn_offset,
+            earlier=earlier,
             environment=environment,
             faults=faults,
         ) as (dialect, problem, place):
@@ -130,7 +130,7 @@ def drive(
                 agent=setup.agent,
                 fit=Fit(dialect, model, shortens=setup.history is not None),
                 history=history,
-                before=before,
+                turn_offset=turn_offset,
             )
     except BaseException as error:
         left = getattr(error, "outcome", None)
@@ -149,8 +149,8 @@ def prepared(
     recursion: Recursion,
     workspace: Workspace | None = None,
     *,
-    before: int = 0,
-    handover: Handover = NOTHING,
+    turn_offset: int = 0,
+    earlier: AttemptContext = FIRST_ATTEMPT,
     environment: MakeEnvironment = environment_of,
     faults: list[str] | None = None,
 ) -> Generator[tuple[Dialect, Problem, Environment]]:
@@ -170,11 +170,11 @@ def prepared(
     ):
         opened.faults = opened.faults if faults is None else faults
         problem, told = opened.tell(setup)
-        record_problem(model, setup, problem, opened, told, before)
-        if opened.begin(handover.patch):
+        record_problem(model, setup, problem, opened, told, turn_offset)
+        if opened.begin(earlier.patch):
             seen = filter(None, [problem.context, describe_workspace(opened.tools)])
             problem = replace(problem, context="\n".join(seen))
-        yield opened.speaking(handover.around(told_first(setup.dialect, told))), problem, opened
+        yield opened.speaking(earlier.around(told_first(setup.dialect, told))), problem, opened
 
 
 def recursion_of(

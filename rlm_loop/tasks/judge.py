@@ -17,7 +17,7 @@ from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
 from rlm_loop.tools.processes import refuse_full_disk
 from rlm_loop.workspace.testing.copies import copy_tree
-from rlm_loop.workspace.testing.places import Place, Placed, Script, placed
+from rlm_loop.workspace.testing.isolation import IsolatedCommand, Isolation, Script, isolated_command
 from rlm_loop.workspace.testing.watch import watch
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
@@ -33,7 +33,7 @@ class JudgeFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JudgeResult:
     """Whether the tests passed; if not, `reason` is one line of why, and `timed_out` whether time ran out.
 
     `isolation` is what kept the solution apart from this machine, by the names that cells' isolation has.
@@ -53,14 +53,14 @@ def judge(
     given: str = "",
     timeout: float = 10.0,
     folder: str | Path | None = None,
-    place: Place = "auto",
+    place: Isolation = "auto",
     cells: str = "",
-) -> Verdict:
+) -> JudgeResult:
     """Run `check(entry)` of `tests` on the first candidate that compiles and defines `entry` at its top level.
 
     A candidate is source to run before (imports, helpers) and the solution's source; `given` is what the tests need
     of that (they never see the solution's own).  The solution runs in a process of its own, at `place` (see
-    `testing.Place`), and only plain values pass between it and the tests (see `judge_child`), so that it cannot say
+    `testing.Isolation`), and only plain values pass between it and the tests (see `judge_child`), so that it cannot say
     of itself that it passed.  It works in a copy of `folder`, by default an empty one, and may import from it.  It
     gets the standard library only, whatever is installed, so a verdict is the same everywhere; an early exit or a
     killed process does not pass.  `timeout` is wall time in seconds, the start of the interpreter included.
@@ -93,7 +93,7 @@ def judge(
         else:
             copy_tree(Path(folder), home / "work")
         mark = secrets.token_hex(8)  # not the word: the solution's process has it in its environment
-        command = placed(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
+        command = isolated_command(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
         _allow(command, cells)
         try:
             done = watch(
@@ -114,7 +114,7 @@ def judge(
         how = f"nothing within {timeout:g} s" if done.timed_out else f"exit status {done.code}: {done.output[-200:]}"
         raise JudgeFailed(f"the judge's process did not begin ({how})")
     if done.timed_out:
-        return Verdict(False, f"no result within {timeout:g} s", True, command.kind)
+        return JudgeResult(False, f"no result within {timeout:g} s", True, command.kind)
     try:
         report = json.loads(lines[1])
         reason, fault, told = str(report["reason"]), str(report["fault"]), report["word"] == word
@@ -122,13 +122,13 @@ def judge(
         told, reason, fault = False, "", ""
     if not told:
         refuse_full_disk()
-        return Verdict(False, f"the process ended without a result (exit status {done.code})", False, command.kind)
+        return JudgeResult(False, f"the process ended without a result (exit status {done.code})", False, command.kind)
     if fault:
         raise JudgeFailed(fault)
-    return Verdict(not reason, reason, False, command.kind)
+    return JudgeResult(not reason, reason, False, command.kind)
 
 
-def _allow(command: Placed, cells: str) -> None:
+def _allow(command: IsolatedCommand, cells: str) -> None:
     if weaker(command.kind, cells):
         command.cleanup()
         raise JudgeFailed(

@@ -77,7 +77,7 @@ def lay_out(git: Git, root: Path, wanted: Mapping[str, Blob | None]) -> None:
 def _remove(root: Path, parts: Sequence[str]) -> None:
     """Remove a file or link, and the folders that are empty without it."""
     *folders, last = parts
-    place = _Place(root)
+    place = _OpenFolder(root)
     try:
         seen = [place.identity]
         for part in folders:
@@ -102,7 +102,7 @@ def _remove(root: Path, parts: Sequence[str]) -> None:
 def _write(root: Path, parts: Sequence[str], mode: str, content: bytes) -> None:
     """Write a file or link, with its folders; what else is there under one of these names makes room."""
     *folders, last = parts
-    place = _Place(root)
+    place = _OpenFolder(root)
     try:
         for part in folders:
             if not _is_folder(part, place.folder):
@@ -122,7 +122,7 @@ def _write(root: Path, parts: Sequence[str], mode: str, content: bytes) -> None:
         place.leave()
 
 
-class _Place:
+class _OpenFolder:
     """An open folder that is gone on from, one level at a time and through no link."""
 
     def __init__(self, root: Path) -> None:

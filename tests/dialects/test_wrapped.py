@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rlm_loop.dialects.attempt_context import AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.handover import Handover
 from rlm_loop.dialects.injectors import Injected, Nudge
 from rlm_loop.dialects.presets import preset
 from rlm_loop.dialects.wrapped import Wrapped
@@ -16,9 +16,9 @@ from rlm_loop.dialects.wrapped import Wrapped
     "around",
     [
         Wrapped,
-        lambda inner: Handover(text="the last attempt failed").around(inner),
+        lambda inner: AttemptContext(text="the last attempt failed").around(inner),
         lambda inner: Injected(inner, (Nudge(),)),
-        lambda inner: Handover(text="again").around(Injected(inner, (Nudge(),))),
+        lambda inner: AttemptContext(text="again").around(Injected(inner, (Nudge(),))),
     ],
 )
 def test_a_wrapper_hides_nothing_of_what_is_inside(around: type[Wrapped]) -> None:

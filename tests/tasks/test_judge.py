@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl.isolation.kinds import Strongest
-from rlm_loop.tasks.judge import JudgeFailed, Verdict, judge
+from rlm_loop.tasks.judge import JudgeFailed, JudgeResult, judge
 from rlm_loop.tasks.judge_child import pack, unpack
 
 TESTS = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(3) == 9\n"
 
 
-def _judge(source: str, timeout: float = 20.0) -> Verdict:
+def _judge(source: str, timeout: float = 20.0) -> JudgeResult:
     return judge([("", source)], TESTS, "f", timeout=timeout)
 
 

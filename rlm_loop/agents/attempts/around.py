@@ -14,8 +14,8 @@ from rlm_loop.agents.attempts.checks import Judge
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import Interrupted, attach
 from rlm_loop.agents.metered import Metered
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.handover import NOTHING, Handover
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
@@ -96,7 +96,7 @@ class Around:
                 versions=versions(),
                 context=context_fingerprint(task.context),
             )
-            return self._run(task, model, 0, NOTHING)
+            return self._run(task, model, 0, FIRST_ATTEMPT)
         finally:
             if not isinstance(trace, Trace):
                 record.close()
@@ -106,15 +106,21 @@ class Around:
         return cast("Speaking", self.agents()[0]).first_request(task)
 
     def attempt_on(
-        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+        self,
+        task: Task,
+        model: Metered,
+        *,
+        turn_offset: int = 0,
+        earlier: AttemptContext = FIRST_ATTEMPT,
+        limits: Budget | None = None,
     ) -> Outcome:
         """As an agent's: one of several attempts of something else around it."""
         self._ready(task)
-        account = model.account.scope(self.limits() if within is None else within)
-        return self._run(task, replace(model, account=account), before, handover)
+        account = model.account.scope(self.limits() if limits is None else limits)
+        return self._run(task, replace(model, account=account), turn_offset, earlier)
 
-    def _run(self, task: Task, model: Metered, before: int, handover: Handover) -> Outcome:
-        attempts = Attempts(self.name, task, model, self._judge(), before, handover)
+    def _run(self, task: Task, model: Metered, turn_offset: int, earlier: AttemptContext) -> Outcome:
+        attempts = Attempts(self.name, task, model, self._judge(), turn_offset, earlier)
         try:
             chosen, reason = self._go(attempts)
         except KeyboardInterrupt:

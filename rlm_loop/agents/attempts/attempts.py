@@ -10,7 +10,7 @@ from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.checks import Judge, passed_tests
 from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects.handover import NOTHING, Handover
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.clip import clip
 from rlm_loop.tasks.base import CheckResult, Task
@@ -29,7 +29,13 @@ class Attempting(Protocol):
     def limits(self) -> Budget: ...
 
     def attempt_on(
-        self, task: Task, model: Metered, *, before: int = 0, handover: Handover = NOTHING, within: Budget | None = None
+        self,
+        task: Task,
+        model: Metered,
+        *,
+        turn_offset: int = 0,
+        earlier: AttemptContext = FIRST_ATTEMPT,
+        limits: Budget | None = None,
     ) -> Outcome: ...
 
 
@@ -74,16 +80,22 @@ class Tried:
 class Attempts:
     """The attempts made so far at `task` by what is called `name`, on the account, ledger and trace of `model`.
 
-    They come after `before` turns of others, and the first of them is given `first`.
+    They come after `turn_offset` turns of others, and the first of them is given `first`.
     """
 
     def __init__(
-        self, name: str, task: Task, model: Metered, judge: Judge | None, before: int = 0, first: Handover = NOTHING
+        self,
+        name: str,
+        task: Task,
+        model: Metered,
+        judge: Judge | None,
+        turn_offset: int = 0,
+        first: AttemptContext = FIRST_ATTEMPT,
     ) -> None:
         self.name, self.task, self.model, self.judge = name, task, model, judge
         self.first = first
         self.tried: list[Tried] = []
-        self._before = before
+        self._turn_offset = turn_offset
         self._calls = len(model.ledger.calls)
 
     @property
@@ -103,9 +115,9 @@ class Attempts:
         # what is left of a limit may not cover even one call, without the limit being reached
         return last.reason if last is not None and not last.usage.calls else None
 
-    def make(self, agent: Attempting, handover: Handover | None = None) -> Tried:
+    def make(self, agent: Attempting, earlier: AttemptContext | None = None) -> Tried:
         """One more attempt, checked.  What it raises goes on up, with what was done of it kept here."""
-        given = self.first if handover is None else handover
+        given = self.first if earlier is None else earlier
         node, trace = self.model.node.attempt(), self.model.trace
         who = {"node": node.path, "depth": node.depth}
         trace.record(
@@ -113,7 +125,7 @@ class Attempts:
             **who,
             kind="agent",
             agent=agent.name,
-            after=self._before + len(self.turns),
+            after=self._turn_offset + len(self.turns),
             patch=trace.text(given.patch),
             handed_over=[turn.index for turn in given.turns],
         )
@@ -124,9 +136,9 @@ class Attempts:
             outcome = agent.attempt_on(
                 self.task,
                 replace(self.model, node=node, turn=0),
-                before=self._before + len(self.turns),
-                handover=given,
-                within=self._within(agent),
+                turn_offset=self._turn_offset + len(self.turns),
+                earlier=given,
+                limits=self._limits(agent),
             )
             one = self._kept(agent, node.path, outcome, given)
             if self.judge is not None:
@@ -203,7 +215,7 @@ class Attempts:
             isolation=outcome.isolation,
         )
 
-    def _within(self, agent: Attempting) -> Budget:
+    def _limits(self, agent: Attempting) -> Budget:
         """The agent's limits, with no more steps than the whole has left."""
         limits, whole = agent.limits(), self.model.account.budget.steps
         if whole is None:
@@ -211,7 +223,7 @@ class Attempts:
         left = max(0, int(whole) - len(self.turns))
         return replace(limits, steps=left if limits.steps is None else min(left, limits.steps))
 
-    def _kept(self, agent: Attempting, node: str, outcome: Outcome, given: Handover) -> Tried:
+    def _kept(self, agent: Attempting, node: str, outcome: Outcome, given: AttemptContext) -> Tried:
         calls = [c for c in self.model.ledger.calls if c.node == node or c.node.startswith(node + ".")]
         ledger = Ledger(calls)
         there = (*given.turns, *outcome.turns)

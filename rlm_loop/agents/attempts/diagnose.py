@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from rlm_loop.agents.attempts.evidence import Step, failed_edit, steps_of
+from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, steps_of
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Score, Task
@@ -142,7 +142,7 @@ def _unquoted(name: str, line: str) -> str:
     )
 
 
-def found_file(steps: Iterable[Step], true: Sequence[str]) -> bool:
+def found_file(steps: Iterable[ActionStep], true: Sequence[str]) -> bool:
     """Whether lines of a true file were shown: a reply's action named it and worked, or a result holds `file:line`."""
     return any(step.shows(name) for step in steps for name in true) if true else any(step.worked for step in steps)
 

@@ -11,8 +11,8 @@ from rlm_loop.agents.attempts.around import Around, Speaking, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.agents.attempts.checks import Check, Judge
 from rlm_loop.agents.attempts.feedback import REPAIR, RepairTemplate
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, ContinuedDialect
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.handover import NOTHING, HandedOver
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.models.names import model_name
 from rlm_loop.traces.trace import plain
@@ -62,12 +62,12 @@ class Escalate(Around):
             return first, ""
         if (spent := attempts.spent()) is not None:
             return first, spent
-        handover = NOTHING
+        earlier = FIRST_ATTEMPT
         if self.hand_over != "fresh":
             feedback = "" if first.check is None else first.check.feedback
             begin = "continue" if self.hand_over == "continue" else "patched"
-            handover = self.template.handover(begin, feedback, first.patch, first.conversation)
-        attempts.make(strong, handover)
+            earlier = self.template.attempt_context(begin, feedback, first.patch, first.conversation)
+        attempts.make(strong, earlier)
         return best_of_tried(attempts.tried), ""
 
 
@@ -92,6 +92,6 @@ def escalate(
 
 
 def _innermost(dialect: Dialect) -> Dialect:
-    while isinstance(dialect, Injected | HandedOver):
+    while isinstance(dialect, Injected | ContinuedDialect):
         dialect = dialect.dialect
     return dialect

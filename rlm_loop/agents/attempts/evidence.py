@@ -19,7 +19,7 @@ _NOT_DONE = ("skipped", "unknown_tool", "malformed", "cut_off")
 
 
 @dataclass(frozen=True)
-class Step:
+class ActionStep:
     """One action that was carried out, and what came of it."""
 
     turn: int
@@ -93,20 +93,20 @@ class TestsRun:
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-def steps_of(turns: Sequence[Turn]) -> tuple[Step, ...]:
+def steps_of(turns: Sequence[Turn]) -> tuple[ActionStep, ...]:
     """The calls and cells of the turns that were carried out, in order."""
     return tuple(_steps(turns))
 
 
-def _steps(turns: Sequence[Turn]) -> Iterator[Step]:
+def _steps(turns: Sequence[Turn]) -> Iterator[ActionStep]:
     for turn in turns:
         pairs: Iterator[tuple[Action, Observation]] = zip(turn.actions, turn.observations, strict=True)
         for action, seen in pairs:
             if isinstance(action, CallTool | RunCode) and (seen.failure is None or seen.failure.kind not in _NOT_DONE):
-                yield Step(turn.index, action, seen)
+                yield ActionStep(turn.index, action, seen)
 
 
-def failed_edit(step: Step) -> bool:
+def failed_edit(step: ActionStep) -> bool:
     """Whether it is an edit that changed nothing."""
     return step.uses(EDIT_TOOL) and not step.changed
 
@@ -139,7 +139,7 @@ def _counts(text: str) -> dict[str, int]:
     return {} if line is None else {name: int(n) for n, name in re.findall(r"(\d+) (\w+)", line.group())}
 
 
-def _selector(step: Step) -> str:
+def _selector(step: ActionStep) -> str:
     if isinstance(step.action, CallTool):
         return " ".join(str(value) for value in step.arguments.values())
     return next(line.strip() for line in step.action.code.splitlines() if TESTS_TOOL in line)

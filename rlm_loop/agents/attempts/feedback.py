@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rlm_loop.actions import RunCode
-from rlm_loop.dialects.handover import Handover
+from rlm_loop.dialects.attempt_context import AttemptContext
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.clip import clip
 
@@ -37,7 +37,7 @@ class RepairTemplate:
         if self.limit < 1 or "{feedback}" not in self.text:
             raise ValueError("a repair template needs {feedback} in its text and a limit of 1 character or more")
 
-    def handover(self, begin: Begin, feedback: str, patch: str, conversation: Sequence[Turn]) -> Handover:
+    def attempt_context(self, begin: Begin, feedback: str, patch: str, conversation: Sequence[Turn]) -> AttemptContext:
         """What the next attempt is given."""
         goes_on = begin == "continue"
         state = _STATE[begin if patch.strip() or goes_on else "fresh"]
@@ -47,7 +47,7 @@ class RepairTemplate:
         text = self.text.replace("{state}", state).replace("{feedback}", failed)
         if self.show_patch and patch.strip():
             text += f"\nThe fix that was tried:\n{clip(patch.strip(), self.limit)[0]}"
-        return Handover(
+        return AttemptContext(
             turns=tuple(conversation) if goes_on else (),
             text=text,
             patch="" if begin == "fresh" else patch,

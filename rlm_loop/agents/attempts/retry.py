@@ -54,7 +54,9 @@ class Retry(Around):
             if (spent := attempts.spent()) is not None:
                 return best_of_tried(attempts.tried), spent
             feedback = "" if last.check is None else last.check.feedback
-            last = attempts.make(agent, self.template.handover(self.begin, feedback, last.patch, last.conversation))
+            last = attempts.make(
+                agent, self.template.attempt_context(self.begin, feedback, last.patch, last.conversation)
+            )
         return best_of_tried(attempts.tried), ""
 
 

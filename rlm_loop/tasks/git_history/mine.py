@@ -28,7 +28,7 @@ from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.suite import task_of
 
 if TYPE_CHECKING:
-    from rlm_loop.workspace.testing import Place
+    from rlm_loop.workspace.testing import Isolation
 
 #: Commits whose tests could not be run, before the interpreter is taken to be the wrong one.
 _PATIENCE = 5
@@ -51,7 +51,7 @@ def from_git_history(
     *,
     python: str | None = None,
     test_timeout: float = 300.0,
-    place: Place = "auto",
+    place: Isolation = "auto",
     instruction: str = "",
     run_tests: bool = False,
     **options: Any,
@@ -60,7 +60,7 @@ def from_git_history(
 
     `python` is the interpreter of an environment with what the tests need (default: this one), both for finding out
     which tests tell a fix and for judging attempts; `test_timeout` is in seconds, for one run of a commit's tests, and
-    `place` is where they run (see `testing.Place`).
+    `place` is where they run (see `testing.Isolation`).
     `instruction` is put before each question; with `run_tests` the model may run the tests that are there.
 
     Raises `GitHistoryError` and `CloneError` (both `ValueError`).
@@ -89,7 +89,7 @@ def mine(
     issues: Issues | None = None,
     python: str | None = None,
     test_timeout: float = 300.0,
-    place: Place = "auto",
+    place: Isolation = "auto",
     cache: str | os.PathLike[str] | None = "",
     progress: bool | Callable[[str], None] = True,
 ) -> History:

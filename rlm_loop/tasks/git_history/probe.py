@@ -16,7 +16,7 @@ from rlm_loop.tasks.git_history.commits import Commit
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 if TYPE_CHECKING:
-    from rlm_loop.workspace.testing import Place, TestRun
+    from rlm_loop.workspace.testing import Isolation, TestRun
 
 _FORMAT = 1  # of what is kept, and of how it is found out
 
@@ -48,14 +48,14 @@ class Prober:
     """Runs the tests of fixes in throw-away checkouts of one clone.
 
     `python` is the interpreter of an environment with what the tests need, `timeout` is in seconds for one run,
-    `place` is where they run (see `testing.Place`).
+    `place` is where they run (see `testing.Isolation`).
     """
 
     def __init__(
-        self, clone: Clone, *, python: str | None, timeout: float, cache: Path | None, place: Place = "auto"
+        self, clone: Clone, *, python: str | None, timeout: float, cache: Path | None, place: Isolation = "auto"
     ) -> None:
         self.clone, self.python, self.timeout, self.cache = clone, python, timeout, cache
-        self.place: Place = place
+        self.place: Isolation = place
 
     def known(self, commit: Commit, split: Split) -> Probed | None:
         """What an earlier call found out; `None` where there was none, or what it kept is damaged."""

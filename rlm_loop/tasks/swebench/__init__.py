@@ -1,11 +1,13 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
+import warnings
+
 from rlm_loop.tasks.swebench.export import instances_from, write_instances
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 from rlm_loop.tasks.swebench.local import evaluate_here, write_report
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
-from rlm_loop.tasks.swebench.report import Report, Verdict, read_report
+from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report
 from rlm_loop.tasks.swebench.select import select
 from rlm_loop.tasks.swebench.source import SETS, read_instances
 from rlm_loop.tasks.swebench.suite import swebench
@@ -14,10 +16,10 @@ __all__ = [
     "SETS",
     "HarnessError",
     "Instance",
+    "InstanceResult",
     "Prediction",
     "Predictions",
     "Report",
-    "Verdict",
     "evaluate_here",
     "evaluate_predictions",
     "instances_from",
@@ -31,3 +33,10 @@ __all__ = [
     "write_instances",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Verdict":
+        warnings.warn("Verdict is InstanceResult now; the old name goes with 0.3", DeprecationWarning, stacklevel=2)
+        return InstanceResult
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

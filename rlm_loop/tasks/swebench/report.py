@@ -27,7 +27,7 @@ _PATCH_FAULTS = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class InstanceResult:
     """What became of one instance; `resolved` is `None` where the harness could not tell."""
 
     instance_id: str
@@ -49,25 +49,27 @@ class Report:
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
     path: str = ""
 
-    def verdict(self, instance_id: str) -> Verdict:
+    def verdict(self, instance_id: str) -> InstanceResult:
         """The verdict on one instance; one that the report does not name was not submitted."""
         status = self.statuses.get(instance_id, "not submitted")
         reason = self.reasons.get(instance_id, "")
         match status:
             case "resolved":
-                return Verdict(instance_id, status, True, reason)
+                return InstanceResult(instance_id, status, True, reason)
             case "unresolved":
-                return Verdict(instance_id, status, False, reason or "not resolved, says the harness")
+                return InstanceResult(instance_id, status, False, reason or "not resolved, says the harness")
             case "empty":
-                return Verdict(instance_id, status, False, "empty patch: nothing was changed")
+                return InstanceResult(instance_id, status, False, "empty patch: nothing was changed")
             case "error":
                 fault = reason in {text for _, text in _PATCH_FAULTS}
-                return Verdict(instance_id, status, False if fault else None, reason or "the harness met an error")
+                return InstanceResult(
+                    instance_id, status, False if fault else None, reason or "the harness met an error"
+                )
             case _:
-                return Verdict(instance_id, "not submitted", None, "not evaluated: no prediction was submitted")
+                return InstanceResult(instance_id, "not submitted", None, "not evaluated: no prediction was submitted")
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[InstanceResult]:
         """All that were submitted, by id."""
         return [self.verdict(i) for i in sorted(self.statuses) if self.statuses[i] != "not submitted"]
 

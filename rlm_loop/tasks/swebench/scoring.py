@@ -13,7 +13,7 @@ from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rlm_loop.workspace.testing import Place
+    from rlm_loop.workspace.testing import Isolation
 
 #: An interpreter of an environment that has the repository's dependencies: one for all, or by instance id,
 #: "OWNER/NAME@VERSION" or "OWNER/NAME"; or a function of the instance.  `None` for none.
@@ -40,14 +40,14 @@ class InstanceScorer:
     """Judges patches for one instance; an attempt is judged by its artifact, the diff.
 
     Without `python` nothing is run and the score's `resolved` is `None`: it is the official harness that has to say.
-    `timeout` is in seconds, for one run of the tests; `place` is where they run, see `testing.Place`.
+    `timeout` is in seconds, for one run of the tests; `place` is where they run, see `testing.Isolation`.
     """
 
     instance: Instance
     workspace: Callable[[], Workspace] = field(repr=False)
     python: str | None = None
     timeout: float = 1800.0
-    place: Place = "auto"
+    place: Isolation = "auto"
 
     def __call__(self, attempt: Attempt) -> Score:
         patch = attempt.artifact

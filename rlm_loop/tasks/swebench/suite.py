@@ -20,7 +20,7 @@ from rlm_loop.tasks.swebench.source import read_instances
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rlm_loop.workspace.testing import Place
+    from rlm_loop.workspace.testing import Isolation
 
 
 def swebench(
@@ -37,7 +37,7 @@ def swebench(
     hints: bool = False,
     python: Environment = None,
     timeout: float = 1800.0,
-    place: Place = "auto",
+    place: Isolation = "auto",
     run_tests: bool = False,
     **source: Any,
 ) -> Suite:
@@ -48,7 +48,7 @@ def swebench(
     the address that is given with `{repo}` in it.  `ids`, `only` (repositories), `part`, `sample` and `seed` choose
     instances (see `select`).  The question is the problem statement; `instruction` is put before it, `hints` appends
     the discussion of the issue, which most comparisons leave out.  With `python` (see `scoring.Environment`) patches
-    are judged here, in `timeout` seconds and at `place` (see `testing.Place`); without it they stay unjudged until
+    are judged here, in `timeout` seconds and at `place` (see `testing.Isolation`); without it they stay unjudged until
     the official harness has run.  With `run_tests` the model may run the repository's tests there too, as they are at
     the base commit.  What else is given goes to the hub: `split`, `revision`.
 
@@ -107,7 +107,7 @@ def task_of(
     hints: bool = False,
     python: Environment = None,
     timeout: float = 1800.0,
-    place: Place = "auto",
+    place: Isolation = "auto",
     run_tests: bool = False,
     tag: str = "swebench",
 ) -> Task:
@@ -138,7 +138,7 @@ def task_of(
 class Checkout(Workspace):
     """A checkout whose tests are a tool of the model's too."""
 
-    def __init__(self, source: Path, commit: str, python: str | None, place: Place) -> None:
+    def __init__(self, source: Path, commit: str, python: str | None, place: Isolation) -> None:
         from rlm_loop.workspace.testing import tests_tool
 
         super().__init__(source, commit=commit)

@@ -11,9 +11,9 @@ from rlm_loop.tools.processes import refuse_full_disk
 from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard
 from rlm_loop.workspace.evaluation.judged import judged_tree
-from rlm_loop.workspace.evaluation.result import Evaluation, TestsCannotRun, Verdict
+from rlm_loop.workspace.evaluation.result import Evaluation, ListedOutcome, TestsCannotRun
 from rlm_loop.workspace.evaluation.trees import listed, trees
-from rlm_loop.workspace.testing import Place, TestRun, run_tests
+from rlm_loop.workspace.testing import Isolation, TestRun, run_tests
 
 
 def evaluate(
@@ -28,7 +28,7 @@ def evaluate(
     timeout: float = 300.0,
     test_timeout: float | None = None,
     env: Mapping[str, str] | None = None,
-    place: Place = "auto",
+    place: Isolation = "auto",
 ) -> Evaluation:
     """Whether a patch resolves a task as SWE-bench defines it: all of `fail_to_pass` and `pass_to_pass` pass.
 
@@ -86,7 +86,7 @@ def evaluate(
 
         kept = guard.kept(files)
         first = run(wanted)
-        results: dict[str, Verdict] = {test: _verdict(test, first) for test in wanted}
+        results: dict[str, ListedOutcome] = {test: _verdict(test, first) for test in wanted}
         bad = [test for test in wanted if results[test] != "passed"]
         if first.broken:
             raise TestsCannotRun(first.complaint)
@@ -132,7 +132,7 @@ def _cut_off(test: str) -> bool:
     return test.count("[") > test.count("]")
 
 
-def _verdict(test: str, run: TestRun) -> Verdict:
+def _verdict(test: str, run: TestRun) -> ListedOutcome:
     """What came of a listed test.
 
     Some ids in SWE-bench's lists are cut off within their parameters; like its harness, those that begin alike
@@ -141,7 +141,7 @@ def _verdict(test: str, run: TestRun) -> Verdict:
     if test in run.results:
         return run.results[test]
     found = run.results if _cut_off(test) else {}
-    alike: list[Verdict] = [found[name] for name in found if name.startswith(test)]
+    alike: list[ListedOutcome] = [found[name] for name in found if name.startswith(test)]
     if alike and len(set(alike)) == 1:
         return alike[0]
     path = test.partition("::")[0]
@@ -152,7 +152,7 @@ def _verdict(test: str, run: TestRun) -> Verdict:
 
 def _reason(
     run: TestRun,
-    results: Mapping[str, Verdict],
+    results: Mapping[str, ListedOutcome],
     fail_to_pass: Iterable[str],
     pass_to_pass: Iterable[str],
     flaky: Sequence[str],

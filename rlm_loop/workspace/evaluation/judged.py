@@ -14,7 +14,7 @@ from rlm_loop.workspace.evaluation.settings import search_folders, settings_amon
 from rlm_loop.workspace.evaluation.shadows import above, fresh_modules, hidden, import_folders
 from rlm_loop.workspace.evaluation.trees import Trees
 from rlm_loop.workspace.objects import LINK
-from rlm_loop.workspace.testing.places import default_python
+from rlm_loop.workspace.testing.isolation import default_python
 
 _ABSENT = "000000"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from rlm_loop.outcome import Score
-from rlm_loop.workspace.testing import Outcome
+from rlm_loop.workspace.testing import TestOutcome
 
-Verdict = Outcome | Literal["missing"]
+ListedOutcome = TestOutcome | Literal["missing"]
 
 
 class TestsCannotRun(RuntimeError):
@@ -33,7 +33,7 @@ class Evaluation:
 
     resolved: bool
     reason: str
-    results: Mapping[str, Verdict] = field(default_factory=dict[str, Verdict])
+    results: Mapping[str, ListedOutcome] = field(default_factory=dict[str, ListedOutcome])
     flaky: tuple[str, ...] = ()
     only_flaky: bool = False
     applied: bool = True

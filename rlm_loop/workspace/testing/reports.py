@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from rlm_loop.workspace.testing.places import Placed
-from rlm_loop.workspace.testing.result import Outcome, TestRun
+from rlm_loop.workspace.testing.isolation import IsolatedCommand
+from rlm_loop.workspace.testing.result import TestOutcome, TestRun
 from rlm_loop.workspace.testing.watch import Watched
 
-_WORSE: tuple[Outcome, ...] = ("passed", "skipped", "failed", "error")
+_WORSE: tuple[TestOutcome, ...] = ("passed", "skipped", "failed", "error")
 
 
 class Reports:
@@ -23,7 +23,7 @@ class Reports:
 
     def __init__(self, word: str) -> None:
         self._word = word.encode()
-        self.results: dict[str, Outcome] = {}
+        self.results: dict[str, TestOutcome] = {}
         self.messages: dict[str, str] = {}
         self._running = ""
         self._complaint = ""
@@ -59,7 +59,7 @@ class Reports:
             case _:
                 pass
 
-    def _result(self, name: str, outcome: Outcome, text: str) -> None:
+    def _result(self, name: str, outcome: TestOutcome, text: str) -> None:
         self._running = ""
         if _WORSE.index(self.results.get(name, "passed")) <= _WORSE.index(outcome):
             self.results[name] = outcome
@@ -67,7 +67,7 @@ class Reports:
             self.messages[name] = text
 
     def result(
-        self, ended: Watched, command: Placed, ids: Sequence[str], folder: str, touched: tuple[str, ...]
+        self, ended: Watched, command: IsolatedCommand, ids: Sequence[str], folder: str, touched: tuple[str, ...]
     ) -> TestRun:
         """What was reported; the name of the copy, another one each time, is left out of all texts."""
         ended = replace(ended, output=ended.output.replace(folder, "."))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-Outcome = Literal["passed", "failed", "error", "skipped"]
+TestOutcome = Literal["passed", "failed", "error", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TestRun:
 
     __test__: ClassVar[bool] = False  # no class of tests, whatever its name is
 
-    results: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    results: Mapping[str, TestOutcome] = field(default_factory=dict[str, TestOutcome])
     seconds: float = 0.0
     timed_out: bool = False
     output: str = ""

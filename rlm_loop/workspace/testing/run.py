@@ -13,7 +13,7 @@ from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.limits import Limits
 from rlm_loop.workspace.testing.copies import copy_tree, stamps
-from rlm_loop.workspace.testing.places import Place, default_python, placed
+from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command
 from rlm_loop.workspace.testing.reports import Reports
 from rlm_loop.workspace.testing.result import TestRun
 from rlm_loop.workspace.testing.watch import watch
@@ -30,7 +30,7 @@ def run_tests(
     timeout: float = 300.0,
     test_timeout: float | None = None,
     env: Mapping[str, str] | None = None,
-    place: Place = "auto",
+    place: Isolation = "auto",
     limits: Limits = LIMITS,
     cap: int = 65536,
     kept: Sequence[str] = (),
@@ -42,7 +42,7 @@ def run_tests(
     itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
     `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
     failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
-    runs (see `Place`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
+    runs (see `Isolation`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
     files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
@@ -65,7 +65,7 @@ def run_tests(
         given = dict(env or {})
         asked = [p for p in given.pop("PYTHONPATH", "").split(os.pathsep) if p]
         outside = [p for p in asked if os.path.isabs(p) and os.path.exists(p)]
-        command = placed(place, program, home, {**given, "RLM_LOOP_TESTS": mark}, outside)
+        command = isolated_command(place, program, home, {**given, "RLM_LOOP_TESTS": mark}, outside)
         job = {
             "word": word,
             "ids": list(ids),

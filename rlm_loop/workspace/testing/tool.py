@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from rlm_loop.repl.clip import clip
 from rlm_loop.tools.function import Tool, ToolError, tool
 from rlm_loop.workspace import Workspace
-from rlm_loop.workspace.testing.places import Place
+from rlm_loop.workspace.testing.isolation import Isolation
 from rlm_loop.workspace.testing.result import TestRun
 from rlm_loop.workspace.testing.run import run_tests
 
@@ -23,7 +23,7 @@ def tests_tool(
     timeout: float = 120.0,
     test_timeout: float | None = None,
     env: Mapping[str, str] | None = None,
-    place: Place = "auto",
+    place: Isolation = "auto",
     failures: int = 3,
     cap: int = 4000,
     on_run: Callable[[TestRun], None] | None = None,

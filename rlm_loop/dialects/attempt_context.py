@@ -14,7 +14,7 @@ from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)
-class Handover:
+class AttemptContext:
     """`turns` of an earlier attempt are shown as if they were this one's; `text` follows, charged to
     `scaffold:<name>`; `patch` is applied to the workspace before the attempt begins."""
 
@@ -24,22 +24,23 @@ class Handover:
     name: str = "repair"
 
     def around(self, dialect: Dialect) -> Dialect:
-        """The dialect whose brief holds what is handed over."""
-        return HandedOver(dialect, self) if self.turns or self.text else dialect
+        """The dialect, with this in what it says of the task."""
+        return ContinuedDialect(dialect, self) if self.turns or self.text else dialect
 
 
-NOTHING = Handover()
+#: Nothing came before the first attempt.
+FIRST_ATTEMPT = AttemptContext()
 
 
 @dataclass(frozen=True)
-class HandedOver(Wrapped):
-    """A dialect with a longer brief; it reads and shows turns exactly as the dialect does."""
+class ContinuedDialect(Wrapped):
+    """A dialect that adds the earlier conversation, and how it failed, to the task; all else is the dialect's own."""
 
-    handover: Handover
+    earlier: AttemptContext
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt, last = self.dialect.format_task(problem, tools), 0
-        for turn in self.handover.turns:
+        for turn in self.earlier.turns:
             prompt, last = prompt + self.dialect.format_turn(turn), turn.index
-        said = [(self.handover.name, self.handover.text)]
+        said = [(self.earlier.name, self.earlier.text)]
         return replace(prompt, messages=appended(prompt.messages, said, last))

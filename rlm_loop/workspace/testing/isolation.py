@@ -18,7 +18,7 @@ from rlm_loop.repl.isolation.readable import HARDEN, readable
 from rlm_loop.repl.isolation.sandbox import Sandbox
 from rlm_loop.tools.processes import child_environment
 
-Place = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
+Isolation = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
 """`auto` is the strongest that works here: a sandbox, else hardened, else plain."""
 
 CHILD = Path(__file__).with_name("child.py")
@@ -30,7 +30,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Placed:
+class IsolatedCommand:
     """A command that runs a script there, its environment, and what isolation that is.
 
     `cleanup` is called after the command's end; it removes a container whose client was killed.
@@ -54,9 +54,9 @@ class Script:
 TESTS = Script()
 
 
-def placed(
-    place: Place, python: str, home: Path, env: Mapping[str, str], read: Sequence[str] = (), script: Script = TESTS
-) -> Placed:
+def isolated_command(
+    place: Isolation, python: str, home: Path, env: Mapping[str, str], read: Sequence[str] = (), script: Script = TESTS
+) -> IsolatedCommand:
     """The command for `home/work`.  `env` is added to the environment, `read` to the folders that may be read.
 
     Raises `ReplError` where a place that was asked for does not work here, `ValueError` for an unknown name.
@@ -87,11 +87,11 @@ def placed(
     return replace(_plain(python, home, env, script), note="not isolated: " + "; ".join(reasons))
 
 
-def _plain(python: str, home: Path, env: Mapping[str, str], script: Script) -> Placed:
+def _plain(python: str, home: Path, env: Mapping[str, str], script: Script) -> IsolatedCommand:
     temporary = _temporary(home)
     given = {**child_environment(), "HOME": temporary, "TMPDIR": temporary, "PYTHONIOENCODING": "utf-8", **_FIXED}
     del given["PYTHONDONTWRITEBYTECODE"]  # the folder is a copy
-    return Placed((python, *script.options, str(script.file)), {**given, **env}, "plain")
+    return IsolatedCommand((python, *script.options, str(script.file)), {**given, **env}, "plain")
 
 
 def _placed(
@@ -101,27 +101,27 @@ def _placed(
     env: Mapping[str, str],
     read: Sequence[str],
     script: Script,
-) -> Placed:
+) -> IsolatedCommand:
     work = home / "work"
     options = json.dumps({"path": [str(work)], "home": str(home)})
     if isinstance(place, Container):
         words = tuple(word for name, value in env.items() for word in ("--env", f"{name}={value}"))
         given = replace(place, read=(*place.read, *read), options=(*place.options, *words))
         argv, environment, cleanup = given.command(options, [(script.file, _INSIDE)])
-        return Placed((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
+        return IsolatedCommand((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
     place = replace(place, read=(*place.read, script.file, *read))
     sources = {file: byte_code(file, python, options) for file in (HARDEN, script.file)}
     if isinstance(place, Hardened):
         confined = place.confinement(python, options)
         argv = (python, *script.options, sources[HARDEN], json.dumps(confined.rights), sources[script.file])
-        return Placed(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
+        return IsolatedCommand(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
     environment = isolated_environment("/tmp")
     paths = readable(python, _cleared(environment), place.read)
     # The private folder is closed to root without its capabilities, as which `harden.py` begins.
     inside = {file: f"/run/rlm-loop/{Path(found).name}" for file, found in sources.items()}
     made = [(found, inside[file]) for file, found in sources.items()]
     command = place.command(work, home, paths, made, [python, *script.options, inside[HARDEN]])
-    return Placed((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
+    return IsolatedCommand((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
 
 
 #: Made once: the same order of sets, whoever starts it.
