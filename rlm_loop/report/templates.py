@@ -17,24 +17,28 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202
 _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def escaped(value: Any) -> Markup:
-    """Any value as HTML text or the value of an attribute in quotes; `Markup` is HTML already, and stays as it is."""
-    if isinstance(value, Markup):
-        return value
+def safe(value: Any) -> str:
+    """Any value as HTML text or the value of an attribute in quotes."""
     text = str(value).replace("\r\n", "\n")
     if _HIDDEN.search(text):
         text = _HIDDEN.sub(_named, text)
-    return Markup(escape(text))
+    return escape(text)
 
 
+def escaped(value: Any) -> Markup:
+    """The same for templates: `Markup` is HTML already, and stays as it is."""
+    return value if isinstance(value, Markup) else Markup(safe(value))
+
+
+@cache
 def macros(name: str) -> Any:
     """The macros of a template, as functions that return `Markup`; `name` is its path in this room."""
     return _environment().get_template(name).module
 
 
-def render(name: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """A template filled in."""
-    return _environment().get_template(name).render(values)
+    return _environment().get_template(template).render(values)
 
 
 class _OneLine(Extension):

@@ -20,9 +20,10 @@ from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report.figures.colours import CAUSE_COLOURS, cause_colour, cause_place
 from rlm_loop.report.run import run_page
-from rlm_loop.report.run.marked import patch, plain_text, python_code, safe
+from rlm_loop.report.run.marked import patch, plain_text, python_code
 from rlm_loop.report.run.reading import found_in
 from rlm_loop.report.run.tokens import spent_of
+from rlm_loop.report.templates import safe
 from rlm_loop.traces.reader import read
 from rlm_loop.traces.trace import TraceError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlm_loop.report.figures.colours import cause_place
-from rlm_loop.report.run.marked import safe
+from rlm_loop.report.run.marked import parts
 
 #: Segments that are no cause of input: what the model wrote, and what sub-calls took (both ways).
 OUTPUT, BELOW = "output", "sub-calls"
@@ -56,7 +56,6 @@ def chart(bars: Sequence[Bar], shades: Mapping[str, str], *, label: str) -> str:
     step, top = _ticks(most)
     width = 0.82 if len(bars) <= _GAPS else 1
     paths: dict[str, list[str]] = {name: [] for name, _ in segments}
-    links: list[str] = []
     for place, bar in enumerate(bars):
         y = float(_HEIGHT)
         x = place + (1 - width) / 2
@@ -65,55 +64,31 @@ def chart(bars: Sequence[Bar], shades: Mapping[str, str], *, label: str) -> str:
                 height = tokens * _HEIGHT / top
                 y -= height
                 paths[name].append(f"M{x:.6g} {y:.5g}h{width}v{height:.5g}h-{width}z")
-        links.append(
-            f'<a href="#{bar.link}" tabindex="-1"><rect x="{place}" y="0" width="1" height="{_HEIGHT}">'
-            f"<title>{_said(bar, segments)}</title></rect></a>"
-        )
-    grid = "".join(f"M0 {_HEIGHT - k * step * _HEIGHT / top:.5g}H{len(bars)}" for k in range(round(top / step) + 1))
-    drawn = "".join(f'<path class="{shades[name]}" d="{"".join(d)}"/>' for name, d in paths.items())
-    return (
-        f'<figure class="chart"><div class="plot">{_axis(step, top)}'
-        f'<div class="field"><svg class="bars" viewBox="0 0 {len(bars)} {_HEIGHT}" '
-        f'width="{len(bars) * _BAR}" height="180" '
-        f'preserveAspectRatio="none" role="img" aria-label="{safe(label)}" data-top="{top}">'
-        f'<path class="grid" d="{grid}"/>{drawn}{"".join(links)}</svg>'
-        f'<p class="ends" aria-hidden="true">{_ends(bars)}</p></div></div>'
-        f'<figcaption>{_legend(segments, shades)}<p class="readout" aria-hidden="true"></p></figcaption></figure>'
+    lines = [k * step for k in range(round(top / step) + 1)]
+    total = sum(tokens for _, tokens in segments)
+    return parts().chart(
+        label,
+        bars=[(bar.link, _said(bar, segments)) for bar in bars],
+        paths=[(shades[name], "".join(path)) for name, path in paths.items()],
+        grid="".join(f"M0 {_HEIGHT - value * _HEIGHT / top:.5g}H{len(bars)}" for value in lines),
+        ticks=[(f"{190 - 180 * value / top:.1f}", _short(value)) for value in lines],
+        top=top,
+        height=_HEIGHT,
+        width=len(bars) * _BAR,
+        ends=[f"turn {bar.turn}" for bar in (bars[0], *bars[1:][-1:])],
+        segments=[(shades[name], name, f"{tokens:,}", _percent(tokens, total)) for name, tokens in segments],
     )
 
 
 def _said(bar: Bar, segments: Sequence[tuple[str, int]]) -> str:
     """What a bar says on hovering: its turn, and each segment from the top down."""
-    lines = [f"{safe(name)}: {bar.tokens[name]:,}" for name, _ in reversed(segments) if name in bar.tokens]
+    lines = [f"{name}: {bar.tokens[name]:,}" for name, _ in reversed(segments) if name in bar.tokens]
     return "\n".join([f"turn {bar.turn}: {bar.total:,} tokens", *lines])
-
-
-def _axis(step: float, top: float) -> str:
-    lines = [
-        f'<text x="52" y="{190 - 180 * k * step / top:.1f}">{_short(k * step)}</text>'
-        for k in range(round(top / step) + 1)
-    ]
-    return f'<svg class="axis" width="58" height="200" aria-hidden="true">{"".join(lines)}</svg>'
-
-
-def _ends(bars: Sequence[Bar]) -> str:
-    first, last = f"turn {bars[0].turn}", f"turn {bars[-1].turn}"
-    return f"<span>{first}</span>" + (f"<span>{last}</span>" if len(bars) > 1 else "")
-
-
-def _legend(segments: Sequence[tuple[str, int]], shades: Mapping[str, str]) -> str:
-    total = sum(tokens for _, tokens in segments)
-    items = "".join(
-        f'<li><span class="swatch {shades[name]}"></span>{safe(name)} <b>{tokens:,}</b> '
-        f"<small>{_percent(tokens, total)}</small></li>"
-        for name, tokens in segments
-    )
-    return f'<ul class="legend">{items}</ul>'
 
 
 def _percent(part: int, total: int) -> str:
     share = 100 * part / total
-    return f"{share:.0f} %" if share >= 1 else "&lt; 1 %"
+    return f"{share:.0f} %" if share >= 1 else "< 1 %"
 
 
 def _ticks(most: int) -> tuple[float, float]:

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
-from html import escape
 from typing import Any
 
-# Control characters that would be lost or steer the page, lone surrogates (no UTF-8), and marks that turn the
-# direction of writing: code that reads otherwise than it runs must not look innocent.
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]")
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
+from markupsafe import Markup
+
+from rlm_loop.report.templates import escaped, macros, safe
 
 
-def safe(text: Any) -> str:
-    """Any text as HTML text or the value of an attribute in quotes."""
-    text = str(text).replace("\r\n", "\n")
-    if _HIDDEN.search(text):
-        text = _HIDDEN.sub(_named, text)
-    return escape(text)
+def parts() -> Any:
+    """The macros of `parts.html`: the pieces of a run's page, made of values."""
+    return macros("run/parts.html")
 
 
-def _named(found: re.Match[str]) -> str:
-    return f"‹U+{ord(found[0]):04X}›" if _TURNING.match(found[0]) else "\N{REPLACEMENT CHARACTER}"
-
-
-def plain_text(text: str, limit: int) -> str:
+def plain_text(text: str, limit: int) -> Markup:
     """A text, head and tail of it where it is longer than `limit`."""
-    return _clipped(text, limit, safe)
+    return _clipped(text, limit, escaped)
 
 
-def python_code(code: str, limit: int) -> str:
+def python_code(code: str, limit: int) -> Markup:
     """Python, coloured."""
     return _clipped(code, limit, _coloured)
 
 
-def patch(text: str, limit: int) -> str:
+def patch(text: str, limit: int) -> Markup:
     """A unified diff, line by line coloured."""
     return _clipped(text.rstrip("\n"), limit, _diff_lines)
 
@@ -52,16 +42,16 @@ def brief(text: str, limit: int = 90) -> str:
     return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
 
 
-def _clipped(text: str, limit: int, shown: Callable[[str], str]) -> str:
+def _clipped(text: str, limit: int, shown: Callable[[str], Markup]) -> Markup:
     if len(text) <= limit:
         return shown(text)
     head = limit * 2 // 3
     tail = limit - head
-    note = f'<span class="cut">{len(text) - limit:,} characters left out</span>'
-    return f"{shown(text[:head])}{note}{shown(text[len(text) - tail :])}"
+    note = Markup('<span class="cut">{:,} characters left out</span>').format(len(text) - limit)
+    return shown(text[:head]) + note + shown(text[len(text) - tail :])
 
 
-def _diff_lines(text: str) -> str:
+def _diff_lines(text: str) -> Markup:
     parts: list[str] = []
     for line in text.split("\n"):
         if line.startswith(("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ")):
@@ -69,11 +59,11 @@ def _diff_lines(text: str) -> str:
         else:
             kind = {"+": "da", "-": "dr", "@": "dp"}.get(line[:1], "")
         parts.append(f'<span class="{kind}">{safe(line)}\n</span>' if kind else safe(line) + "\n")
-    return "".join(parts)
+    return Markup("".join(parts))
 
 
 @lru_cache(maxsize=512)
-def _coloured(code: str) -> str:
+def _coloured(code: str) -> Markup:
     from pygments.lexers.python import PythonLexer
 
     # `get_tokens` would change the text; tokens are joined while their class is the same, to keep pages small
@@ -87,7 +77,7 @@ def _coloured(code: str) -> str:
         parts.append(_span(held, kind))
         held, kind = value, now
     parts.append(_span(held, kind))
-    return "".join(parts)
+    return Markup("".join(parts))
 
 
 def _span(text: str, kind: str) -> str:

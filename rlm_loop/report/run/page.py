@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from rlm_loop import __version__
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.run.chart import BELOW, OUTPUT, Bar, chart
 from rlm_loop.report.run.head import head, index, title
-from rlm_loop.report.run.marked import is_patch, safe
+from rlm_loop.report.run.marked import is_patch, parts
 from rlm_loop.report.run.reading import found_in
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
@@ -41,75 +43,59 @@ def run_page(trace: str | Path, *, run: Run = None) -> str:
     views = [RunView(found[number], number) for number in numbers]
     if len(views) > 1:
         views = [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
-    bars = {view.number: _bars(view) for view in views}
     shades, colours = _shades(views)
     several = len(views) > 1
-    parts = [index(views)] if several else []
+    runs = [index(views)] if several else []
     counting = [view for view in views if view.found.record.aborted is None] or views
     for view in views:
-        inner = _run(view, bars[view.number], shades)
-        parts.append(_article(view, inner, opened=view is counting[-1]) if several else inner)
+        inner = _run(view, shades)
+        ident = f"{view.prefix.text}run"
+        opened = view is counting[-1]
+        runs.append(parts().article(ident, title(view), view.number, opened, inner) if several else inner)
     return sealed(
-        resource("page.html"),
+        "run/page.html",
         style=resource("page.css") + colours,
         script=resource("theme.js") + resource("page.js"),
-        title=safe(title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}"),
-        runs=_linked("".join(parts)),
-        name=safe(Path(trace).name),
-        version=safe(__version__),
+        title=title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}",
+        runs=_linked(Markup("").join(runs)),
+        name=Path(trace).name,
+        version=__version__,
     )
 
 
-def _article(view: RunView, inner: str, *, opened: bool) -> str:
-    return (
-        f'<article class="run"><details{" open" if opened else ""} id="{view.prefix.text}run">'
-        f'<summary class="runhead">Run {view.number}: {safe(title(view))}</summary>{inner}</details></article>'
-    )
-
-
-def _run(view: RunView, bars: Sequence[Bar], shades: Mapping[str, str]) -> str:
-    steps = Steps(view, shades)
-    pre = view.prefix.text
+def _run(view: RunView, shades: Mapping[str, str]) -> Markup:
+    bars, pre = _bars(view), view.prefix.text
     label = f"Tokens by cause in each of {len(bars)} turns; the steps below say the same."
-    drawn = tried(lambda: chart(bars, shades, label=label))
-    tree = tried(lambda: tree_of_calls(view))
-    strange = raw_events(view.found.strange[:50], view.limit)
-    return (
-        f'<header class="head">{tried(lambda: head(view))}{_notes(view.found.notes)}'
-        f"{tried(lambda: _result(view))}</header>"
-        + _section(pre + "tokens", "Tokens by cause", drawn)
-        + _section(pre + "calls", "Sub-calls", tree)
-        + _section(pre + "steps", "Steps", tried(lambda: f'<ol class="steps">{steps.of(ROOT)}</ol>'))
-        + _section(pre + "settings", "Settings", _settings(view))
-        + _section(pre + "strange", "Events of an unknown shape", strange)
+    sections = (
+        ("tokens", "Tokens by cause", tried(lambda: chart(bars, shades, label=label))),
+        ("calls", "Sub-calls", tried(lambda: tree_of_calls(view))),
+        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
+        ("settings", "Settings", _settings(view)),
+        ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),
+    )
+    return parts().run(
+        tried(lambda: head(view)),
+        view.found.notes,
+        tried(lambda: _result(view)),
+        [(pre + ident, label, inner) for ident, label, inner in sections],
     )
 
 
-def _section(ident: str, label: str, inner: str) -> str:
-    if not inner:
-        return ""
-    return f'<section aria-labelledby="{ident}"><h2 id="{ident}" tabindex="-1">{label}</h2>{inner}</section>'
-
-
-def _notes(notes: Sequence[str]) -> str:
-    return "".join(f'<p class="warn note" role="note">{safe(note)}</p>' for note in notes)
-
-
-def _result(view: RunView) -> str:
+def _result(view: RunView) -> Markup:
     """The answer, and what was collected beside it."""
-    end, parts = view.end or {}, list[str]()
+    end, found = view.end or {}, list[str]()
     if end.get("answer") is not None:
         label = "Answer" if view.stop == "answered" else "Last text or pending answer; no answer was given"
         kind = "answer" if view.stop == "answered" else "output"
-        parts.append(value_block(label, _unwrapped(end["answer"]), view.limit, kind))
+        found.append(value_block(label, _unwrapped(end["answer"]), view.limit, kind))
     artifact = _unwrapped(end.get("artifact"))
     if artifact:
         label = "Patch" if isinstance(artifact, str) and is_patch(artifact) else "Collected"
-        parts.append(value_block(label, artifact, view.limit, "output"))
+        found.append(value_block(label, artifact, view.limit, "output"))
     if end.get("evidence"):
         shown = json.dumps(end["evidence"], indent=1, ensure_ascii=False)
-        parts.append(value_block("Evidence", shown, view.limit, "output"))
-    return "".join(parts)
+        found.append(value_block("Evidence", shown, view.limit, "output"))
+    return Markup("").join(found)
 
 
 def _unwrapped(value: Any) -> Any:
@@ -124,8 +110,7 @@ def _settings(view: RunView) -> str:
     known = {k: v for k, v in view.start.items() if k not in ("event", "question")}
     if len(known) < 2:
         return ""
-    text = json.dumps(known, indent=1, ensure_ascii=False)
-    return f'<details class="more"><summary>As recorded</summary>{raw_events([json.loads(text)], view.limit)}</details>'
+    return parts().folded("As recorded", raw_events([known], view.limit))
 
 
 def _bars(view: RunView) -> list[Bar]:
@@ -163,7 +148,7 @@ def _shades(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
     return shades, "".join(rules)
 
 
-def _linked(html: str) -> str:
+def _linked(html: str) -> Markup:
     """Links whose target a damaged trace lacks lead to the top instead; texts hold no quotes, so only links are met."""
     ids = set(re.findall(r' id="([^"]*)"', html))
-    return re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html)
+    return Markup(re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html))

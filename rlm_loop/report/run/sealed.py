@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from importlib.resources import files
-from string import Template
+from typing import Any
+
+from markupsafe import Markup
+
+from rlm_loop.report.templates import render
 
 
 def resource(name: str, package: str = "rlm_loop.report.run") -> str:
@@ -13,8 +17,8 @@ def resource(name: str, package: str = "rlm_loop.report.run") -> str:
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def sealed(template: str, *, style: str, script: str, **parts: str) -> str:
-    """The template filled in: `$policy`, `$style`, `$script` and `parts`, which are HTML already.
+def sealed(template: str, *, style: str, script: str, **values: Any) -> str:
+    """A template (its path in `report`) filled in with `policy`, `style`, `script` and `values`.
 
     The policy names style and script by their hashes, so that no text of a model, a tool or a task can act on the page.
     """
@@ -22,7 +26,7 @@ def sealed(template: str, *, style: str, script: str, **parts: str) -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    return Template(template).substitute(policy=policy, style=style, script=script, **parts)
+    return render(template, policy=Markup(policy), style=Markup(style), script=Markup(script), **values)
 
 
 def _digest(text: str) -> str:

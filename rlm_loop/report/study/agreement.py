@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.run.marked import patch, safe
+from rlm_loop.report.run.marked import patch
 from rlm_loop.report.study.parts import folded, note, small, table_html
 from rlm_loop.report.tables.table import Table
+from rlm_loop.report.templates import safe
 from rlm_loop.study import FACTORS, Contract, Results
 
 _LIMIT = 20_000  # characters of one difference

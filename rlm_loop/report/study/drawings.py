@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.parts import note
 from rlm_loop.report.study.traced import Drawing, traced
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.missing import arms_of, planned
 from rlm_loop.report.study.parts import small
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import Unit, unit

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.parts import note, table_html
 from rlm_loop.report.tables.table import Table
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.contrast import p_value, percent
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.parts import note
 from rlm_loop.report.study.question import Question
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.results import unit
 

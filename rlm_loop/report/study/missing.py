@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.parts import folded, small, table_html
 from rlm_loop.report.tables.table import Table
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.compare.denominator import Unit, unit, verdict
 from rlm_loop.study.store.rows import finished

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.study.parts import note
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from markupsafe import Markup
+
 from rlm_loop import __version__
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.study.agreement import agreement
 from rlm_loop.report.study.arms import arm_tables
@@ -20,6 +21,7 @@ from rlm_loop.report.study.parts import or_why, section
 from rlm_loop.report.study.question import question_of
 from rlm_loop.report.study.trace_pages import address
 from rlm_loop.report.tables.trace_files import names_of
+from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError, load_study
 
 _HERE = "rlm_loop.report.study"
@@ -57,15 +59,15 @@ def study_page(
     shown = [(ident, label, inner) for ident, label, inner in sections if inner]
     contents = "".join(f'<li><a href="#{ident}">{safe(label)}</a></li>' for ident, label, _ in shown)
     return sealed(
-        resource("study.html", _HERE),
+        "study/study.html",
         style=resource("page.css") + resource("study.css", _HERE),
         script=resource("theme.js") + resource("study.js", _HERE),
-        title=safe(question.title),
-        head=head(results, question, against),
-        contents=contents,
-        sections="".join(section(*part) for part in shown),
-        name=safe(results.name),
-        version=safe(__version__),
+        title=question.title,
+        head=Markup(head(results, question, against)),
+        contents=Markup(contents),
+        sections=Markup("".join(section(*part) for part in shown)),
+        name=results.name,
+        version=__version__,
     )
 
 

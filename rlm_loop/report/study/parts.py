@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rlm_loop.report.run.marked import safe
 from rlm_loop.report.tables.table import Table
+from rlm_loop.report.templates import safe
 from rlm_loop.study import StudyError
 
 
