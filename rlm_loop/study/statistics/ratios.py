@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from rlm_loop.study.statistics.clusters import Floats, sizes, sums
 from rlm_loop.study.statistics.multiple_testing import smallest_level
@@ -85,32 +86,43 @@ def mean_p(
 def bca_interval(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
     """The BCa bootstrap interval of the mean at each alpha, from the sums and sizes of clusters, which are drawn whole.
 
-    B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.
+    B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.  scipy draws; bias and acceleration are worked out
+    here once, since scipy does both again for each level, and a p value asks for some thirty.
     """
     groups = of.size
     if of.min() != of.max():
         data, paired, statistic = (total, np.broadcast_to(of, total.shape)), True, _ratio
+        left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
     else:
         data, paired, statistic = (total / of,), False, np.mean
-    drawn: Any = None
+        left_out = ((total / of).sum(axis=-1, keepdims=True) - total / of) / max(1, groups - 1)
+    drawn = stats.bootstrap(
+        data,
+        statistic,
+        paired=paired,
+        vectorized=True,
+        axis=-1,
+        n_resamples=resamples,
+        batch=max(1, min(resamples, 5_000_000 // max(1, total.size))),
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).bootstrap_distribution
+    mean = np.asarray(statistic(*data, axis=-1))[..., None]
+    below = (np.count_nonzero(drawn < mean, axis=-1) + np.count_nonzero(drawn <= mean, axis=-1)) / (2 * resamples)
+    bias = special.ndtri(below)
+    apart = left_out.mean(axis=-1, keepdims=True) - left_out
+    acceleration = (apart**3).sum(axis=-1) / (6 * (apart**2).sum(axis=-1) ** 1.5)
+    drawn = np.sort(drawn, axis=-1)
 
     def at(alpha: float) -> tuple[Floats, Floats]:
-        nonlocal drawn
-        further = expanded_tail(groups, alpha)
-        drawn = stats.bootstrap(
-            data,
-            statistic,
-            paired=paired,
-            vectorized=True,
-            axis=-1,
-            n_resamples=resamples if drawn is None else 0,  # drawn once, for every alpha
-            bootstrap_result=drawn,
-            batch=max(1, min(resamples, 5_000_000 // max(1, total.size))),
-            confidence_level=1 - 2 * further,
-            method="BCa",
-            rng=np.random.default_rng(seed),
-        )
-        return drawn.confidence_interval.low, drawn.confidence_interval.high
+        tail = special.ndtri(expanded_tail(groups, alpha))
+        ends: list[Floats] = []
+        for z in (bias + tail, bias - tail):
+            place = special.ndtr(bias + z / (1 - acceleration * z)) * (resamples - 1)
+            under = np.clip(np.floor(np.nan_to_num(place)), 0, resamples - 2).astype(int)[..., None]
+            low, high = (np.take_along_axis(drawn, under + n, axis=-1)[..., 0] for n in (0, 1))
+            ends.append(low + (high - low) * (place - under[..., 0]))
+        return ends[0], ends[1]
 
     return at
 
@@ -141,7 +153,7 @@ def expanded_tail(n: int, alpha: float) -> float:
     It is less for few, as t to normal, since the bootstrap of few is too narrow: T. Hesterberg, The American
     Statistician 69 (2015), "expanded".
     """
-    return float(stats.norm.sf(np.sqrt(n / (n - 1)) * stats.t.ppf(1 - alpha / 2, n - 1)))
+    return float(special.ndtr(np.sqrt(n / (n - 1)) * special.stdtrit(n - 1, alpha / 2)))
 
 
 def _sums(values: Any, codes: NDArray[np.intp], weights: Any) -> tuple[Floats, Floats]:
@@ -211,10 +223,14 @@ def _changed(total: Floats, resamples: int, seed: int) -> Floats:
     "No cluster changes" is not among all changes, and their last cluster keeps its sign, since a change and its reverse
     are as far from 0.
     """
-    groups = total.shape[-1]
-    if groups <= _COUNTED:
-        which = (np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1
-    else:
-        which = np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8)
+    which = _changes(total.shape[-1], resamples, seed)
     starts = range(0, max(1, len(which)), _BLOCK)  # in blocks, as so many floats would not fit for thousands of tasks
     return np.concatenate([total @ which[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
+
+
+@functools.lru_cache(maxsize=4)
+def _changes(groups: int, resamples: int, seed: int) -> NDArray[Any]:
+    """Which clusters change their sign, a row for each change: the same for all measures of as many tasks."""
+    if groups <= _COUNTED:
+        return (np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1
+    return np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8)
