@@ -87,8 +87,20 @@ def bca_interval(total: Floats, of: Floats, resamples: int, seed: int) -> Callab
     """The BCa bootstrap interval of the mean at each alpha, from the sums and sizes of clusters, which are drawn whole.
 
     B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.  scipy draws; bias and acceleration are worked out
-    here once, since scipy does both again for each level, and a p value asks for some thirty.
+    here once, since scipy does both again for each level, and a p value asks for some thirty.  The interval of a
+    measure, its p and its interval at an adjusted level are of the same draws, so these are kept for a while.
     """
+    if total.ndim > 1:
+        return _bca(total, of, resamples, seed)
+    return _kept(total.tobytes(), of.tobytes(), resamples, seed)
+
+
+@functools.lru_cache(maxsize=64)
+def _kept(total: bytes, of: bytes, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
+    return _bca(np.frombuffer(total), np.frombuffer(of), resamples, seed)
+
+
+def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
     groups = of.size
     if of.min() != of.max():
         data, paired, statistic = (total, np.broadcast_to(of, total.shape)), True, _ratio
