@@ -11,7 +11,7 @@ from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.contrast import MEASURES, Contrast, at_the_floor
 from rlm_loop.study.compare.denominator import units_of
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
-from rlm_loop.study.compare.pairs import POLICIES, Pairs, Policy, pairs_of
+from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
 from rlm_loop.study.results import Results
@@ -86,7 +86,7 @@ def compare(
     adjusted after Holm, their intervals are those of the levels at which Holm's procedure judged them, and only these
     are called shown.  `missing` is the policy for pairs of which a value is
     missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
-    case).  `cluster` is what pairs are grouped by (`pairs_of`).  Raises `StudyError` for an unknown arm, measure or
+    case).  `cluster` is what pairs are grouped by (`Paired`).  Raises `StudyError` for an unknown arm, measure or
     policy, where there is only one arm, and where scipy is not installed (extra `stats`).
     """
     declared = analysis or read(results.lock)
@@ -103,11 +103,11 @@ def compare(
     every, left_out = units_of(results.rows)
     for model in results.models:
         units = [u for u in every if u[0] == model]
-        tasks = len({u[1:3] for u in units})
+        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
         for arm in results.arms:
             if arm != against:
                 for measure in MEASURES:
-                    pairs = pairs_of(results.rows, arm, against, measure, units, cluster)
+                    pairs = paired.pairs(arm, against, measure)
                     plain = _contrast(pairs, model, arm, against, measure, tasks, margin, missing)
                     made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
     judged = _adjusted(made, family, margin, alpha)

@@ -57,27 +57,25 @@ class Pairs:
         return Pairs([h for h, _, _ in kept], [t for _, t, _ in kept], [c for _, _, c in kept], self.grouped_by)
 
 
-def pairs_of(
-    rows: Sequence[Row], arm: str, baseline: str, measure: str, units: Sequence[Unit], cluster: str | None = None
-) -> Pairs:
-    """The pairs of two arms, in the order of `units`.
+class Paired:
+    """The rows of a study by arm and unit, with the cluster of each unit: read once, and asked for pairs of arms.
 
-    `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or "task"; where it is not given, the
-    row's own `cluster`, the task's repository or package, or its family decides, as long as there are at least ten;
-    else the task, so that the seeds of one task always count as one cluster.  Tasks of two suites are two tasks, also
-    where they have the same id.  Raises `StudyError` where a cell has two rows.
+    Pairs come in the order of `units`.  `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or
+    "task"; where it is not given, the row's own `cluster`, the task's repository or package, or its family decides, as
+    long as there are at least ten; else the task, so that the seeds of one task always count as one cluster.  Tasks of
+    two suites are two tasks, also where they have the same id.  Raises `StudyError` where a cell has two rows.
     """
-    of_cell = by_cell(rows)
-    cells = [(of_cell.get((arm, u)), of_cell.get((baseline, u))) for u in units]
-    by_unit = {unit(r): r for r in rows}  # of any arm: the task is the same
-    labels, grouped_by, too_few = cluster_labels([by_unit[u] for u in units], units, cluster)
-    return Pairs(
-        [_value(here, measure) for here, _ in cells],
-        [_value(there, measure) for _, there in cells],
-        labels,
-        grouped_by,
-        too_few,
-    )
+
+    def __init__(self, rows: Sequence[Row], units: Sequence[Unit], cluster: str | None = None) -> None:
+        self._units, self._of_cell = units, by_cell(rows)
+        by_unit = {of: row for (_, of), row in self._of_cell.items()}  # of any arm: the task is the same
+        self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
+
+    def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
+        """The pairs of two arms in one measure."""
+        here, there = ([_value(self._of_cell.get((of, u)), measure) for u in self._units] for of in (arm, baseline))
+        labels, grouped_by, too_few = self._clusters
+        return Pairs(here, there, labels, grouped_by, too_few)
 
 
 def _value(row: Row | None, measure: str) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.contrast import MEASURES
 from rlm_loop.study.compare.denominator import Unit, unit, units_of
-from rlm_loop.study.compare.pairs import POLICIES, Policy, pairs_of
+from rlm_loop.study.compare.pairs import POLICIES, Paired, Policy
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
 from rlm_loop.study.results import Results
@@ -69,7 +69,7 @@ def _of_model(
 
     tasks = _tasks(results, model, arm, base)
     units = [u for of in tasks.values() for u in of]
-    pairs = pairs_of(results.rows, arm, base, measure, units, "task")
+    pairs = Paired(results.rows, units, "task").pairs(arm, base, measure)
     value = dict(zip(units, (_one(h, t, measure, missing) for h, t in zip(pairs.here, pairs.there)), strict=True))
     seen = {t: [v for u in of if (v := value[u]) is not None] for t, of in tasks.items()}
     kept = [(t, sum(vs) / len(vs)) for t, vs in seen.items() if vs]
