@@ -10,7 +10,7 @@ import typer
 from rlm_loop.cli.experiments import load, run_study, show_table
 from rlm_loop.cli.models import fetch
 from rlm_loop.cli.setup import Misuse, explain
-from rlm_loop.cli.terminal import echo, notes, results
+from rlm_loop.cli.terminal import echo, note, results
 
 if TYPE_CHECKING:
     from rlm_loop.study import Results, Study
@@ -38,10 +38,10 @@ def demo(
     if to_go := left(study, out):
         unavailable = _fetched()
         if unavailable is not None:
-            echo(f"NOTICE: no model, so nothing was run now. {unavailable}", err=True)
-            echo("NOTICE: what follows is the recorded run, read back from its results and traces.", err=True)
+            note(f"NOTICE: no model, so nothing was run now. {unavailable}")
+            note("NOTICE: what follows is the recorded run, read back from its results and traces.")
             return show_recorded(folder)
-        notes().print(f"{to_go} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
+        note(f"{to_go} episodes to go, about 30 s each on two cores; Ctrl-C keeps what is done.")
     return run_study(study, out)
 
 
@@ -90,17 +90,14 @@ def show_recorded(folder: Path) -> int:
         raise Misuse(
             f"the recorded run does not agree with its traces ({wrong[0]}); restore {where} from the repository"
         )
-    console = notes()
-    console.print(
-        f"RECORDED RUN: {len(found)} episodes in {where}, each agrees with its trace", markup=False, soft_wrap=True
-    )
+    note(f"RECORDED RUN: {len(found)} episodes in {where}, each agrees with its trace")
     _one_episode(found)
     from rlm_loop.report import arm_table
 
     show_table(arm_table(found))
     for picture in sorted(folder.rglob("*.png")):
-        console.print(f"plot:    {picture}", markup=False, soft_wrap=True)
-    console.print(f"results and traces: {where}", markup=False, soft_wrap=True)
+        note(f"plot:    {picture}")
+    note(f"results and traces: {where}")
     return 0
 
 
@@ -115,8 +112,8 @@ def _one_episode(found: Results) -> None:
         return
     outcome = outcome_of(found.trace(rows[0]))
     console = results()
-    console.print(f"one episode (recorded): {rows[0]['arm']} on {rows[0]['suite']}/{rows[0]['task']}", markup=False)
-    console.print(outcome.question, markup=False)
+    echo(f"one episode (recorded): {rows[0]['arm']} on {rows[0]['suite']}/{rows[0]['task']}")
+    echo(outcome.question)
     for turn in outcome.turns:
         console.print(step_panel(turn))
-    console.print(closing_line(outcome), markup=False)
+    echo(closing_line(outcome))

@@ -31,7 +31,7 @@ def doctor(
         echo(as_json({"auto": chosen, **data, "protection": {k: dict(v) for k, v in PROTECTION.items()}}))
         return
     console = results()
-    console.print(f'Isolation of cells; launcher="auto" means {chosen} here', markup=False, soft_wrap=True)
+    echo(f'Isolation of cells; launcher="auto" means {chosen} here')
     console.print(_found(kinds))
     console.print("\nWhat else is here")
     console.print(_found(others))
@@ -41,7 +41,7 @@ def doctor(
     if missing:
         console.print("\nHow to get what is missing")
         for finding in missing:
-            console.print(f"  {finding.name}: {finding.how}", markup=False, soft_wrap=True)
+            echo(f"  {finding.name}: {finding.how}")
 
 
 def _found(findings: Iterable[Finding]) -> Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_loop.cli.setup import INTERRUPTED, Misuse
-from rlm_loop.cli.terminal import echo, notes, results
+from rlm_loop.cli.terminal import echo, note, results
 
 if TYPE_CHECKING:
     from rlm_loop.report.tables.table import Table
@@ -67,10 +67,10 @@ def run_study(study: Study, folder: str, **options: Any) -> int:
             warnings.showwarning = _showing(StudyWarning)
             found = study.run(folder, progress=True, **options)
     except StudyInterrupted as stopped:
-        echo(stopped.message, err=True)
+        note(stopped.message)
         return INTERRUPTED
     except Unfair as unfair:
-        echo(unfair.diff, err=True)
+        note(unfair.diff)
         raise
     show_results(found)
     return 0
@@ -82,7 +82,7 @@ def _showing(kind: type[Warning]) -> Callable[..., None]:
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
         if issubclass(category, kind):
-            echo(f"note: {message}", err=True)
+            note(f"note: {message}")
         else:
             usual(message, category, filename, lineno, *rest)
 
@@ -94,7 +94,6 @@ def show_results(found: Results) -> None:
     from rlm_loop.report import arm_table, save_figure
     from rlm_loop.study import StudyError
 
-    console = notes()
     if not found.compared:
         if found.crashed:
             raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
@@ -106,10 +105,8 @@ def show_results(found: Results) -> None:
         ("results", Path(found.folder) / "results.jsonl"),
         ("traces", Path(found.folder) / "traces"),
     ):
-        console.print(f"{label + ':':<9}{where}", markup=False, soft_wrap=True)
-    console.print(
-        f"one run:  rlm-loop trace show {Path(found.folder) / found.rows[0]['trace']}", markup=False, soft_wrap=True
-    )
+        note(f"{label + ':':<9}{where}")
+    note(f"one run:  rlm-loop trace show {Path(found.folder) / found.rows[0]['trace']}")
 
 
 def show_table(table: Table, *, markdown: bool = False) -> None:

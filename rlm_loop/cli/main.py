@@ -21,7 +21,7 @@ from rlm_loop.cli.meter import meter
 from rlm_loop.cli.presets import presets
 from rlm_loop.cli.run import run
 from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
-from rlm_loop.cli.terminal import echo
+from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
         code = app(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
-        echo("interrupted", err=True)
+        note("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader (`head`, a pager) has gone: nothing is left to say, nor to flush at exit
         with contextlib.suppress(OSError, ValueError):
@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
     except Exception as error:
         if debug:
             raise
-        echo(_complaint(error), err=True)
+        note(_complaint(error))
         return MISUSE
     return code if isinstance(code, int) else 0
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rlm_loop.cli.options import ModelName
 from rlm_loop.cli.setup import Misuse, as_json, read_text, setup_of
-from rlm_loop.cli.terminal import echo, notes, results
+from rlm_loop.cli.terminal import echo, note, notes, results
 
 if TYPE_CHECKING:
     from rlm_loop.meter import Figures, MeteredCall
@@ -21,12 +22,7 @@ _HERE = ("127.0.0.1", "localhost", "::1")
 
 def meter(
     context: typer.Context,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
-        ),
-    ] = "local",
+    model: ModelName = "local",
     replies: Annotated[
         str | None,
         typer.Option("--replies", metavar="FILE", help="Instead of a model: replies to give in order, JSON Lines."),
@@ -73,7 +69,7 @@ def meter(
     options: dict[str, Any] = {"port": port, "host": host, "out": out, "counter": counting, "budget": budget}
     try:
         with metered_endpoint(served, **options, concurrency=concurrency, told=told) as url:
-            notes().print(f"{served.name} is at {url} (Ctrl-C ends it)", markup=False, soft_wrap=True)
+            note(f"{served.name} is at {url} (Ctrl-C ends it)")
             if host not in _HERE:
                 notes().print("anyone who can reach this machine can use it: no key is asked for", style="yellow")
             _until_interrupted()
@@ -84,7 +80,7 @@ def meter(
         ) from error
     _show(url.meter.figures, json_=json_)
     if out is not None:
-        notes().print(f"traces are in {out}: rlm-loop trace show {out}/SESSION.jsonl", markup=False, soft_wrap=True)
+        note(f"traces are in {out}: rlm-loop trace show {out}/SESSION.jsonl")
 
 
 def _model(context: typer.Context, name: str, replies: str | None, recorded: str | None) -> Model:
@@ -153,7 +149,7 @@ def _line(call: MeteredCall) -> None:
             f"{where} turn {call.turn}: {_n(call.input_tokens)} tokens in{cached}, {_n(call.output_tokens)} out, "
             f"model {call.model_seconds:.2f} s{between}{f'; not applied: {left}' if left else ''}"
         )
-    notes().print(text, markup=False, soft_wrap=True)
+    note(text)
 
 
 def _n(value: int | None) -> str:
@@ -170,7 +166,7 @@ def _show(figures: Figures, *, json_: bool) -> None:
             echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes}))
         return
     if not totals:
-        notes().print("nothing was asked")
+        note("nothing was asked")
         return
     tokens = Table("session", "cause", box=None, pad_edge=False)
     times = Table("session", box=None, pad_edge=False)

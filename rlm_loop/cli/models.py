@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.cli.terminal import echo, notes, results
+from rlm_loop.cli.terminal import echo, note, notes, results
 
 app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
 
@@ -27,7 +27,7 @@ def list_() -> None:
         known = listed.known
         table.add_row(known.name, megabytes(known.size), listed.state, known.licence, known.note)
     results().print(table)
-    notes().print(f"kept in {weights.cache_folder()}", markup=False, soft_wrap=True)
+    note(f"kept in {weights.cache_folder()}")
 
 
 @app.command()
@@ -54,13 +54,12 @@ def fetch(name: str, *, verify: bool = False) -> None:
     from rlm_loop.models.catalog import find
 
     known = find(name)
-    console = notes()
     if known is not None:
         about = f"{known.name}: {known.note}; {megabytes(known.size)}, licence {known.licence}"
-        console.print(about, markup=False, soft_wrap=True)
+        note(about)
     with progress_bar(name) as tell:
         file = weights.pull(name, progress=tell, verify=verify)
-    console.print(f"{name} is ready: {file}", markup=False, soft_wrap=True)
+    note(f"{name} is ready: {file}")
 
 
 @contextmanager
@@ -89,7 +88,7 @@ def _lines(name: str) -> Callable[[int, int, str], None]:
         tenth = 10 * done // total if total else 0
         if tenth not in seen:
             seen.add(tenth)
-            echo(f"{name}: {megabytes(done)} of {megabytes(total)}, {what}", err=True)
+            note(f"{name}: {megabytes(done)} of {megabytes(total)}, {what}")
 
     return tell
 

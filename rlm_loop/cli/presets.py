@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from rlm_loop.cli.experiments import show_table
+from rlm_loop.cli.options import Markdown
 
 
 def presets(
     tokens: Annotated[bool, typer.Option("--tokens", help="Count tokens too; loads the local model.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """List the presets of injectors: what each adds, when, and from which package its bytes are (`run --preset`)."""
     from rlm_loop.report import preset_table

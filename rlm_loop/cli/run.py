@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.cli.run_place import allowed, hand_over, opened
+from rlm_loop.cli.options import ModelName
+from rlm_loop.cli.run_workspace import allowed, hand_over, opened
 from rlm_loop.cli.setup import ANSWERED, INTERRUPTED, NOT_ANSWERED, Misuse, as_json, explain, read_text, setup_of
-from rlm_loop.cli.terminal import echo, notes
+from rlm_loop.cli.terminal import echo, note, notes
 
 if TYPE_CHECKING:
-    from rlm_loop.cli.asking import AskInTerminal
+    from rlm_loop.cli.approval import AskInTerminal
     from rlm_loop.cli.steps import LiveSteps
     from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
@@ -42,12 +43,7 @@ def run(
         ),
     ] = None,
     agent: Annotated[Strategy, typer.Option("--agent", help="The strategy.")] = Strategy.TOOL_LOOP,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
-        ),
-    ] = "local",
+    model: ModelName = "local",
     max_steps: Annotated[
         int | None,
         typer.Option("--max-steps", min=0, help="Replies of the model at most (default: 20, of react 50)."),
@@ -140,14 +136,14 @@ def run(
         if workspace is not None:
             hand_over(str(stopped.outcome.artifact or ""), patch, tell=not json_)
         if not json_:
-            notes().print(_where(stopped.outcome.trace), markup=False, soft_wrap=True)
+            note(_where(stopped.outcome.trace))
         return INTERRUPTED
     except Exception as error:
         _stop(live)
         if json_:
             echo(as_json({"error": explain(error), "answered": False, **_partial(error)}))
         elif trace is not None and getattr(error, "outcome", None) is not None:
-            notes().print(_where(trace), markup=False, soft_wrap=True)
+            note(_where(trace))
         raise
     _stop(live)
     _show(outcome, json_=json_, quiet=quiet)
@@ -158,7 +154,7 @@ def run(
 
 def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
     """Who asks the user, where there is one to ask."""
-    from rlm_loop.cli.asking import AskInTerminal
+    from rlm_loop.cli.approval import AskInTerminal
 
     if input_is_taken or not sys.stdin.isatty():
         raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")
@@ -206,10 +202,10 @@ def _show(outcome: Outcome, *, json_: bool, quiet: bool) -> None:
         echo(as_json(summary(outcome)))
         return
     if not quiet or not outcome.answered:
-        notes().print(closing_line(outcome), markup=False, soft_wrap=True)
+        note(closing_line(outcome))
     if outcome.answer is not None or outcome.answered:
         if not outcome.answered:
-            notes().print("the best answer so far:")
+            note("the best answer so far:")
         echo(outcome.answer if isinstance(outcome.answer, str) else repr(outcome.answer))
 
 

@@ -18,7 +18,7 @@ from rlm_loop.cli.experiments import (
     show_table,
 )
 from rlm_loop.cli.setup import as_json, setup_of
-from rlm_loop.cli.study_reading import anytime, failures, report
+from rlm_loop.cli.study_report import anytime, failures, report
 from rlm_loop.cli.terminal import echo
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)

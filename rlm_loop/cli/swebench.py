@@ -9,7 +9,7 @@ import typer
 
 from rlm_loop.cli.experiments import show_table
 from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
-from rlm_loop.cli.terminal import echo, notes
+from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
     from rlm_loop.tasks.swebench import Report
@@ -76,7 +76,7 @@ def predictions(
     empty = sum(not p.model_patch.strip() for p in found.rows)
     echo(f"{len(found)} predictions, {empty} of them empty: {path}")
     for task, why in found.left_out.items():
-        notes().print(f"left out {task}: {why}", markup=False, soft_wrap=True)
+        note(f"left out {task}: {why}")
     return ANSWERED if found.rows else NOT_ANSWERED
 
 
@@ -147,8 +147,7 @@ def _here(
     hub = {"split": split} if place_of(dataset).startswith("hf://") else {}
     wanted = [p.instance_id for p in rows]
     chosen = get_suite(f"swebench:{dataset}", repos=repos, ids=wanted, python=python, timeout=timeout, **hub)
-    console = notes()
-    found = evaluate_here(rows, chosen, tell=lambda line: console.print(line, markup=False, soft_wrap=True))
+    found = evaluate_here(rows, chosen, tell=note)
     model = rows[0].model_name_or_path.replace("/", "__")
     return replace(found, path=str(write_report(found, Path(folder) / f"{model}.{run_id}.json")))
 

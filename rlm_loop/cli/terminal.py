@@ -21,8 +21,13 @@ def echo(text: object = "", *, err: bool = False) -> None:
     print(harmless(str(text)) if stream.isatty() else text, file=stream, flush=True)
 
 
+def note(text: object) -> None:
+    """Print a line that is not the result: to standard error, so that the result can be piped."""
+    echo(text, err=True)
+
+
 def notes() -> Console:
-    """For everything that is not the result: standard error, so that the result can be piped."""
+    """For panels, colours and progress that are not the result, see `note`."""
     return _console(stderr=True)
 
 

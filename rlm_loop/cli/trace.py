@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.cli import replaying, trace_price
-from rlm_loop.cli.chosen_run import Run, record_of
+from rlm_loop.cli import trace_price, trace_replay
+from rlm_loop.cli.options import Run, TraceFile, record_of
 from rlm_loop.cli.setup import Misuse, as_json
 from rlm_loop.cli.terminal import echo, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 trace_price.add_to(app)
-app.command()(replaying.replay)
-app.command()(replaying.fork)
+app.command()(trace_replay.replay)
+app.command()(trace_replay.fork)
 
 
 @app.command()
 def show(
-    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    file: TraceFile,
     run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
     html: Annotated[
@@ -82,7 +82,7 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
 
 @app.command()
 def runs(
-    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    file: TraceFile,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> None:
     """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
@@ -111,7 +111,7 @@ def runs(
 
 @app.command()
 def tree(
-    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    file: TraceFile,
     run: Run = None,
     fold: Annotated[
         int, typer.Option("--fold", min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")
@@ -134,17 +134,15 @@ def tree(
         console.print(line, soft_wrap=True)
     for total in found.by_depth():
         failed = f", {total.failed} failed" if total.failed else ""
-        console.print(
+        echo(
             f"depth {total.depth}: {total.nodes} node{'' if total.nodes == 1 else 's'}{failed}, "
-            f"{total.own.calls} calls, {counted(total.own)}, {total.model_seconds:.1f} s of models",
-            soft_wrap=True,
-            markup=False,
+            f"{total.own.calls} calls, {counted(total.own)}, {total.model_seconds:.1f} s of models"
         )
 
 
 @app.command()
 def coverage(
-    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    file: TraceFile,
     context: Annotated[str, typer.Option("--context", metavar="FILE", help="The very text that the run was given.")],
     run: Run = None,
     width: Annotated[int, typer.Option("--width", min=1, help="Cells of the strip.")] = 80,

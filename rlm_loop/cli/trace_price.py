@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.cli.chosen_run import Run, record_of
+from rlm_loop.cli.options import Run, TraceFile, record_of
 from rlm_loop.cli.setup import Misuse, as_json
 from rlm_loop.cli.terminal import echo
 
-_File = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
 _Dollars = "US dollars per million"
 
 
@@ -21,7 +20,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def price_run(
-    file: _File,
+    file: TraceFile,
     input_: Annotated[float | None, typer.Option("--input", help=f"{_Dollars} prompt tokens.")] = None,
     output: Annotated[float | None, typer.Option("--output", help=f"{_Dollars} generated tokens.")] = None,
     cached: Annotated[float | None, typer.Option("--cached", help=f"{_Dollars} tokens read from a cache.")] = None,
@@ -62,7 +61,7 @@ def price_run(
 
 
 def cache_run(
-    file: _File,
+    file: TraceFile,
     rules: Annotated[str, typer.Option("--rules", help="openai, anthropic or llama.cpp.")] = "openai",
     run: Run = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,

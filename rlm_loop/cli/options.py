@@ -1,4 +1,4 @@
-"""Which run of a trace file a command is about."""
+"""Arguments and options that several commands take, and which run of a trace file a command is about."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlm_loop.cli.terminal import echo
+from rlm_loop.cli.terminal import note
 
 if TYPE_CHECKING:
     from rlm_loop.traces.reader import RunRecord
 
+TraceFile = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
+    ),
+]
+RecordedContext = Annotated[
+    str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")]
 Run = Annotated[
     str | None,
     typer.Option(
@@ -36,4 +47,4 @@ def tell_others(file: str, record: RunRecord, run: str | None) -> None:
     from rlm_loop.traces.runs import runs_in
 
     if run is None and len(there := runs_in(file)) > 1:
-        echo(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them", err=True)
+        note(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them")

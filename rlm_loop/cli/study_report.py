@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, HalfRun, chosen_options, load, show_table
+from rlm_loop.cli.options import Markdown
 from rlm_loop.cli.setup import Misuse, as_json
-from rlm_loop.cli.terminal import echo, notes
+from rlm_loop.cli.terminal import echo, note
 
 
 def report(
@@ -19,7 +20,7 @@ def report(
         typer.Option("--baseline", help="The arm to compare with; default that of its analysis, else the first."),
     ] = None,
     out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")] = False,
+    markdown: Markdown = False,
     html: Annotated[
         str | None,
         typer.Option("--html", metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it."),
@@ -38,7 +39,7 @@ def report(
         show_table(table, markdown=markdown)
         echo()
     for path in save_figure(found, out or folder):
-        notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+        note(f"figure: {path}")
 
 
 def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -> None:
@@ -56,7 +57,7 @@ def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -
         )
     )
     if traces:
-        notes().print(f"traces: {trace_folder(html)}", markup=False, soft_wrap=True)
+        note(f"traces: {trace_folder(html)}")
 
 
 def failures(
@@ -66,7 +67,7 @@ def failures(
     chosen: ChosenRun = None,
     by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
     the file, edit rejected, wrong fix, ran out, gave up ..."""
@@ -94,7 +95,7 @@ def anytime(
     half: HalfRun = None,
     chosen: ChosenRun = None,
     out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The table as Markdown.")] = False,
+    markdown: Markdown = False,
 ) -> None:
     """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
     from rlm_loop.agents.attempts import load_scores, save_scores
@@ -118,4 +119,4 @@ def anytime(
         raise Misuse(f"no task of {experiment} has a workspace and was tried by every arm in {folder}")
     show_table(anytime_table(runs), markdown=markdown)
     for path in save_anytime_figure(runs, there):
-        notes().print(f"figure: {path}", markup=False, soft_wrap=True)
+        note(f"figure: {path}")

@@ -6,13 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rlm_loop.cli.chosen_run import Run, record_of, tell_others
+from rlm_loop.cli.options import RecordedContext, Run, TraceFile, record_of, tell_others
 from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, setup_of
-from rlm_loop.cli.terminal import echo, notes, results
-
-_CONTEXT = Annotated[
-    str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
-]
+from rlm_loop.cli.terminal import echo, note, results
 
 
 def replay(
@@ -20,7 +16,7 @@ def replay(
         list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")
     ],
     run: Run = None,
-    context: _CONTEXT = None,
+    context: RecordedContext = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> int:
     """Drive today's loop with recorded runs: exit status 1 where a request, turn, end or ledger row differs.
@@ -86,11 +82,11 @@ def _facts(name: str, found: object) -> dict[str, object]:
 
 def fork(
     setup: typer.Context,
-    file: Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")],
+    file: TraceFile,
     at: Annotated[int, typer.Option("--at", help="The last recorded turn to keep; 0 begins anew.")],
     run: Run = None,
     model: Annotated[str | None, typer.Option("--model", help="Another model than the recorded one.")] = None,
-    context: _CONTEXT = None,
+    context: RecordedContext = None,
     workspace: Annotated[
         str | None, typer.Option("--workspace", metavar="SOURCE", help="The very source of the run's workspace.")
     ] = None,
@@ -138,8 +134,8 @@ def fork(
             console.print(step_panel(turn))
         echo(closing_line(outcome))
         echo(visible(f"answer: {outcome.answer!r}"))
-    for note in outcome.notes:
-        notes().print(visible(f"note: {note}"), markup=False)
+    for text in outcome.notes:
+        note(visible(f"note: {text}"))
     return ANSWERED if outcome.answered else NOT_ANSWERED
 
 

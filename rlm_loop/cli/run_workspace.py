@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_loop.cli.setup import Misuse
-from rlm_loop.cli.terminal import notes
+from rlm_loop.cli.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -57,4 +57,4 @@ def hand_over(diff: str, path: str | None, *, tell: bool) -> None:
         lines = diff.count("\n")
         kept = f"in {path}" if path is not None else "--patch FILE keeps it"
         said = f"the patch has {lines} lines ({kept}); your copy is unchanged" if diff else "nothing was changed"
-        notes().print(said, markup=False, soft_wrap=True)
+        note(said)
