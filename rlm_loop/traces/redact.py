@@ -1,7 +1,7 @@
 """What must not reach a trace, a log, a page or an error: keys, tokens and passwords.
 
-One redactor for all of them.  Secrets are known by their shape (`secret_shapes`), by the name in front of them
-(`secret_names`), and as the values of environment variables that are named for one.
+One redactor for all of them.  Secrets are known by their shape or the name in front of them (`secrets`), and as the
+values of environment variables that are named for one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, cast
 
-from rlm_loop.traces.secret_names import STEMS, holds_secret, named_secrets, speaks_of_secret
-from rlm_loop.traces.secret_shapes import BEGIN, MARKS, SHAPES
+from rlm_loop.traces.secrets import BEGIN, MARKS, SHAPES, STEMS, holds_secret, named_secrets, speaks_of_secret
 
 REDACTED = "[redacted]"
 _TOLD: set[str] = set()

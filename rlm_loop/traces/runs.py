@@ -1,16 +1,21 @@
-"""Which runs a trace file holds, which lines are whose, and which one is meant."""
+"""Which runs a trace file holds, which lines are whose, which one is meant, and which no longer counts."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.trace import READABLE, SCHEMA, TraceError
 
+TRIED_AGAIN = "it was broken off and tried again"
 #: Which run of a file is meant: its id or the beginning of it, its number, or the one that counts (`None`).
 Run = int | str | None
 
@@ -106,6 +111,27 @@ def _none(path: str | Path, runs: Sequence[Lines], run: int | str) -> int:
     there = f": {there}" if len(runs) <= _LISTED else f", the last of them {there}"
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     raise TraceError(f"{path} holds {many if runs else '0 runs'}{there if runs else ''}; there is no run {run}")
+
+
+def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[], float] = time.time) -> list[str]:
+    """Mark every run that a trace file holds as one that no longer counts; returns the ids of those marked now.
+
+    To be called before an attempt that takes their place writes to the same file.  A file that is not there, or is no
+    trace, is left as it is.
+    """
+    if not Path(path).is_file():
+        return []
+    with contextlib.suppress(TraceError):
+        marked = [run for run in runs_in(path) if not run.aborted]
+        if marked:
+            lines = [{"run": run.key, "event": "aborted", "at": round(clock(), 3), "reason": reason} for run in marked]
+            file = LineFile(path)
+            try:
+                file.append("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+            finally:
+                file.close()
+        return [run.id for run in marked]
+    return []
 
 
 def text_of(path: str | Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.traces.attempts import supersede
+from rlm_loop.traces.runs import supersede
 
 CELLS = ["```python\nprint('{0}')\n```", "```python\nfinal_answer = '{0}'\n```"]
 

@@ -17,6 +17,7 @@ from rlm_loop.study.plan.grid import slug
 from rlm_loop.study.plan.identity import command
 from rlm_loop.study.statistics import mean, percentile, ratio, total, wilson
 from rlm_loop.study.store.archive import read_trace
+from rlm_loop.study.store.reading import in_todays_words
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import TraceError
 
@@ -254,3 +255,9 @@ def test_names_lose_folders_but_not_addresses() -> None:
     assert without_folder("/home/x/m.gguf") == "m.gguf"
     for kept in ("ollama/qwen3-coder:30b", "http://host:80/v1", "local", "a sentence: /not a path"):
         assert without_folder(kept) == kept
+
+
+def test_rows_of_the_first_version_say_unattributed() -> None:
+    rows = [{"arm": "a", "by_cause": {"task": 3, "residual": 2}}, {"arm": "b", "by_cause": {"task": 1}}, {"arm": "c"}]
+    found = list(in_todays_words(rows))
+    assert [row.get("by_cause") for row in found] == [{"task": 3, "unattributed": 2}, {"task": 1}, None]

@@ -21,9 +21,9 @@ from rlm_loop.messages import Message, Prompt, Reply, Span, Usage, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.report.run import run_page
-from rlm_loop.traces.attempts import supersede
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.reader import read, read_all, records_of
+from rlm_loop.traces.runs import supersede
 from rlm_loop.traces.trace import Trace, TraceError
 
 CELLS = ["```python\nx = 1\nprint(x)\n```", "```python\nprint(x + 1)\n```", "```python\nfinal_answer = {}\n```"]

@@ -29,8 +29,8 @@ from rlm_loop.study.run.course import Clock, no_room
 from rlm_loop.study.run.pace import Pace, pacing
 from rlm_loop.study.run.runner import run_cell
 from rlm_loop.study.store.rows import Row
-from rlm_loop.traces.attempts import supersede
 from rlm_loop.traces.file import LineFile
+from rlm_loop.traces.runs import supersede
 
 #: Modules of these names are study files, imported by path: no worker could import them by name.
 STUDY_FILE = "_experiment_"

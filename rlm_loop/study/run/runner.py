@@ -12,7 +12,7 @@ from rlm_loop.study.run.course import SET_UP, Clock, Course, portable, utc_now
 from rlm_loop.study.run.scoring import scored, scored_again
 from rlm_loop.study.store.rows import Row, crash_line, make_row
 from rlm_loop.tasks.base import Attempt
-from rlm_loop.traces.attempts import supersede
+from rlm_loop.traces.runs import supersede
 
 __all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
 

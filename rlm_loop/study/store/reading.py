@@ -121,8 +121,13 @@ def every_row(folder: str | Path) -> Iterator[Row]:
 
 def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
     """As `every_row`, with `raw` as the bytes of `results.jsonl` (`None`: there is none)."""
-    for row in _recorded(folder, raw):
-        if "residual" in (causes := row["by_cause"]):  # what was unattributed, in rows of 0.1
+    return in_todays_words(_recorded(folder, raw))
+
+
+def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows of 0.1 called `residual` what is `unattributed`."""
+    for row in rows:
+        if "residual" in (causes := row.get("by_cause") or {}):
             causes["unattributed"] = causes.pop("residual")
         yield row
 
