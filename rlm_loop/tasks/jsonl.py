@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
 
-from rlm_loop.tasks.base import Deferred, Ranges, Suite, Task
-from rlm_loop.tasks.inline import inline_text
+from rlm_loop.tasks.base import Deferred, Ranges, Suite, Task, inline_text
 from rlm_loop.tasks.match import HOWS, Match
 
 FIELDS = ("id", "question", "answer", "context", "context_path", "files", "match", "tolerance", "needles")

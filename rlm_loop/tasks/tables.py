@@ -11,8 +11,7 @@ from itertools import count as natural_numbers
 from typing import Any
 
 from rlm_loop.tasks import tables_truths as truth
-from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.inline import inline_text
+from rlm_loop.tasks.base import Suite, Task, inline_text
 from rlm_loop.tasks.match import How, Match
 from rlm_loop.tasks.tables_data import Tables, csv_files, parse
 from rlm_loop.tasks.tables_truths import Tie, amount, count, groups, joined, mean, numbers, top

@@ -9,8 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rlm_loop.tasks.base import Attempt, Task
-from rlm_loop.tasks.inline import CAP, inline_text
+from rlm_loop.tasks.base import INLINE_CAP, Attempt, Task, inline_text
 from rlm_loop.tasks.tables import tables
 from rlm_loop.tasks.tables_data import csv_files, parse
 from rlm_loop.tasks.tables_truths import Tie, top
@@ -102,7 +101,7 @@ def test_a_question_shows_each_file(task: Task) -> None:
         assert f"The file {name} ({len(str(text).splitlines()) - 1} rows" in task.question
         assert f"\n{header}\n{first}\n" in task.question
         assert f"{name}:\n{header}\n{first}\n" in task.inline
-    assert len(task.inline) < CAP + 200
+    assert len(task.inline) < INLINE_CAP + 200
     assert "Answer" in task.question
     assert len(task.question) < 600
 

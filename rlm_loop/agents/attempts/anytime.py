@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlm_loop.agents.attempts.result import PatchResult
+from rlm_loop.agents.attempts.generate import PatchResult
 from rlm_loop.outcome import Outcome
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.traces.reader import RunRecord, read, records_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from rlm_loop.agents.localise.brief import Localise
 from rlm_loop.agents.localise.listing import file_tree
-from rlm_loop.agents.localise.ranking import LocaliseError, Ranked, rank_files
-from rlm_loop.agents.localise.words import words
+from rlm_loop.agents.localise.ranking import LocaliseError, Ranked, rank_files, words
 
 __all__ = ["Localise", "LocaliseError", "Ranked", "file_tree", "rank_files", "words"]
