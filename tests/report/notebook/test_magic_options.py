@@ -11,7 +11,7 @@ from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.report.notebook.jupyter.namespace import NoSuchVariable, context_of, named_in
-from rlm_loop.report.notebook.jupyter.options import Misused, asked, parser
+from rlm_loop.report.notebook.jupyter.options import Misused, parser, read_call
 
 MODEL = ScriptedModel([])
 
@@ -70,20 +70,20 @@ def test_one_variable_is_the_context_and_several_are_a_dict() -> None:
     ],
 )
 def test_the_context(line: str, context: Any, note: str) -> None:
-    found = asked(f"--model model {line}", "\nHow many rows?\n", SPACE)
+    found = read_call(f"--model model {line}", "\nHow many rows?\n", SPACE)
     assert (found.context, found.note, found.question) == (context, note, "How many rows?")
 
 
 def test_an_agent_is_made_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RLM_LOOP_MODEL", "ollama/from-the-environment")
-    plain = asked("", "?", SPACE)
+    plain = read_call("", "?", SPACE)
     assert (type(plain.agent), plain.agent.model, plain.agent.budget) == (
         ToolLoopAgent,
         "ollama/from-the-environment",
         Budget(),
     )
     assert (plain.out, plain.trace, plain.quiet, plain.background) == ("outcome", None, False, False)
-    full = asked(
+    full = read_call(
         "--model model --agent react --steps 3 --seconds 2.5 --tokens 100 --depth 0 --seed 4 --require-code "
         "--tools look --trace 'a b.jsonl' --out o --quiet --background",
         "?",
@@ -98,10 +98,10 @@ def test_an_agent_is_made_of_the_options(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_agent_of_the_notebook_keeps_what_is_not_asked_for() -> None:
-    agent = asked("--agent mine --steps 3", "?", SPACE).agent
+    agent = read_call("--agent mine --steps 3", "?", SPACE).agent
     assert type(agent) is LeanAgent
     assert (agent.budget.steps, agent.budget.seconds, agent.model) == (3, 9, MODEL)
-    assert asked("--agent mine", "?", SPACE).agent == SPACE["mine"]
+    assert read_call("--agent mine", "?", SPACE).agent == SPACE["mine"]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_agent_of_the_notebook_keeps_what_is_not_asked_for() -> None:
 )
 def test_what_cannot_be_meant_is_one_line(line: str, text: str, told: str) -> None:
     with pytest.raises((Misused, ModelNotFound)) as caught:
-        asked(line, text, SPACE)
+        read_call(line, text, SPACE)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 

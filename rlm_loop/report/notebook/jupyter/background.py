@@ -5,21 +5,30 @@ While a cell runs, a kernel hears no click; so a stop button that works in every
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import ctypes
 import threading
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.outcome import Outcome
-from rlm_loop.report.notebook.jupyter.button import StopButton, stop_button
 from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report.notebook.live.surface import in_kernel
 from rlm_loop.traces.trace import Trace
 
 HOW = "to stop: the stop button, or run.stop() in a cell; what was done until then is kept"
+
+
+class StopButton(Protocol):
+    """What is left to do with it once the run is over."""
+
+    def close(self) -> None: ...
 
 
 class LiveRun:
@@ -41,7 +50,7 @@ class LiveRun:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self._lock = threading.Lock()
-        self._over = self._asked = False
+        self._over = self._stop_requested = False
         self._button = button(self.stop)
         hooks = () if view is None else (view,)
 
@@ -79,9 +88,9 @@ class LiveRun:
         A cell is interrupted; a reply that the model is writing is not waited for.
         """
         with self._lock:
-            if self._over or self._asked or self._thread.ident is None:
+            if self._over or self._stop_requested or self._thread.ident is None:
                 return
-            self._asked = True
+            self._stop_requested = True
             _interrupt(self._thread.ident)
         if self.view is not None:
             self.view.stopping()
@@ -134,3 +143,31 @@ def _no_button(_stop: Callable[[], None]) -> None:
 def _interrupt(thread: int) -> None:
     """Leave a Ctrl-C for a thread to find at its next step of Python code."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+
+
+def stop_button(stop: Callable[[], None]) -> StopButton | None:
+    """Show a button that calls `stop`; `None` outside a notebook, or where ipywidgets is not installed."""
+    if not in_kernel() or find_spec("ipywidgets") is None:
+        return None
+    Button: Any = import_module("ipywidgets").Button  # by name: it is optional
+
+    button: Any = Button(description="Stop", icon="stop", tooltip="Stop the run; what was done until then is kept")
+
+    def clicked(_: object) -> None:
+        button.disabled, button.description = True, "Stopping"
+        stop()
+
+    button.on_click(clicked)
+    from IPython.display import display
+
+    display(button)
+    return _Shown(button)
+
+
+class _Shown:
+    def __init__(self, button: Any) -> None:
+        self._button = button
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # the notebook may be gone, and its button with it
+            self._button.close()

@@ -9,7 +9,7 @@ from IPython.core.error import UsageError
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models.base import ModelError, ModelNotFound
 from rlm_loop.report.notebook.jupyter.background import start
-from rlm_loop.report.notebook.jupyter.options import Asked, Misused, asked, parser
+from rlm_loop.report.notebook.jupyter.options import MagicCall, Misused, parser, read_call
 from rlm_loop.report.notebook.live import LiveView
 
 _NAME = "rlm"
@@ -36,7 +36,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     Raises `UsageError`, of which a notebook shows one line, and `Interrupted`, so that "run all" stops there.
     """
     try:
-        wanted = asked(line, cell, shell.user_ns, shell.user_ns_hidden)
+        wanted = read_call(line, cell, shell.user_ns, shell.user_ns_hidden)
     except (Misused, ModelNotFound) as error:
         raise UsageError(str(error)) from None
     if wanted.background:
@@ -62,7 +62,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
     return outcome if wanted.quiet else None
 
 
-def _in_background(shell: Any, wanted: Asked) -> None:
+def _in_background(shell: Any, wanted: MagicCall) -> None:
     how = f"to stop: the stop button, or {wanted.out}.stop() in a cell; what was done until then is kept"
     note = f"{wanted.note}; the run is kept as {wanted.out}, its outcome as {wanted.out}.outcome"
     view = LiveView(note=note, how_to_stop=how)

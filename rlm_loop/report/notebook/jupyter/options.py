@@ -20,7 +20,7 @@ class Misused(ValueError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class MagicCall:
     """What a cell asks for, ready to run.  `note` tells the reader what the context is."""
 
     agent: Agent
@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def asked(line: str, text: str, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> Asked:
+def read_call(line: str, text: str, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> MagicCall:
     """What a cell `%%rlm line` with that text asks for.  Raises `Misused` for what cannot be meant."""
     try:
         given = parser().parse_args(shlex.split(line))
@@ -87,14 +87,14 @@ def asked(line: str, text: str, namespace: Mapping[str, Any], hidden: Collection
             context, note = context_of(names, namespace), f"context: {', '.join(names)}"
         else:
             found = [] if given.no_context else named_in(text, namespace, hidden)
-            context, note = ({name: namespace[name] for name in found} if found else None), _told(found)
+            context, note = ({name: namespace[name] for name in found} if found else None), _context_note(found)
         tools = [_function(name, namespace) for name in given.tools.split(",") if name]
         agent = _agent(given, namespace, tools)
     except Misused:
         raise
     except ValueError as error:  # no such variable; a negative limit
         raise Misused(f"%%rlm: {error}") from None
-    return Asked(agent, text.strip("\n"), context, note, given.out, given.trace, given.quiet, given.background)
+    return MagicCall(agent, text.strip("\n"), context, note, given.out, given.trace, given.quiet, given.background)
 
 
 def _agent(given: argparse.Namespace, namespace: Mapping[str, Any], tools: list[Any]) -> Agent:
@@ -129,7 +129,7 @@ def _function(name: str, namespace: Mapping[str, Any]) -> Any:
     return found
 
 
-def _told(names: list[str]) -> str:
+def _context_note(names: list[str]) -> str:
     return f"context: a dict of {', '.join(names)}" if names else "no context"
 
 
