@@ -24,7 +24,9 @@ from rlm_loop.study import Study, compare, load_study
 def made(folder: Path, arms: int, tasks: int) -> None:
     """A finished study: its rows are those of one scripted episode, with another result and other tokens each."""
     suite = Suite("numbers", [Task(f"t{i}", f"What is {i}?", i) for i in range(tasks)])
-    agents: dict[str, Any] = {f"arm-{k}": DirectAgent(model=ScriptedModel(["1"] * tasks), system=f"Arm {k}.") for k in range(arms)}
+    agents: dict[str, Any] = {
+        f"arm-{k}": DirectAgent(model=ScriptedModel(["1"] * tasks), system=f"Arm {k}.") for k in range(arms)
+    }
     Study("bench", agents, suite).run(folder, progress=False)
     path, draw = folder / "results.jsonl", random.Random(7)
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

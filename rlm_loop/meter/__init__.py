@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.figures import Figures, read_meter
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.reading import read_meter
 
 __all__ = ["Endpoint", "Figures", "Meter", "MeteredCall", "metered_endpoint", "read_meter"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from email.message import Message
 from io import BufferedIOBase
 
-from rlm_loop.meter.asked import Refused
+from rlm_loop.meter.request import Refused
 
 #: Bytes of a request body at most: a 100 MB prompt is a mistake of the client's.
 MOST = 256 * 1024 * 1024

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, cast
 
 from rlm_loop.messages import Message, Reply, Span
-from rlm_loop.meter.asked import Said
+from rlm_loop.meter.request import RequestMessage
 
 REPEATED, ECHO, USER = "scaffold:repeated", "scaffold:echo", "user"
 #: Characters (spaces not counted) that a run of lines has at least before it counts as said before: a lone `}` or
@@ -60,15 +60,15 @@ class Causes:
         self._whose = whose
         longest_first = sorted(whose, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if whose else None
-        self._made: dict[tuple[Said, int], Message] = {}
+        self._made: dict[tuple[RequestMessage, int], Message] = {}
         self._lines: set[str] = set()
         self._whole: set[str] = set()
         self._written: set[str] = set()
         self._task: set[str] | None = None
 
-    def messages(self, said: Sequence[Said], turn: int) -> tuple[Message, ...]:
+    def messages(self, said: Sequence[RequestMessage], turn: int) -> tuple[Message, ...]:
         """The messages with causes; new ones are of that turn."""
-        times: dict[Said, int] = {}
+        times: dict[RequestMessage, int] = {}
         out: list[Message] = []
         users = 0
         for one in said:
@@ -89,12 +89,12 @@ class Causes:
         """What the model wrote, so that it is known again."""
         self._written |= written(reply)
 
-    def _spans(self, one: Said, *, first: bool) -> Iterator[tuple[str, str]]:
+    def _spans(self, one: RequestMessage, *, first: bool) -> Iterator[tuple[str, str]]:
         for text, cause in _joined(self._pieces(one, first)):
             if text:
                 yield text, cause
 
-    def _pieces(self, one: Said, first: bool) -> Iterator[tuple[str, str]]:
+    def _pieces(self, one: RequestMessage, first: bool) -> Iterator[tuple[str, str]]:
         at = 0
         for match in self._known.finditer(one.text) if self._known and one.role != "assistant" else ():
             yield from self._sorted(one, one.text[at : match.start()], first)
@@ -104,7 +104,7 @@ class Causes:
         if one.role == "user" and first and self._task is None:
             self._task = lines_of(one.text)
 
-    def _sorted(self, one: Said, text: str, first: bool) -> Iterator[tuple[str, str]]:
+    def _sorted(self, one: RequestMessage, text: str, first: bool) -> Iterator[tuple[str, str]]:
         if one.role != "user":
             yield text, {"system": "system", "assistant": "assistant"}.get(one.role, "tool_result")
         elif first and self._task is None:

@@ -1,4 +1,4 @@
-"""The chat-completions API: a request body to `Asked`, a `Reply` to a response body or to a stream of chunks."""
+"""The chat-completions API: a request body to `Request`, a `Reply` to a response body or to a stream of chunks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
 from rlm_loop.meter.failures import ErrorReply
+from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -29,7 +29,7 @@ SAMPLING = frozenset(
 _FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "content_filter": "content_filter"}
 
 
-def read(body: Any) -> Asked:
+def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` where it cannot be served."""
     form = Reading(body)
     several = form.take("n", int)
@@ -48,7 +48,7 @@ def read(body: Any) -> Asked:
         tools = []
     elif choice not in (None, "auto"):
         not_applied["tool_choice"] = choice
-    return Asked(
+    return Request(
         messages,
         tuple(tools),
         _stop(form.take("stop", (str, list))),
@@ -62,7 +62,7 @@ def read(body: Any) -> Asked:
     )
 
 
-def _message(data: Any, where: str, ignored: dict[str, None]) -> Said:
+def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
     form = Reading(data, where)
     role = form.take("role", str)
     if role not in _ROLES:
@@ -71,7 +71,9 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Said:
     calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
     if legacy := form.take("function_call", dict):
         calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
-    said = Said(_ROLES[role], text or form.take("refusal", str) or "", tuple(calls), form.take("tool_call_id", str))
+    said = RequestMessage(
+        _ROLES[role], text or form.take("refusal", str) or "", tuple(calls), form.take("tool_call_id", str)
+    )
     ignored.update((f"messages[].{name}", None) for name in form.ignored)
     return said
 
@@ -155,27 +157,27 @@ def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
     return message, "tool_calls" if reply.tool_calls else _FINISH.get(reply.finish_reason, "stop")
 
 
-def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]:
+def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     message, finish = _choice(reply)
     return {
         "id": f"chatcmpl-{name}",
         "object": "chat.completion",
         "created": created,
-        "model": asked.model,
+        "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
         "usage": usage_of(reply.usage),
     }
 
 
-def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]:
+def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first: it comes in a few chunks."""
     message, finish = _choice(reply)
-    head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": asked.model}
+    head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": request.model}
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        more = {"usage": None} if asked.include_usage else {}
+        more = {"usage": None} if request.include_usage else {}
         return f"data: {json.dumps({**head, 'choices': [choice], **more})}\n\n"
 
     calls = message.pop("tool_calls", None)
@@ -185,7 +187,7 @@ def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]
     if calls:
         yield chunk({"tool_calls": [{"index": i, **call} for i, call in enumerate(calls)]})
     yield chunk({}, finish)
-    if asked.include_usage:
+    if request.include_usage:
         yield f"data: {json.dumps({**head, 'choices': [], 'usage': usage_of(reply.usage)})}\n\n"
     yield "data: [DONE]\n\n"
 

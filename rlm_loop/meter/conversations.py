@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Reply
-from rlm_loop.meter.asked import Said
 from rlm_loop.meter.causes import LEAST, Causes, lines_of, written
+from rlm_loop.meter.request import RequestMessage
 
 _RECENT = 64  # conversations looked at where none begins alike
 
@@ -18,14 +18,14 @@ class Conversation:
     def __init__(self, metered: Metered, known: Mapping[str, Sequence[str]] | None) -> None:
         self.metered = metered
         self.causes = Causes(known)
-        self.said: tuple[Said, ...] = ()
+        self.said: tuple[RequestMessage, ...] = ()
         self.reply: Reply | None = None
         self.turn = 0
         self.busy = False
         self.began = self.turn_began = 0.0
         self.reply_open: Reply | None = None
         """The last reply, as long as no later request has shown what came of it."""
-        self.opening: tuple[Said, ...] = ()
+        self.opening: tuple[RequestMessage, ...] = ()
         self._wrote: set[str] | None = None
 
     def replied(self, reply: Reply) -> None:
@@ -35,7 +35,7 @@ class Conversation:
         self.causes.wrote(reply)
         self._wrote = None
 
-    def echoed(self, said: Sequence[Said]) -> bool:
+    def echoed(self, said: Sequence[RequestMessage]) -> bool:
         """Whether a request holds lines that only the last reply can have brought into it."""
         if self.reply is None:
             return False
@@ -45,18 +45,18 @@ class Conversation:
         return bool(self._wrote) and any(self._wrote & lines_of(one.text) for one in said)
 
 
-def opening(said: Sequence[Said]) -> tuple[Said, ...]:
+def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     """The messages up to the first user message, that one included."""
     first = next((i for i, one in enumerate(said) if one.role == "user"), len(said) - 1)
     return tuple(said[: first + 1])
 
 
-def shared(left: Sequence[Said], right: Sequence[Said]) -> int:
+def shared(left: Sequence[RequestMessage], right: Sequence[RequestMessage]) -> int:
     """How many messages two requests have in common at their start."""
     return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
 
 
-def _answered(said: Sequence[Said]) -> bool:
+def _answered(said: Sequence[RequestMessage]) -> bool:
     return any(one.role == "assistant" for one in said)
 
 
@@ -72,9 +72,9 @@ class Conversations:
 
     def __init__(self) -> None:
         self.all: list[Conversation] = []
-        self._opened: dict[tuple[Said, ...], list[Conversation]] = {}
+        self._opened: dict[tuple[RequestMessage, ...], list[Conversation]] = {}
 
-    def find(self, said: Sequence[Said]) -> Conversation | None:
+    def find(self, said: Sequence[RequestMessage]) -> Conversation | None:
         """The conversation that a request goes on from, `None` for a new one."""
         begun = opening(said)
         afresh = not _answered(said)
@@ -87,7 +87,7 @@ class Conversations:
                 return conversation
         return None
 
-    def grow(self, conversation: Conversation, said: Sequence[Said]) -> None:
+    def grow(self, conversation: Conversation, said: Sequence[RequestMessage]) -> None:
         """The conversation's latest request is this one."""
         begun = opening(said)
         if begun != conversation.opening or not conversation.said:

@@ -17,7 +17,7 @@ class MeteredCall:
     session's reply before to the arrival of this request (0 where others were under way, `None` for the first).
     `meter_seconds` is what the meter itself took: reading, counting, waiting for a free model, writing.
     `delivered` is false where the client had hung up: the call is charged all the same.
-    `ignored` and `not_applied` are what the request asked for in vain (see `asked.Asked`).
+    `ignored` and `not_applied` are what the request asked for in vain (see `request.Request`).
     """
 
     session: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
-from rlm_loop.meter.asked import Refused
+from rlm_loop.meter.request import Refused
 from rlm_loop.models.base import (
     AuthenticationFailed,
     Diverged,

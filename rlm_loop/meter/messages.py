@@ -1,4 +1,4 @@
-"""The Messages API of Anthropic: a request body to `Asked`, a `Reply` to a message or to a stream of events."""
+"""The Messages API of Anthropic: a request body to `Request`, a `Reply` to a message or to a stream of events."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
-from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
 from rlm_loop.meter.failures import ErrorReply
+from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
 
 _SAMPLING = frozenset(("temperature", "top_p", "top_k", "thinking", "output_config"))
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -18,7 +18,7 @@ _KINDS = {
 }
 
 
-def read(body: Any) -> Asked:
+def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` where it cannot be served."""
     form = Reading(body)
     listed = form.take("messages", list)
@@ -26,7 +26,7 @@ def read(body: Any) -> Asked:
         raise Refused("messages is missing or empty; send at least one message", param="messages")
     ignored: dict[str, None] = {}
     system = text_of(_plain(form.take("system", (str, list)), "system", ignored), "system")
-    said = [Said("system", system)] if system else []
+    said = [RequestMessage("system", system)] if system else []
     for index, message in enumerate(listed):
         said += _message(message, f"messages[{index}]", ignored)
     tools = tuple(_tools(form.take("tools", list), ignored))
@@ -34,7 +34,7 @@ def read(body: Any) -> Asked:
     choice: Mapping[str, Any] = form.take("tool_choice", dict) or {"type": "auto"}
     if choice.get("type") not in ("auto", "none"):
         not_applied["tool_choice"] = dict(choice)
-    return Asked(
+    return Request(
         tuple(said),
         () if choice.get("type") == "none" else tools,
         tuple(str(text) for text in form.take("stop_sequences", list) or ()),
@@ -47,7 +47,7 @@ def read(body: Any) -> Asked:
     )
 
 
-def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Said]:
+def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[RequestMessage]:
     """One message; results of tools, which come in a user's message here, are messages of their own."""
     form = Reading(data, where)
     role, content = form.take("role", str), form.take("content", (str, list))
@@ -61,7 +61,7 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Said]:
         if kind == "tool_result":
             at = f"{where}.content[{index}]"
             text = text_of(_plain(block.get("content"), at, ignored), at)
-            yield Said("tool", text, tool_call_id=str(block.get("tool_use_id") or ""))
+            yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""))
         elif kind == "tool_use":
             arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
             calls.append(ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), arguments))
@@ -71,7 +71,7 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Said]:
             texts.append(block)
     text = text_of(_plain(texts, f"{where}.content", ignored), f"{where}.content")
     if text or calls or not content:
-        yield Said(role, text, tuple(calls))
+        yield RequestMessage(role, text, tuple(calls))
     ignored.update((f"messages[].{name}", None) for name in form.ignored)
 
 
@@ -114,7 +114,7 @@ def _input(arguments: str) -> Any:
     return cast("Any", value) if isinstance(value, dict) else {"invalid_json": arguments}
 
 
-def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]:
+def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
     content += [
@@ -125,7 +125,7 @@ def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]
         "id": f"msg_{name}",
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": request.model,
         "content": content,
         "stop_reason": stop,
         "stop_sequence": None,
@@ -133,9 +133,9 @@ def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]
     }
 
 
-def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]:
+def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first."""
-    for event in _events(write(reply, asked, name, created)):
+    for event in _events(write(reply, request, name, created)):
         yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.slots import Slots
-from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Served, at_once
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import Measuring, Model, Priced

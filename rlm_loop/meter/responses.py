@@ -1,4 +1,4 @@
-"""The Responses API of OpenAI: a request body to `Asked`, a `Reply` to a response or to a stream of events."""
+"""The Responses API of OpenAI: a request body to `Request`, a `Reply` to a response or to a stream of events."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.asked import Asked, Reading, Refused, Said, text_of
 from rlm_loop.meter.chat import arguments_of, error
 from rlm_loop.meter.chat import schema_of as chat_schema
+from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
 
 __all__ = ["error", "read", "stream", "write"]
 
@@ -22,7 +22,7 @@ _SAMPLING = frozenset(
 )
 
 
-def read(body: Any) -> Asked:
+def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` where it cannot be served."""
     form = Reading(body)
     for name in ("previous_response_id", "conversation"):
@@ -33,7 +33,7 @@ def read(body: Any) -> Asked:
     if not given:
         raise Refused("input is missing or empty; send a text or a list of items", param="input")
     ignored: dict[str, None] = {}
-    said = [Said("system", instructions)] if instructions else []
+    said = [RequestMessage("system", instructions)] if instructions else []
     items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     for index, item in enumerate(items):
         _add(said, item, f"input[{index}]", ignored)
@@ -44,7 +44,7 @@ def read(body: Any) -> Asked:
     choice = form.take("tool_choice")
     if choice not in (None, "auto", "none"):
         not_applied["tool_choice"] = choice
-    return Asked(
+    return Request(
         tuple(said),
         () if choice == "none" else tools,
         reply_schema=chat_schema(_as_chat(wanted)),
@@ -57,23 +57,23 @@ def read(body: Any) -> Asked:
     )
 
 
-def _add(said: list[Said], item: Any, where: str, ignored: dict[str, None]) -> None:
+def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, None]) -> None:
     form = Reading(item, where)
     kind = form.take("type", str) or "message"
     if kind == "message":
         role = form.take("role", str)
         if role not in _ROLES:
             raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
-        said.append(Said(_ROLES[role], text_of(form.take("content"), f"{where}.content")))
+        said.append(RequestMessage(_ROLES[role], text_of(form.take("content"), f"{where}.content")))
     elif kind == "function_call":
         call = ToolCall(form.take("call_id", str), form.take("name", str) or "", arguments_of(form.take("arguments")))
         if said and said[-1].role == "assistant":  # a chat model's message holds its text and its calls together
-            said[-1] = Said("assistant", said[-1].text, (*said[-1].tool_calls, call))
+            said[-1] = RequestMessage("assistant", said[-1].text, (*said[-1].tool_calls, call))
         else:
-            said.append(Said("assistant", "", (call,)))
+            said.append(RequestMessage("assistant", "", (call,)))
     elif kind == "function_call_output":
         text = text_of(form.take("output"), f"{where}.output")
-        said.append(Said("tool", text, tool_call_id=form.take("call_id", str)))
+        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str)))
     elif kind == "reasoning":
         ignored["input[].reasoning"] = None
         return
@@ -122,10 +122,10 @@ def _items(reply: Reply, name: str) -> list[dict[str, Any]]:
     return items
 
 
-def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]:
+def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     cut = reply.cut_off
-    tools = [{"type": "function", **dict(tool["function"])} for tool in asked.tools]
+    tools = [{"type": "function", **dict(tool["function"])} for tool in request.tools]
     return {
         "id": f"resp_{name}",
         "object": "response",
@@ -135,7 +135,7 @@ def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]
         "error": None,
         "instructions": None,
         "metadata": {},
-        "model": asked.model,
+        "model": request.model,
         "output": _items(reply, name),
         "parallel_tool_calls": True,
         "previous_response_id": None,
@@ -148,9 +148,9 @@ def write(reply: Reply, asked: Asked, name: str, created: int) -> dict[str, Any]
     }
 
 
-def stream(reply: Reply, asked: Asked, name: str, created: int) -> Iterator[str]:
+def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first."""
-    whole = write(reply, asked, name, created)
+    whole = write(reply, request, name, created)
     begun = {**whole, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     for number, event in enumerate(_events(whole, begun)):
         yield f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"

@@ -25,11 +25,11 @@ from urllib.parse import urlsplit
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.meter import chat, messages, responses
-from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
 from rlm_loop.meter.meter import Meter
+from rlm_loop.meter.request import Refused
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import TraceError
@@ -107,13 +107,13 @@ class _Handler(BaseHTTPRequestHandler):
             return
         call = session.arrive(api.__name__.rpartition(".")[2], self.arrived)
         try:
-            asked = api.read(_json(raw))
-            reply = session.complete(asked, call)
+            request = api.read(_json(raw))
+            reply = session.complete(request, call)
             about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
-            if asked.stream:
-                kind, body = "text/event-stream; charset=utf-8", "".join(api.stream(reply, asked, *about))
+            if request.stream:
+                kind, body = "text/event-stream; charset=utf-8", "".join(api.stream(reply, request, *about))
             else:
-                kind, body = "application/json", json.dumps(api.write(reply, asked, *about))
+                kind, body = "application/json", json.dumps(api.write(reply, request, *about))
         except (Exception, BudgetSpent, Cancelled) as error:
             told = failure(error)
             session.leave(call, status=told.status, error=told.message)

@@ -15,14 +15,14 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply
-from rlm_loop.meter.asked import Asked
 from rlm_loop.meter.conversations import Conversation, Conversations, shared
 from rlm_loop.meter.exchange import MeteredCall
+from rlm_loop.meter.request import Request
 from rlm_loop.meter.served import Served
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
 
-#: Said in a trace of how such a run ended: from outside one cannot know.
+#: RequestMessage in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
 
 
@@ -66,27 +66,27 @@ class MeterSession:
             self._unsettled[call.number] = call
             return call
 
-    def complete(self, asked: Asked, call: MeteredCall) -> Reply:
+    def complete(self, request: Request, call: MeteredCall) -> Reply:
         """The model's reply, charged and recorded; every tool call in it has an id.
 
         Raises what the model raises (`ModelError`, `BudgetSpent`).
         """
         call.model, call.stream, call.ignored, call.not_applied = (
-            *(asked.model, asked.stream),
-            *(asked.ignored, self._differing(asked.not_applied)),
+            *(request.model, request.stream),
+            *(request.ignored, self._differing(request.not_applied)),
         )
         with self._lock:
-            conversation = self._conversations.find(asked.messages) or self._begin(asked, call)
+            conversation = self._conversations.find(request.messages) or self._begin(request, call)
             conversation.busy = True
-            messages = conversation.causes.messages(asked.messages, conversation.turn)
-            self._close_turn(conversation, asked, messages, call.arrived)
+            messages = conversation.causes.messages(request.messages, conversation.turn)
+            self._close_turn(conversation, request, messages, call.arrived)
             conversation.turn_began = call.arrived
-            self._conversations.grow(conversation, asked.messages)
+            self._conversations.grow(conversation, request.messages)
         metered = conversation.metered
         call.node, call.turn = metered.node.path, conversation.turn + 1
-        prompt = Prompt(messages, asked.tools, asked.stop, asked.reply_schema)
+        prompt = Prompt(messages, request.tools, request.stop, request.reply_schema)
         try:
-            metered.max_tokens = asked.max_tokens
+            metered.max_tokens = request.max_tokens
             reply = metered.complete(prompt, turn=call.turn)
             charged = next(c for c in reversed(self.ledger.calls) if (c.node, c.turn) == (call.node, call.turn))
             call.call, call.model_seconds = charged.call, reply.seconds
@@ -176,16 +176,16 @@ class MeterSession:
         for before in self._held:
             self._record(before)
 
-    def _begin(self, asked: Asked, call: MeteredCall) -> Conversation:
+    def _begin(self, request: Request, call: MeteredCall) -> Conversation:
         """A new conversation: the session's own, or one beside it."""
         root = self._root
         if self._started is None:
-            self._start(next((one.text for one in asked.messages if one.role == "user"), ""), call)
+            self._start(next((one.text for one in request.messages if one.role == "user"), ""), call)
         if not self._conversations.all:
             metered = root
         else:
             node = Caller(root.node, root.node.numbers(1)[0])
-            metered = root.scoped(node, purpose="metered", max_tokens=asked.max_tokens)
+            metered = root.scoped(node, purpose="metered", max_tokens=request.max_tokens)
             about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)
         conversation = Conversation(metered, self._known)
@@ -194,13 +194,13 @@ class MeterSession:
         return conversation
 
     def _close_turn(
-        self, conversation: Conversation, asked: Asked | None, messages: Sequence[Message], now: float
+        self, conversation: Conversation, request: Request | None, messages: Sequence[Message], now: float
     ) -> None:
         """The turn before is whole once the next request shows what came of it."""
         reply, conversation.reply_open = conversation.reply_open, None
         if reply is None:
             return
-        new = messages[shared(conversation.said, asked.messages) :] if asked is not None else ()
+        new = messages[shared(conversation.said, request.messages) :] if request is not None else ()
         actions, observations = turn_of(reply, new)
         metered = conversation.metered
         self.trace.record(

@@ -16,8 +16,8 @@ from wires import ask, user
 
 from rlm_loop.meter import meter as the_meter
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.meter.asked import Refused
 from rlm_loop.meter.body import body_of
+from rlm_loop.meter.request import Refused
 from rlm_loop.models import ScriptedModel
 
 POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"

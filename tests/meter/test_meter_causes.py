@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Reply, ToolCall
-from rlm_loop.meter.asked import Said
 from rlm_loop.meter.causes import Causes, written
+from rlm_loop.meter.request import RequestMessage as Said
 
-BRIEF = (Said("system", "You solve tasks.\nAnswer in Python."), Said("user", "Task: count the words of the file."))
+BRIEF = (
+    Said("system", "You solve tasks.\nAnswer in Python."),
+    Said("user", "Task: count the words of the file."),
+)
 
 
 def spans(message: Message) -> list[tuple[str, str]]:

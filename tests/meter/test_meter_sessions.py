@@ -16,8 +16,8 @@ from rlm_loop.accounting.tree import tree_of
 from rlm_loop.agents.past_run import ledger_of, outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
-from rlm_loop.meter.asked import Said
 from rlm_loop.meter.conversations import opening, shared
+from rlm_loop.meter.request import RequestMessage as Said
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
 from rlm_loop.traces.reader import read
 from rlm_loop.traces.trace import TraceError

@@ -10,7 +10,7 @@ from rlm_loop.messages import Role, ToolCall
 
 
 @dataclass(frozen=True)
-class Said:
+class RequestMessage:
     """One message as the client sent it."""
 
     role: Role
@@ -20,14 +20,14 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One request.
 
     `ignored` names the fields that nothing here knows, `not_applied` holds settings that are known but that the model
     behind the meter is not told (sampling, a forced tool choice): both go into the record.
     """
 
-    messages: tuple[Said, ...]
+    messages: tuple[RequestMessage, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
     stop: tuple[str, ...] = ()
     reply_schema: Mapping[str, Any] | None = None
