@@ -23,7 +23,7 @@ class AskInTerminal:
     that text as the reason the model is told.  The end of the input refuses, too.  `read` gives the line.
     """
 
-    __name__ = "user"  # who is said to have decided, in the trace
+    __name__ = "user"  # the trace names this as the one who decided
 
     def __init__(self, console: Console, live: LiveSteps | None, read: Callable[[], str] = input) -> None:
         self._console, self._live, self._read = console, live, read

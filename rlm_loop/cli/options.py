@@ -34,7 +34,7 @@ Run = Annotated[
 
 
 def record_of(file: str, run: str | None) -> RunRecord:
-    """The run that is meant; where nobody chose and there are several, standard error says which one it is."""
+    """The chosen run of a file; without a choice the last one, named on standard error if there are several."""
     from rlm_loop.traces.reader import read
 
     record = read(file, run=run)

@@ -153,7 +153,7 @@ def run(
 
 
 def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
-    """Who asks the user, where there is one to ask."""
+    """The prompt for `--approve`; it needs a terminal to ask in."""
     from rlm_loop.cli.approval import AskInTerminal
 
     if input_is_taken or not sys.stdin.isatty():
@@ -172,7 +172,7 @@ def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:
 
 
 def _wanted(**options: Any) -> dict[str, Any]:
-    """What was asked for: an agent has limits of its own."""
+    """The options that were given; for the others an agent has its own defaults."""
     return {k: v for k, v in options.items() if v is not None}
 
 

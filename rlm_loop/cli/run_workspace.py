@@ -1,4 +1,4 @@
-"""Where `rlm-loop run` acts: a workspace, the tools that are allowed, and what became of the files."""
+"""The workspace of `rlm-loop run`: open it, check the allowed tools, and write its patch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def opened(source: str | None, patch: str | None) -> Generator[Workspace | None]
 
 
 def allowed(names: list[str] | None, space: Workspace | None) -> tuple[str, ...] | None:
-    """The tools by name; one that there is not is refused, since nothing would be allowed by it."""
+    """The names of the allowed tools.  Raises `Misuse` for an unknown tool."""
     if names is None:
         return None
     from rlm_loop.hints.spelling import nearest
@@ -50,7 +50,7 @@ def allowed(names: list[str] | None, space: Workspace | None) -> tuple[str, ...]
 
 
 def hand_over(diff: str, path: str | None, *, tell: bool) -> None:
-    """Say what changed, and write it where that was asked for."""
+    """Report the size of the patch, and write it to `path` if one is given."""
     if path is not None:
         Path(path).write_text(diff, encoding="utf-8", errors="surrogateescape")
     if tell:

@@ -140,7 +140,7 @@ def fork(
 
 
 def _as_options(text: str) -> str:
-    """What is missing, in the words of the command line; the caller's own functions can only be given in Python."""
+    """An error of `fork` with its arguments named as options; functions can only be given in Python."""
     for option in ("context", "model"):
         text = text.replace(f"give {option}=", f"give --{option}")
     text = text.replace("give workspace=Workspace(...)", "give --workspace")

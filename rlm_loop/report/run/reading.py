@@ -1,7 +1,7 @@
 """The runs of a trace file as far as they can be read: torn, damaged and of other versions too.
 
-`trace_reader.read` refuses what it cannot vouch for, since others compute with it; a reader of a page wants to see
-what is there, and to be told what is not.
+`traces.reader.read` refuses a damaged trace, since programs compute with what it returns.  A person who reads a page
+wants to see what is there, with a note on what is missing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rlm_loop.traces.runs import owner
 from rlm_loop.traces.trace import READABLE, TraceError
 
 _NODE = re.compile(r"0(\.[0-9]{1,9}){0,40}")
-#: What the values of events are, by the kind of event (empty: of any kind).  `None` is legal where it is listed, and a
-#: name in capitals has to be there.  An event of another shape is set apart, so that all others can be relied on.
+#: The types of an event's values, by the kind of event (empty: any kind).  `None` is legal where listed; a name in
+#: capitals is required.  An event of another shape is kept apart, so that the page can rely on all others.
 _NUMBER, _NONE = (int, float), type(None)
 _SHAPES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
     "": {"depth": (int,), "turn": (int, _NONE)},
@@ -44,7 +44,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 @dataclass(frozen=True)
 class Found:
-    """One run, what has to be said about how it was read, and events whose shape is not known."""
+    """One run, notes on how much of it could be read, and its events of unknown shape."""
 
     record: RunRecord
     notes: tuple[str, ...] = ()

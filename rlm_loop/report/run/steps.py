@@ -23,11 +23,11 @@ from rlm_loop.report.templates import escaped
 
 #: Turns up to which all steps of a run are open at first.
 OPEN = 30
-#: Events of a run from which tokens by cause are told in plain words: elements are what a long page takes time for.
+#: Above this number of events, tokens by cause are plain text: a browser is slow with very many elements.
 LONG = 2_000
-#: What a step itself shows; other text that is added to a prompt is shown as such.
+#: Causes whose text a step shows anyway; text of other causes is shown as added to the prompt.
 _OWN = frozenset({"assistant", "repl_output", "tool_result", "error"})
-#: How lines of a cell begin that do not tell what it is about.
+#: Beginnings of lines that do not say what a cell is about.
 _DULL = ("#", "@", "import ", "from ", '"', "try:", "with ", "global ")
 #: Names of changed files that are shown of one action.
 _FILES = 40
@@ -213,7 +213,7 @@ class Steps:
 
 
 def tried(make: Callable[[], str]) -> str:
-    """A part of the page, or a line in its place where the trace has a form that it cannot be made of."""
+    """A part of the page; a warning in its place where the trace has a form that this part cannot read."""
     try:
         return make()
     except UNREADABLE:
@@ -239,7 +239,7 @@ def value_block(label: str, value: Any, limit: int, kind: str = "answer") -> str
 
 
 def _gist(turn: Turn) -> str:
-    """The line that tells what a turn was about."""
+    """The line of a turn in the list of steps: its first telling line of code, call or text."""
     if not turn.actions:
         return brief(turn.reply.text) or "no text"
     action, more = turn.actions[0], len(turn.actions) - 1

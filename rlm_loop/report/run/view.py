@@ -1,4 +1,4 @@
-"""A run as a page needs it: its events by node, its turns, texts, tree and tokens, each as far as it can be read."""
+"""A run as a page needs it: events by node, turns, texts, tree and tokens, each as far as the trace can be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST = 6_000_000
 
 @dataclass(frozen=True)
 class Prefix:
-    """What ids of one run on a page begin with: nothing where it is the only one."""
+    """The prefix of a run's ids on a page; empty where the page shows one run."""
 
     text: str = ""
 
@@ -158,7 +158,7 @@ class RunView:
 
     @cached_property
     def asked_in(self) -> Mapping[tuple[str, int], tuple[Node, ...]]:
-        """The sub-calls that a turn of a node started; attempts are told in the flow, and are not among them."""
+        """The sub-calls that each turn of a node started.  Attempts are not among them: they are steps of the flow."""
         found: dict[tuple[str, int], tuple[Node, ...]] = {}
         for node in self.tree.nodes:
             if node.parent is not None and node.node not in self.attempts:
@@ -233,7 +233,7 @@ def turn_of(event: Event, reply: Event | None) -> Turn | None:
 
 
 def unfinished_of(event: Event) -> Turn | None:
-    """A reply that no turn came of, as a turn without actions."""
+    """A turn without actions, for a reply whose turn the trace does not hold."""
     try:
         return Turn(int(event.get("turn", 0)), reply_of(event["reply"]), (), ())
     except UNREADABLE:

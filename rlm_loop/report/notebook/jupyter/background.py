@@ -26,7 +26,7 @@ HOW = "to stop: the stop button, or run.stop() in a cell; what was done until th
 
 
 class StopButton(Protocol):
-    """What is left to do with it once the run is over."""
+    """A button that can be taken away once the run is over."""
 
     def close(self) -> None: ...
 

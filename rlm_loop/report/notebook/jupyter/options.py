@@ -16,7 +16,7 @@ from rlm_loop.report.notebook.jupyter.namespace import context_of, named_in
 
 
 class Misused(ValueError):
-    """The magic was called in a way that cannot be meant; the message is one line that says what to do."""
+    """The line or the cell of the magic is wrong; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_call(line: str, text: str, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> MagicCall:
-    """What a cell `%%rlm line` with that text asks for.  Raises `Misused` for what cannot be meant."""
+    """Read a cell `%%rlm line` with that text.  Raises `Misused` for contradictory or unknown options."""
     try:
         given = parser().parse_args(shlex.split(line))
     except ValueError as error:  # an open quote, and what the parser refuses

@@ -1,4 +1,4 @@
-"""How far a run has come, as a value: what a view of it is drawn from."""
+"""The state of a run at one moment, as a value that a view is drawn from."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class LiveView:
             self._draw(stopping=True)
 
     def redraw(self) -> None:
-        """Show the latest moment once more: from the cell that runs now, where an earlier one's output was not kept."""
+        """Draw the latest state again, in the output of the running cell; some front ends drop output between cells."""
         with self._lock:
             if self._latest is not None:
                 self._latest.update(self.state)
@@ -124,7 +124,7 @@ class LiveView:
             surface.end(self.state)
 
     def _draw(self, *, soon: bool = False, **changes: Any) -> None:
-        """Take what changed and show it; what may come `soon` again is left out where it comes too often."""
+        """Take the changes and draw them; a change that comes `soon` after the last drawing waits for the next one."""
         self.state = replace(self.state, **changes)
         now = self._clock()
         if self._surface is None or (soon and now - self._drawn < self._every):
