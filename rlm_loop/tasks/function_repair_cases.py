@@ -39,9 +39,11 @@ class Case:
     @classmethod
     def of(cls, row: dict[str, Any]) -> Case:
         """A row of the file: the source line by line, the arguments of each call as a Python literal."""
-        source = "".join(f"{line}\n" for line in row["source"])
-        calls = {which: tuple(map(ast.literal_eval, row[which])) for which in ("visible", "hidden")}
-        return cls(**{**row, "source": source, **calls})
+        values: dict[str, Any] = dict(row)
+        values["source"] = "".join(f"{line}\n" for line in row["source"])
+        for which in ("visible", "hidden"):
+            values[which] = tuple(map(ast.literal_eval, row[which]))
+        return cls(**values)
 
 
 CASES: tuple[Case, ...] = tuple(
