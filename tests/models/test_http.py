@@ -129,8 +129,10 @@ def silent() -> Iterator[str]:
         server.bind(("127.0.0.1", 0))
         server.listen()
         kept: list[socket.socket] = []
-        threading.Thread(target=lambda: kept.append(server.accept()[0]), daemon=True).start()
+        taking = threading.Thread(target=lambda: kept.append(server.accept()[0]), daemon=True)
+        taking.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        taking.join()
         for connection in kept:
             connection.close()
 
