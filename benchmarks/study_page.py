@@ -3,7 +3,7 @@
     python benchmarks/study_page.py [--arms 9] [--tasks 100] [--repeat 3]
 
 Each figure is the minimum of the repetitions, in seconds; imports are not in it, and a comparison that was made before
-may be quicker, so repeat the whole for figures to report (`--repeat 1`).  The page is written from a folder of results without traces.
+may be quicker, so repeat the whole for figures to report (`--repeat 1`).  The page is written without pages of traces.
 """
 
 from __future__ import annotations

@@ -46,11 +46,6 @@ LOOSE = {"messages", "actions", "outcome"}
 #: Imports for type checkers that still close a circle: to be ended, and none added.
 STILL = {
     ("rlm_loop.repl.session", "rlm_loop.repl.host.zygote"),
-    ("rlm_loop.study.compare.planning", "rlm_loop.study.compare.comparison"),
-    ("rlm_loop.study.compare.sentences", "rlm_loop.study.compare.comparison"),
-    ("rlm_loop.study.plan.contract", "rlm_loop.study.study"),
-    ("rlm_loop.study.plan.contract_text", "rlm_loop.study.plan.contract_value"),
-    ("rlm_loop.study.results", "rlm_loop.study.compare.comparison"),
 }
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 

@@ -118,9 +118,9 @@ class Results:
 
     def compare(self, baseline: str | None = None, **options: Any) -> Comparison:
         """Every arm against `baseline`, with intervals, tests and sentences: see `rlm_loop.study.compare`."""
-        from importlib import import_module  # comparison is built on this module
+        from rlm_loop.study.compare.comparison import compare  # which needs scipy
 
-        return import_module("rlm_loop.study.compare.comparison").compare(self, baseline, **options)
+        return compare(self, baseline, **options)
 
     def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
         """`summary` as a frame with one row an arm (and model, where there are several)."""

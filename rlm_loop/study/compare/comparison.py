@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.study.compare.contrast import MEASURES, Contrast, at_the_floor
+from rlm_loop.study.compare.contrast import MEASURES, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.denominator import units_of
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
-from rlm_loop.study.results import Results
 from rlm_loop.study.statistics import mean
+from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+class Rows(Protocol):
+    """What is compared: `Results`."""
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
+
+    @property
+    def arms(self) -> Sequence[str]: ...
+
+    @property
+    def models(self) -> Sequence[str]: ...
+
+    @property
+    def baseline(self) -> str: ...
+
+    @property
+    def lock(self) -> Mapping[str, Any]: ...
+
+
 @dataclass(frozen=True)
-class Comparison:
-    """All arms against one baseline (`compare`).
-
-    `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
-    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run.
-    """
-
-    contrasts: Sequence[Contrast]
-    baseline: str
-    margin: float
-    missing: Policy
-    family: Sequence[str]
-    alpha: float
-    left_out: int = 0
-    exploratory: bool = True
+class Comparison(Judged):
+    """All arms against one baseline (`compare`)."""
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -64,7 +70,7 @@ class Comparison:
 
 
 def compare(
-    results: Results,
+    results: Rows,
     baseline: str | None = None,
     *,
     analysis: Analysis | None = None,
@@ -115,7 +121,7 @@ def compare(
 
 
 def _checked(
-    results: Results, baseline: str | None, margin: float, missing: str, family: Sequence[str], alpha: float
+    results: Rows, baseline: str | None, margin: float, missing: str, family: Sequence[str], alpha: float
 ) -> str:
     arms = results.arms
     if len(arms) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_loop.study.compare.pairs import Policy
@@ -60,6 +61,24 @@ class Contrast:
     used: int = 0
     estimand: str = ""
     confidence: float = 0.95
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All arms against one baseline, judged; `Comparison` is this with what can be said of it.
+
+    `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
+    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run.
+    """
+
+    contrasts: Sequence[Contrast]
+    baseline: str
+    margin: float
+    missing: Policy
+    family: Sequence[str]
+    alpha: float
+    left_out: int = 0
+    exploratory: bool = True
 
 
 def at_the_floor(contrast: Contrast, margin: float) -> bool:

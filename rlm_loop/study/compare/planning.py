@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from rlm_loop.study.compare.contrast import Contrast
+from rlm_loop.study.compare.contrast import Contrast, Judged
 from rlm_loop.study.statistics import fewest_clusters, pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,12 @@ class Plan:
     more_tasks: int | None
 
 
-def plans(comparison: Comparison, power: float = 0.8) -> list[Plan]:
+def plans(comparison: Judged, power: float = 0.8) -> list[Plan]:
     """The plans of all contrasts that have an estimate."""
     return [p for c in comparison.contrasts if c.estimate is not None for p in _of(comparison, c, power)]
 
 
-def _of(comparison: Comparison, contrast: Contrast, power: float) -> Iterator[Plan]:
+def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
     estimate, alpha, n = contrast.estimate or 0.0, comparison.alpha, contrast.used
     if contrast.effect == "ratio":
         if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rlm_loop.study.compare.contrast import Contrast, at_the_floor, p_value, percent
+from rlm_loop.study.compare.contrast import Contrast, Judged, at_the_floor, p_value, percent
 from rlm_loop.study.compare.effects import GEOMETRIC
 from rlm_loop.study.compare.planning import Plan, plans
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 _NOUNS = {
     "input_tokens": "prompt tokens",
@@ -29,7 +25,7 @@ _POLICY = {
 }
 
 
-def sentences(comparison: Comparison) -> list[str]:
+def sentences(comparison: Judged) -> list[str]:
     """For each model and arm what holds, what is not shown, other measures and missing pairs; then the methods."""
     said: list[str] = []
     word = "Exploratory: " if comparison.exploratory else ""
@@ -60,7 +56,7 @@ def _where(contrast: Contrast) -> str:
     return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds} with {contrast.model}"
 
 
-def _shown(contrast: Contrast, comparison: Comparison) -> str:
+def _shown(contrast: Contrast, comparison: Judged) -> str:
     if contrast.effect == "ratio":
         return f"{_uses(contrast)} {contrast.baseline} ({_of_what(contrast)}{_range(contrast)}, {_p(contrast.p_holm)})"
     if comparison.margin:
@@ -70,7 +66,7 @@ def _shown(contrast: Contrast, comparison: Comparison) -> str:
     return f"resolves {word} tasks than {contrast.baseline} ({_difference(contrast)}; {_p(contrast.p_holm)})"
 
 
-def _not_shown(contrast: Contrast, comparison: Comparison, planned: Sequence[Plan]) -> str:
+def _not_shown(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
     arm, baseline, on = contrast.arm, contrast.baseline, _where(contrast)
     if contrast.effect == "ratio":
         found = f"{_ratio(contrast)} {contrast.estimate:.2f}, {_percent(contrast)} interval {_plain_range(contrast)}"
@@ -112,7 +108,7 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
     return f"; {truth}, about {more} would be needed to show it (power 80 %)"
 
 
-def _worse(contrast: Contrast, comparison: Comparison) -> str:
+def _worse(contrast: Contrast, comparison: Judged) -> str:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
     if not comparison.margin or p is None or p > 1 - contrast.confidence or high is None or high >= 0:
@@ -123,7 +119,7 @@ def _worse(contrast: Contrast, comparison: Comparison) -> str:
     )
 
 
-def _refuted(contrast: Contrast, comparison: Comparison) -> bool:
+def _refuted(contrast: Contrast, comparison: Judged) -> bool:
     """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
     beyond = contrast.high is not None and contrast.high < -comparison.margin
     return contrast.measure == "resolved" and beyond and bool(_worse(contrast, comparison))
@@ -159,7 +155,7 @@ def _missing(group: Sequence[Contrast]) -> str:
     return f"{count} ({by}); {_POLICY[worst.policy].format(arm=one.arm)}."
 
 
-def _methods(comparison: Comparison) -> str:
+def _methods(comparison: Judged) -> str:
     one = comparison.contrasts[0]
     claims = sum(c.p_holm is not None for c in comparison.contrasts)
     several = (

@@ -12,17 +12,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.contract_text import headline, report
 from rlm_loop.study.plan.contract_value import Contract, Difference, Probe
 from rlm_loop.study.plan.factors import FACTORS, Beginning, factors_of
 from rlm_loop.study.plan.grid import Agent, in_turn
-from rlm_loop.tasks.base import Task
-
-if TYPE_CHECKING:
-    from rlm_loop.study.study import Study
+from rlm_loop.tasks.base import Suite, Task
 
 __all__ = ["Contract", "Difference", "Probe", "Unfair", "check", "contract", "declared"]
 
@@ -43,8 +40,26 @@ class Unfair(StudyError):
         self.add_note(self.diff)
 
 
+class Plans(Protocol):
+    """What a contract is made of: a `Study`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suites(self) -> Sequence[Suite]: ...
+
+    @property
+    def seeds(self) -> Sequence[int]: ...
+
+    @property
+    def differs(self) -> Sequence[str] | None: ...
+
+    def agents(self) -> Mapping[tuple[str, int], Mapping[str, Agent]]: ...
+
+
 def contract(
-    study: Study, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, Agent]] | None = None
+    study: Plans, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, Agent]] | None = None
 ) -> Contract:
     """The contract of a study: no model is called or loaded, and no REPL is started; workspaces are opened.
 

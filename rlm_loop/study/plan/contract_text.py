@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from rlm_loop.study.plan.contract_value import Contract, Difference
 from rlm_loop.study.plan.factors import FACTORS
-
-if TYPE_CHECKING:
-    from rlm_loop.study.plan.contract_value import Contract, Difference
 
 #: Lines of one diff that are shown.
 _MOST = 40

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.contract_text import report
 from rlm_loop.study.plan.factors import FACTORS
+from rlm_loop.traces.display import drawing
 
 SCHEMA = 1
 #: Of these only what both arms have is compared; that one has more is a difference in `tools`.
@@ -76,7 +76,7 @@ class Contract:
         return self.differs is None or not self.undeclared
 
     def __str__(self) -> str:
-        return report(self, self.differences)
+        return drawing("rlm_loop.study.plan.contract_text.report")(self, self.differences)
 
     def to_dict(self) -> dict[str, Any]:
         """As `contract.json` keeps it: each value once, by its hash."""
