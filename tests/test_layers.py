@@ -43,10 +43,6 @@ ROOMS = [
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
 LOOSE = {"messages", "actions", "outcome"}
-#: Imports for type checkers that still close a circle: to be ended, and none added.
-STILL = {
-    ("rlm_loop.repl.session", "rlm_loop.repl.host.zygote"),
-}
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 
 
@@ -125,7 +121,7 @@ def circle(imports: Sequence[Import]) -> list[str] | None:
     """A circle of imports, if there is one, whether they are for type checkers or not."""
     edges: dict[str, set[str]] = {}
     for i in imports:
-        if i.source != i.target and not (i.typing_only and (i.source, i.target) in STILL):
+        if i.source != i.target:
             edges.setdefault(i.source, set()).add(i.target)
     try:
         TopologicalSorter(edges).prepare()

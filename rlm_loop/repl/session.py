@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rlm_loop.repl.host.launch import Launcher, default_python
 from rlm_loop.repl.host.life import Life
-from rlm_loop.repl.host.process import program_starter
+from rlm_loop.repl.host.process import Starter, program_starter
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.limits import Limits
 from rlm_loop.repl.settings import Settings
 
-if TYPE_CHECKING:
-    from rlm_loop.repl.host.zygote import Zygote
+
+class Forking(Protocol):
+    """What forks the processes of sessions: a `Zygote`."""
+
+    def starter(self, launcher: Remembered) -> Starter: ...
 
 
 class PythonREPL(JournaledSession):
@@ -57,7 +60,7 @@ class PythonREPL(JournaledSession):
         launcher: Launcher | str = "auto",
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
-        zygote: Zygote | None = None,
+        zygote: Forking | None = None,
         rebuild: bool = True,
     ) -> None:
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
