@@ -31,7 +31,7 @@ def tree() -> TraceTree:
 
 DRAWN: dict[str, Callable[[], Any]] = {
     "rates": lambda: figures.resolve_rates(study("lean_vs_react")),
-    "price": lambda: figures.resolve_against_tokens(study("lean_vs_react")),
+    "pareto": lambda: figures.resolve_against_tokens(study("lean_vs_react")),
     "causes": lambda: figures.stacked_causes(study("lean_vs_react")),
     "slopes": lambda: figures.paired_slopes(study("lean_vs_react"), baseline="react-text"),
     "differences": lambda: figures.paired_differences(study("lean_vs_react"), baseline="react-text"),

@@ -28,7 +28,7 @@ def report(
     no_traces: Annotated[bool, typer.Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
-    from rlm_loop.report import arm_table, save_figure, suite_table, target_table
+    from rlm_loop.report import arm_table, figure, save, suite_table, target_table
     from rlm_loop.study import load_study
 
     if html is not None:
@@ -38,7 +38,7 @@ def report(
     for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
         show_table(table, markdown=markdown)
         echo()
-    for path in save_figure(found, out or folder):
+    for path in save(figure(found), Path(out or folder) / "figure"):
         note(f"figure: {path}")
 
 
@@ -99,7 +99,7 @@ def anytime(
 ) -> None:
     """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
     from rlm_loop.agents.attempts import load_scores, save_scores
-    from rlm_loop.report import anytime_table, save_anytime_figure
+    from rlm_loop.report import anytime_curves, anytime_table, save
     from rlm_loop.study import load_study
     from rlm_loop.study.compare.anytime_curves import anytime_of
 
@@ -118,5 +118,5 @@ def anytime(
     if not any(runs.values()):
         raise Misuse(f"no task of {experiment} has a workspace and was tried by every arm in {folder}")
     show_table(anytime_table(runs), markdown=markdown)
-    for path in save_anytime_figure(runs, there):
+    for path in save(anytime_curves(runs), there / "anytime"):
         note(f"figure: {path}")

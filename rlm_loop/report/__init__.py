@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rlm_loop.report.figures import (
     ablation_heatmap,
     alt_text,
@@ -13,17 +15,18 @@ from rlm_loop.report.figures import (
     paired_slopes,
     resolve_against_tokens,
     resolve_rates,
+    save,
     stacked_causes,
     style,
 )
-from rlm_loop.report.figures.anytime import anytime_figure, anytime_table, save_anytime_figure
+from rlm_loop.report.figures.coverage import coverage_figure
 from rlm_loop.report.figures.dose_arms import by_dose, dose_table
-from rlm_loop.report.figures.plots import figure, save_dose_figure, save_figure, save_overhead_figure
+from rlm_loop.report.figures.overview import figure
 from rlm_loop.report.figures.run_overhead import cause_table, growths, overhead_table
 from rlm_loop.report.figures.sessions import mean_session
-from rlm_loop.report.figures.sizes import by_size, save_size_figure, size_figure, size_table
-from rlm_loop.report.figures.strips import coverage_figure, save_coverage_figure
-from rlm_loop.report.figures.turns import save_tokens_by_turn, tokens_by_turn, turns_text
+from rlm_loop.report.figures.sizes import by_size, size_figure, size_table
+from rlm_loop.report.figures.turns import tokens_by_turn, turns_text
+from rlm_loop.report.tables.anytime import anytime_table
 from rlm_loop.report.tables.failures import failure_table, patch_failure_table
 from rlm_loop.report.tables.preset_table import preset_table
 from rlm_loop.report.tables.study_tables import arm_table, provenance_line, suite_table, target_table
@@ -34,7 +37,6 @@ __all__ = [
     "ablation_heatmap",
     "alt_text",
     "anytime_curves",
-    "anytime_figure",
     "anytime_table",
     "arm_table",
     "by_dose",
@@ -57,13 +59,7 @@ __all__ = [
     "provenance_line",
     "resolve_against_tokens",
     "resolve_rates",
-    "save_anytime_figure",
-    "save_coverage_figure",
-    "save_dose_figure",
-    "save_figure",
-    "save_overhead_figure",
-    "save_size_figure",
-    "save_tokens_by_turn",
+    "save",
     "size_figure",
     "size_table",
     "stacked_causes",
@@ -73,3 +69,13 @@ __all__ = [
     "tokens_by_turn",
     "turns_text",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Names of 0.1 that still work."""
+    from rlm_loop.report.figures.renamed import renamed
+
+    found = renamed(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_rows import made_results
 
-from rlm_loop.report import by_dose, dose_response, dose_table, save_dose_figure
+from rlm_loop.report import by_dose, dose_response, dose_table, save
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.statistics import bootstrap, sign_test
 
@@ -97,7 +97,7 @@ def test_the_figure_says_in_words_what_it_shows(tmp_path: Path) -> None:
     made = dose_response(dosed())
     assert len(made.axes) == 4
     assert "thought: none: 9 of 18 resolved, 1,050 tokens a task; 52: 18 of 18 resolved" in str(made.get_label())
-    png, svg = save_dose_figure(dosed(), tmp_path)
+    png, svg = save(dose_response(dosed()), tmp_path / "doses")
     assert png.stat().st_size > 5_000
     assert "18 of 18 resolved" in svg.read_text("utf-8")
 

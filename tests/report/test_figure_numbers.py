@@ -21,7 +21,7 @@ from rlm_loop.report.figures import (
     stacked_causes,
 )
 from rlm_loop.report.figures.budgets import Ends
-from rlm_loop.report.figures.price import Point, front
+from rlm_loop.report.figures.pareto import Point, front
 from rlm_loop.report.figures.rates import Rate
 
 

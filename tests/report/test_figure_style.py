@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_ablation import full
 
-from rlm_loop.report import save_figure
+from rlm_loop.report import figure
 from rlm_loop.report.figures import alt_text, data_uri, marks, resolve_rates, save, style, svg
 from rlm_loop.report.figures.style import COLOURS, sheet
 from rlm_loop.study import StudyError
@@ -74,7 +74,7 @@ def test_a_file_keeps_its_text_and_repeats(tmp_path: Path, ending: str) -> None:
 
 def test_without_an_ending_there_are_two_files(tmp_path: Path) -> None:
     assert [p.name for p in save(resolve_rates(full(1)), tmp_path / "q4.k_m")] == ["q4.k_m.png", "q4.k_m.svg"]
-    assert [p.name for p in save_figure(full(1), tmp_path, "a.b")] == ["a.b.png", "a.b.svg"]
+    assert [p.name for p in save(figure(full(1)), tmp_path / "a.b")] == ["a.b.png", "a.b.svg"]
 
 
 def test_files_that_cannot_be(tmp_path: Path) -> None:

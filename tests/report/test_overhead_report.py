@@ -13,7 +13,7 @@ from rlm_loop import Budget, LeanAgent
 from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table, save_overhead_figure
+from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table, save
 from rlm_loop.report.figures.run_overhead import injected, overhead
 from rlm_loop.study import StudyError
 
@@ -156,11 +156,11 @@ def test_the_figure_says_in_words_what_it_shows(tmp_path: Path) -> None:
     made = overhead_by_turn(both)
     assert len(made.axes) == 3
     assert "react: 135 tokens of overhead in the prompt of turn 1, 1,215 in that of turn 25" in str(made.get_label())
-    png, svg = save_overhead_figure(both, tmp_path)
+    png, svg = save(overhead_by_turn(both), tmp_path / "overhead")
     assert "1,215 in that of turn 25" in svg.read_text("utf-8")  # its description
     assert b"1,215 in that of turn 25" in png.read_bytes()
     first = png.read_bytes(), svg.read_bytes()
-    save_overhead_figure(both, tmp_path)
+    save(overhead_by_turn(both), tmp_path / "overhead")
     assert (png.read_bytes(), svg.read_bytes()) == first
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_rows import made_results
 
-from rlm_loop.report import Table, arm_table, figure, save_figure, suite_table, target_table
-from rlm_loop.report.figures.growth import prompt_curves
+from rlm_loop.report import Table, anytime_curves, arm_table, figure, save, suite_table, target_table
 from rlm_loop.report.figures.labels import Anchor, Box, place
+from rlm_loop.report.figures.overview import prompt_curves
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.plan.analysis import Analysis
@@ -109,14 +109,14 @@ def test_several_models_get_a_column() -> None:
 @pytest.mark.parametrize("tasks", [1, 12])
 def test_the_figure_is_saved_and_names_every_arm(tmp_path: Path, tasks: int) -> None:
     results = made_results(tasks)
-    png, svg = save_figure(results, tmp_path / "a")
-    again = save_figure(results, tmp_path / "b")
+    png, svg = save(figure(results), tmp_path / "a")
+    again = save(figure(results), tmp_path / "b")
     assert png.read_bytes() == again[0].read_bytes()
     assert svg.read_bytes() == again[1].read_bytes()
     assert png.read_bytes()[:4] == b"\x89PNG"
     made = figure(results)
     for axes in made.axes:
-        words = [t.get_text().split("  ")[0] for t in axes.texts]
+        words = [t.get_text().split("  ")[0] for t in axes.texts if t.get_text() != "Pareto front"]
         assert sorted(words) == sorted(results.arms)
     renderer = made.canvas.get_renderer()
     for axes in made.axes:
@@ -137,7 +137,7 @@ def test_nothing_to_draw_is_one_line(tmp_path: Path) -> None:
         figure(Results([]))
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="choose another folder"):
-        save_figure(made_results(1), tmp_path / "file")
+        save(figure(made_results(1)), tmp_path / "file" / "figure")
 
 
 def test_a_curve_ends_where_fewer_than_a_third_still_run() -> None:
@@ -163,3 +163,12 @@ def test_a_name_keeps_clear_of_what_is_there() -> None:
     anchor = Anchor(150, 50, 50, 50, 60, 10)
     (box,) = place([anchor], [Box(155, 0, 160, 100)], Box(0, 0, 500, 400), 7)
     assert box.right <= 155
+
+
+def test_old_names_of_figures_still_work(tmp_path: Path) -> None:
+    with pytest.warns(DeprecationWarning, match=r"save_figure is save\(figure"):
+        from rlm_loop.report import save_figure
+    assert [p.name for p in save_figure(made_results(2), tmp_path)] == ["figure.png", "figure.svg"]
+    with pytest.warns(DeprecationWarning, match="anytime_figure is anytime_curves"):
+        from rlm_loop.report import anytime_figure
+    assert anytime_figure is anytime_curves

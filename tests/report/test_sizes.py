@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_rows import made_results
 
-from rlm_loop.report import by_size, save_size_figure, size_table
+from rlm_loop.report import by_size, save, size_figure, size_table
 from rlm_loop.study import Results, StudyError
 
 ARMS = {"direct": (0.5, 100, 1, 1.0), "depth-0": (0.5, 100, 1, 1.0)}
@@ -56,7 +56,7 @@ def test_without_sizes_it_says_so() -> None:
 
 
 def test_the_figure(tmp_path: Path) -> None:
-    paths = save_size_figure(sized(), tmp_path)
+    paths = save(size_figure(sized()), tmp_path / "by_size")
     assert [p.name for p in paths] == ["by_size.png", "by_size.svg"]
     svg = paths[1].read_text("utf-8")
     assert "128k" in svg or "<path" in svg

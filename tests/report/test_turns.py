@@ -10,7 +10,7 @@ import pytest
 from rlm_loop.accounting.attribution import Part
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
-from rlm_loop.report import save_tokens_by_turn, tokens_by_turn, turns_text
+from rlm_loop.report import save, tokens_by_turn, turns_text
 from rlm_loop.study import StudyError
 
 
@@ -42,7 +42,7 @@ def test_the_alternative_text_says_what_the_figure_shows(tmp_path: Path) -> None
         "T. Stacked bars for 2 turns, 52 prompt tokens in all: 35 in turn 1, 17 in turn 2. By cause: system 20 (38%), "
         "task 20 (38%), sub-calls 5 (10%), scaffold:x 4 (8%), unattributed 3 (6%)."
     )
-    first, second = save_tokens_by_turn(frame, tmp_path / "a"), save_tokens_by_turn(frame, tmp_path / "b")
+    first, second = save(tokens_by_turn(frame), tmp_path / "a"), save(tokens_by_turn(frame), tmp_path / "b")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
     assert "By cause: system 20 (38%)" in first[1].read_text(encoding="utf-8")
     assert b"By cause: system 20 (38%)" in first[0].read_bytes()

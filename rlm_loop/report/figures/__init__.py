@@ -12,9 +12,9 @@ from rlm_loop.report.figures.causes import stacked_causes
 from rlm_loop.report.figures.cost_tree import cost_tree
 from rlm_loop.report.figures.differences import paired_differences
 from rlm_loop.report.figures.doses import dose_response
-from rlm_loop.report.figures.overhead import overhead_by_turn
+from rlm_loop.report.figures.overhead_by_turn import overhead_by_turn
 from rlm_loop.report.figures.paired import paired_slopes
-from rlm_loop.report.figures.price import resolve_against_tokens
+from rlm_loop.report.figures.pareto import resolve_against_tokens
 from rlm_loop.report.figures.rates import resolve_rates
 from rlm_loop.report.figures.saving import alt_text, data_uri, save, svg
 from rlm_loop.report.figures.style import marks, style

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.agents.attempts.anytime import Anytime
 from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
@@ -41,26 +42,34 @@ class Ends:
         """How many of them there are."""
         return sum(self.right(budget))
 
+    def ever(self, budget: float) -> int:
+        """How many runs were right at some time within the budget."""
+        return sum(any(right and spent <= budget for spent, right in run) for run in self.runs)
+
     @property
     def budgets(self) -> list[float]:
         return sorted({spent for run in self.runs for spent, _ in run})
 
 
 def anytime_curves(
-    results: Results | pd.DataFrame,
+    results: Results | pd.DataFrame | Mapping[str, Sequence[Anytime]],
     *,
     by: Sequence[str] = ("steps", "total_tokens"),
     arms: Iterable[str] | None = None,
+    note: str = "",
 ) -> Figure:
     """One panel a kind of budget: the share of tasks that each arm has resolved within so much of it.
 
     `results` are a study's, or its `frame()`: a task counts from what its whole run took, since what it would have
-    answered earlier is not known.  Or a frame of states, `Anytime.frame()` of each run with a column `arm`: then
-    from the state that was right, until one that is not.  `by` are `steps`, `input_tokens`,
-    `total_tokens`, `seconds`, `cost` ... Runs of which it is not known are left out.  At the right is the 95 % Wilson
-    interval of the whole.  Raises `StudyError` where there is nothing to draw, or matplotlib is missing.
+    answered earlier is not known.  Or scored runs by arm (`anytime_of`), or a frame of their states (`Anytime.frame()`
+    of each run with a column `arm`): then from the state that was right, until one that is not; a thin dotted line
+    says how many were right at some time until then, where that is more.  `note` begins the caption.  `by` are
+    `steps`, `input_tokens`, `total_tokens`, `seconds`, `cost` ... Runs of which it is not known are left out.  At the
+    right is the 95 % Wilson interval of the whole.  Raises `StudyError` where there is nothing to draw, or matplotlib
+    is missing.
     """
-    read = {column: _read(results, column, arms) for column in by}
+    drawable = _states(results) if isinstance(results, Mapping) else results
+    read = {column: _read(drawable, column, arms) for column in by}
     panels = {column: [e for e in found if e.runs] for column, (found, _) in read.items()}
     panels = {column: found for column, found in panels.items() if found}
     if not panels:
@@ -75,7 +84,8 @@ def anytime_curves(
             finish(axes, f"{chr(97 + number)}   Resolved within so many {asked.title.lower()}", f"{asked.name} a task")
         percent_axis(row[0].yaxis)
         legend_above(made, _handles(drawn), across=5)
-        caption(made, next(note for _, note in read.values()))
+        said = next(words for _, words in read.values())
+        caption(made, f"{note}; {said}" if note else said)
     made.set_label(_told(panels))
     return made
 
@@ -100,6 +110,10 @@ def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: M
         look = {"color": mark.colour, "linestyle": mark.line}
         axes.step([0, *at, longest], [0, *rates, rates[-1]], where="post", linewidth=1.6, label=ends.arm, **look)
         low, high = (100 * v for v in statistics.wilson_by_cluster([float(r) for r in ends.right(longest)], ends.tasks))
+        ever = [100 * ends.ever(b) / n for b in at]
+        if ever != rates:
+            look = {"color": mark.colour, "linestyle": ":", "linewidth": 1.0}
+            axes.step([0, *at, longest], [0, *ever, ever[-1]], where="post", **look)
         x = longest * (1.03 + 0.035 * number)
         bars = [[rates[-1] - low], [high - rates[-1]]]
         axes.errorbar(x, rates[-1], yerr=bars, fmt=mark.marker, color=mark.colour, markersize=4, capsize=2, linewidth=1)
@@ -124,6 +138,15 @@ def _read(results: Results | pd.DataFrame, column: str, arms: Iterable[str] | No
     return ends, f"{found.note()}. {words}"
 
 
+def _states(runs: Mapping[str, Sequence[Anytime]]) -> pd.DataFrame:
+    import pandas
+
+    frames = [run.frame().assign(arm=arm, seed=seed) for arm, of in runs.items() for seed, run in enumerate(of)]
+    if not frames:
+        raise StudyError("there is no run to draw; score some with patching.anytime first")
+    return pandas.concat(frames, ignore_index=True)
+
+
 def _of_states(frame: pd.DataFrame, column: str, arms: Iterable[str] | None) -> tuple[list[Ends], str]:
     if column not in _OF_STATES:
         raise StudyError(f"states are counted in {', '.join(_OF_STATES)}, not in {column}")
@@ -143,7 +166,8 @@ def _of_states(frame: pd.DataFrame, column: str, arms: Iterable[str] | None) -> 
     there = {arm: {name: states for name, states in runs[arm].items() if name not in unknown} for arm in wanted}
     ends = [Ends(arm, list(of.values()), [name[:4] for name in of]) for arm, of in there.items()]
     many = max((len(e.runs) for e in ends), default=0)
-    return ends, f"{many} runs an arm, every state of them scored. At the right: 95 % Wilson intervals at the end."
+    words = "At the right: 95 % Wilson intervals at the end. Dotted: right at some time until then."
+    return ends, f"{many} runs an arm, every state of them scored. {words}"
 
 
 def _told(panels: Mapping[str, Sequence[Ends]]) -> str:

@@ -107,7 +107,8 @@ def write(made: Any, axes: Any, tags: Sequence[Tag], *, leaders: bool = False) -
     renderer = made.canvas.get_renderer()
     to_page = axes.transData.transform
     frame = axes.get_window_extent(renderer)
-    taken: list[Box] = []
+    there = [text.get_window_extent(renderer) for text in axes.texts]  # such as the name of a line
+    taken = [Box(box.x0, box.y0, box.x1, box.y1) for box in there]
     anchors: list[Anchor] = []
     for tag in tags:
         points = [tuple(to_page(p)) for p in tag.path]

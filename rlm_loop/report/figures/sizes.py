@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.plots import save
 from rlm_loop.report.figures.style import caption, finish, marks, matplotlib_or_say, percent_axis, sheet, style
 from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
 from rlm_loop.report.tables.table import Table
@@ -117,11 +115,6 @@ def size_figure(results: Results) -> Figure:
         caption(made, f"{results.provenance['model']}; bars are 95 % Wilson intervals")
     made.set_label(_told(points))
     return made
-
-
-def save_size_figure(results: Results, folder: str | Path, name: str = "by_size") -> list[Path]:
-    """Save the figure as PNG and SVG.  Returns their paths."""
-    return save(size_figure(results), folder, name)
 
 
 def _finish(axes: Any, title: str, sizes: Sequence[int]) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED
 from rlm_loop.accounting.pivot import in_order
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.figures.plots import save
 from rlm_loop.report.figures.style import finish, matplotlib_or_say, sheet, style
 from rlm_loop.study import StudyError
 
@@ -63,17 +61,6 @@ def turns_text(frame: pd.DataFrame, *, title: str = "Prompt tokens by turn and c
     """The alternative text of `tokens_by_turn`: what a reader who cannot see the figure needs of it."""
     bands = _bands(frame)
     return _text(title, bands, sorted({turn for band in bands.values() for turn in band}))
-
-
-def save_tokens_by_turn(
-    frame: pd.DataFrame,
-    folder: str | Path,
-    name: str = "tokens_by_turn",
-    *,
-    title: str = "Prompt tokens by turn and cause",
-) -> list[Path]:
-    """Save the figure as PNG and SVG; the same frame gives the same files.  Returns their paths."""
-    return save(tokens_by_turn(frame, title=title), folder, name)
 
 
 def _bands(frame: pd.DataFrame) -> Bands:

@@ -14,7 +14,7 @@ from rlm_loop import LeanAgent
 from rlm_loop.agents.attempts import Anytime, State, anytime, generate_patch, retry
 from rlm_loop.agents.attempts.anytime import Scores
 from rlm_loop.models import Reply, ScriptedModel
-from rlm_loop.report import anytime_figure, anytime_table, save_anytime_figure
+from rlm_loop.report import anytime_curves, anytime_table, save
 from rlm_loop.study import Study, StudyError
 from rlm_loop.study.compare.anytime_curves import anytime_of, curve
 from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite, Task
@@ -198,14 +198,14 @@ def test_a_study_is_scored_from_its_traces_and_drawn(tmp_path: Path) -> None:
     results = Study("s", arms, suite, model="scripted").run(tmp_path / "study", progress=False)
     runs = anytime_of(results, suite)
     assert {arm: [run.resolved_at for run in of] for arm, of in runs.items()} == {"early": [1], "late": [2]}
-    made_figure = anytime_figure(runs, note="scripted")
+    made_figure = anytime_curves(runs, by=["steps", "input_tokens"], note="scripted")
     left, right = made_figure.axes
     assert [line.get_label() for line in left.lines if not line.get_label().startswith("_")] == ["early", "late"]
-    assert len(left.lines) == 3  # and where late was right before it broke it
-    assert right.get_xlabel() == "prompt tokens a run"
+    assert [line.get_linestyle() for line in left.lines].count(":") == 1  # where late was right before it broke it
+    assert right.get_xlabel() == "prompt tokens a task"
     table = str(anytime_table(runs, steps=(1, 2)))
     assert "early" in table
-    first = save_anytime_figure(runs, tmp_path / "a")
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in save_anytime_figure(runs, tmp_path / "b")]
+    first = save(made_figure, tmp_path / "a")
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in save(made_figure, tmp_path / "b")]
     with pytest.raises(StudyError, match="no run"):
-        anytime_figure({"none": []})
+        anytime_curves({"none": []})

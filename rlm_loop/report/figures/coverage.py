@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.plots import save
 from rlm_loop.report.figures.style import COLOURS, finish, matplotlib_or_say, sheet, style
 from rlm_loop.study.coverage import Coverage
 
@@ -53,18 +51,6 @@ def coverage_figure(
     named = ", ".join(_named(coverage, depth) for depth in depths)
     made.set_label(f"{title}: {coverage.share:.1%} of {coverage.size:,} characters; by depth: {named}.")
     return made
-
-
-def save_coverage_figure(
-    coverage: Coverage,
-    folder: str | Path,
-    name: str = "coverage",
-    *,
-    needles: Sequence[tuple[int, int]] = (),
-    title: str = "What was seen of the context",
-) -> list[Path]:
-    """Save the figure as PNG and SVG; the same coverage gives the same files.  Returns their paths."""
-    return save(coverage_figure(coverage, needles=needles, title=title), folder, name)
 
 
 def _named(coverage: Coverage, depth: int) -> str:

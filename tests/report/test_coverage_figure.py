@@ -6,7 +6,7 @@ from pathlib import Path
 
 from made_traces import Told
 
-from rlm_loop.report import coverage_figure, save_coverage_figure
+from rlm_loop.report import coverage_figure, save
 from rlm_loop.study.coverage import Coverage, coverage_of
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
@@ -36,6 +36,6 @@ def test_an_empty_context_has_a_figure_too() -> None:
 
 
 def test_the_same_coverage_gives_the_same_files(tmp_path: Path) -> None:
-    first = save_coverage_figure(a_coverage(), tmp_path / "a")
-    second = save_coverage_figure(a_coverage(), tmp_path / "b")
+    first = save(coverage_figure(a_coverage()), tmp_path / "a")
+    second = save(coverage_figure(a_coverage()), tmp_path / "b")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, cells
 from rlm_loop.report.figures.labels import Tag, write
-from rlm_loop.report.figures.measures import measure_of
+from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
     GREY,
     PAGE,
     SMALL,
+    Mark,
     caption,
     finish,
     marks,
@@ -30,6 +31,13 @@ from rlm_loop.study.results import Results
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+#: What the bars and marks of the panel mean.
+LEGEND = (
+    "Bars are 95 % intervals (Wilson, bootstrap of the mean). Filled: on the Pareto front, no other arm resolves as "
+    "much for less. Hollow: off it."
+)
 
 
 @dataclass(frozen=True)
@@ -54,38 +62,54 @@ def resolve_against_tokens(
     nothing to draw, or matplotlib is missing.
     """
     found, asked = cells(results, arms), measure_of(measure)
-    points = [p for arm in found.arms if (p := _point(arm, measure)) is not None]
+    points = points_of(found.arms, measure)
     if not points:
         raise StudyError(f"no arm has {asked.name} of every task and a judged one, so there is nothing to draw")
-    best = front(points)
     drawn = marks([a.label for a in found.arms])
     with style():
         made = sheet(PAGE * 0.86, 3.9)
         axes: Any = made.subplots()
-        _steps(axes, best)
-        tags = [_draw(axes, p, drawn[p.label], p in best) for p in points]
-        lows, highs = [p.low for p in points], [p.high for p in points]
-        if min(lows) > 0 and max(highs) / min(lows) > 5:
-            axes.set_xscale("log")
-            axes.set_xlim(min(lows) / 1.3, max(highs) * 1.9)
-            round_ticks(axes.xaxis, min(lows) / 1.3, max(highs) * 1.9, asked.tick)
-        else:
-            spread = max(highs) - min(lows) or max(highs) or 1.0
-            axes.set_xlim(max(0.0, min(lows) - 0.3 * spread), max(highs) + 0.45 * spread)  # room for the names
-            axes.xaxis.set_major_formatter(asked.tick)
-        axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
-        percent_axis(axes.yaxis)
+        tags = panel(axes, points, drawn, asked)
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
-        caption(made, f"{found.note()}. Bars are 95 % intervals (Wilson, bootstrap of the mean). Filled: on the Pareto "
-                "front, no other arm resolves as much for less. Hollow: off it.")  # fmt: skip
+        caption(made, f"{found.note()}. {LEGEND}")
         made.draw_without_rendering()  # settles the layout
         made.set_layout_engine("none")
         write(made, axes, tags, leaders=True)
-    said = "; ".join(f"{p.label}: {p.rate}, {asked.say(p.spent)} a task" for p in points)
-    made.set_label(
-        f"Resolve rate against {asked.name} a task. {said}. On the Pareto front: {', '.join(p.label for p in best)}."
-    )
+    made.set_label(f"Resolve rate against {asked.name} a task. {text(points, asked)}")
     return made
+
+
+def points_of(arms: Sequence[Arm], measure: str) -> list[Point]:
+    """The arms that were judged, and of which the measure is known of every task."""
+    return [p for arm in arms if (p := _point(arm, measure)) is not None]
+
+
+def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, Mark], asked: Measure) -> list[Tag]:
+    """Draw the points and their Pareto front.  Returns the names to write beside the points."""
+    percent_axis(axes.yaxis)
+    if not points:
+        axes.set_ylim(0, 100)
+        return []
+    best = front(points)
+    _steps(axes, best)
+    tags = [_draw(axes, p, drawn[p.label], p in best) for p in points]
+    low, high = min(p.low for p in points), max(p.high for p in points)
+    if low > 0 and high / low > 5:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 1.3, high * 1.9)
+        round_ticks(axes.xaxis, low / 1.3, high * 1.9, asked.tick)
+    else:
+        spread = high - low or high or 1.0
+        axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)  # room for the names
+        axes.xaxis.set_major_formatter(asked.tick)
+    axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
+    return tags
+
+
+def text(points: Sequence[Point], asked: Measure) -> str:
+    """What the panel shows, in words."""
+    said = "; ".join(f"{p.label}: {p.rate}, {asked.say(p.spent)} a task" for p in points)
+    return f"{said}. On the Pareto front: {', '.join(p.label for p in front(points))}."
 
 
 def front(points: Sequence[Point]) -> list[Point]:
@@ -108,7 +132,7 @@ def _point(arm: Arm, measure: str) -> Point | None:
     return Point(arm.label, middle, min(low, middle), max(high, middle), rate_of(arm))
 
 
-def _draw(axes: Any, point: Point, mark: Any, best: bool) -> Tag:
+def _draw(axes: Any, point: Point, mark: Mark, best: bool) -> Tag:
     y = point.rate.percent or 0.0
     axes.errorbar(
         point.spent,
