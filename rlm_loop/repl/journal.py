@@ -45,7 +45,7 @@ class Cell:
         return self.error in (None, "runtime")
 
     def weight(self) -> int:
-        made = sum(len(json.dumps([c.args, c.kwargs, c.outcome])) for c in self.calls)
+        made = sum([len(json.dumps([c.args, c.kwargs, c.outcome])) for c in self.calls]) if self.calls else 0
         return len(self.code) + len(self.output) + made + 64 * len(self.changed)
 
 

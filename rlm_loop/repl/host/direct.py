@@ -69,7 +69,8 @@ class DirectWorker:
         kind = frame["t"]
         writer = -1
         if kind != "reply":
-            self._let_interrupts_land()
+            if self._interrupts > 0:
+                self._let_interrupts_land()
             if kind in _CAPTURED:
                 writer = self._new_pipe(frame)
         self._out.send(dumps(frame) + b"\n", writer)
@@ -120,7 +121,8 @@ class DirectWorker:
                 self._prepare()
             ready = self._poll.poll(wait)
             if not ready:
-                self._watch_output()
+                if self._unwatched:
+                    self._watch_output()
             elif self._link_fd != ready[0][0] or len(ready) > 1:
                 self._hear(ready)
             else:

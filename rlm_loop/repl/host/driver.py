@@ -58,6 +58,11 @@ class Driver:
         self._ready = False
         self._printed = _NOTHING
 
+    @property
+    def settled(self) -> bool:
+        """The worker runs, was heard of, and its REPL was set up."""
+        return self._ready and not self.fresh and self.worker is not None
+
     def begin(self) -> Worker:
         """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
         if self.worker is None:
@@ -116,11 +121,12 @@ class Driver:
     def send(self, frame: Mapping[str, Any], number: int) -> int:
         """Hand over a job and return its number; it runs after those before it."""
         with contextlib.suppress(WorkerGone):  # `wait` notices
-            self.begin().send({**frame, "g": self.generation, "id": number})
+            worker = self.worker or self.begin()
+            worker.send({**frame, "g": self.generation, "id": number})
         return number
 
     def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
-        return CellCalls(self.begin(), self.generation, tools, self._clock)
+        return CellCalls(self.worker or self.begin(), self.generation, tools, self._clock)
 
     def wait(
         self,
@@ -139,7 +145,7 @@ class Driver:
         already is given the grace time only; `ping` is a later job of which the end says the same.  `grace` shortens
         the grace time.
         """
-        worker = self.ensure()
+        worker = self.worker if self._ready and self.worker is not None else self.ensure()
         clock, began = self._clock, self._clock()
         grace = self._grace if grace is None else min(grace, self._grace)
         if ping < 0:  # else Ctrl-C may have struck after the output was received
@@ -151,12 +157,13 @@ class Driver:
             how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = ""
         ) -> Ended:
             calls.close()
-            return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - calls.waited()), cause)
+            waited = calls.waited() if calls.made else 0.0
+            return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - waited), cause)
 
         try:
             while True:
                 now = clock()
-                own = now - began - calls.waited()
+                own = now - began - (calls.waited() if calls.made else 0.0)
                 if not stopped and (calls.ended is not None or own >= timeout):
                     stopped = "budget" if calls.ended is not None else "timeout"
                     since, next_interrupt = now, 0.05 if stopped == "budget" else 0.0
@@ -176,7 +183,7 @@ class Driver:
                     pause = limit - spent
                 else:
                     # A cell that waits for a tool spends nothing, but may go on at any moment.
-                    pause = max(timeout - own, _BUSY_SLICE if calls.busy else 0.0)
+                    pause = max(timeout - own, _BUSY_SLICE if calls.made and calls.busy else 0.0)
                 if self._backlog:
                     frame = self._backlog.popleft()
                 else:

@@ -45,6 +45,11 @@ class Holdings:
         self.rebuilt: Rebuilt | None = None
         self._just_rebuilt = False  # and no cell has ended well since
 
+    @property
+    def settled(self) -> bool:
+        """Nothing is to be rebuilt, and no loss is to be told of."""
+        return self.expected is None and not self.cause
+
     # -- what was done in the REPL
 
     def bind(self, frame: dict[str, Any]) -> None:
@@ -109,7 +114,7 @@ class Holdings:
         return plan.first
 
     def nothing_to_rebuild(self) -> None:
-        """The REPL is as far as it will come; what is to be said of the restart that led here is said."""
+        """The REPL is ready: report the restart, if there was one."""
         if self.cause:
             self._news, self.cause = restart_news(self.cause, Fate(), None), ""
 

@@ -58,10 +58,12 @@ class Life:
         return _Turn(self, lambda: None)
 
     def _driver_now(self, seconds: float | None, start: bool) -> Driver:
-        driver = self.place()[0]
+        driver = self.owned.driver or self.place()[0]
         if cause := driver.died_meanwhile():
             self.held.died_unseen(cause, self.held.foreseen())
-        if start or driver.worker is not None:
+        if driver.settled and not self._unready and self.held.settled:
+            self._until_ready()
+        elif start or driver.worker is not None:
             self._make_ready(driver, self.settings.timeout if seconds is None else seconds)
         return driver
 
