@@ -79,7 +79,7 @@ class Agent:
     `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
     nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
     not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
-    question (see `localise`).  `may_block` tells the model that it may end with a line `BLOCKED: reason`, which is
+    question (`agents/localise`).  `may_block` tells the model that it may end with a line `BLOCKED: reason`, which is
     read whether told or not.  `approve` is told of each cell and tool call before it runs, those of sub-agents and in
     cells too: `True` or `None` let it run, `False` or a reason make it `denied`, and so does an exception.
     """
@@ -226,7 +226,7 @@ class Agent:
         `context` becomes the REPL variable of that name, of which the model is told type, size and a preview; a
         `Path` is the file or folder that it names, read where the cells run (`docs/contexts.md`).
         `tools` replace the agent's own for this run; `trace` is a file to append to.  `hooks` are told of this run
-        besides the agent's own; `live` shows it while it goes on, in a notebook or as text (see `live.LiveView`).
+        besides the agent's own; `live` shows it while it goes on, in a notebook or as text.
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
@@ -303,7 +303,7 @@ class Agent:
         earlier: AttemptContext = FIRST_ATTEMPT,
         limits: Budget | None = None,
     ) -> Outcome:
-        """One of several attempts at a task, with the account, ledger, trace and node of `model` (see `patching`).
+        """One of several attempts at a task, with the account, ledger, trace and node of `model` (`agents/attempts`).
 
         The model itself is the agent's own.  `turn_offset` is how many turns earlier attempts took, `earlier` what this
         one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the

@@ -17,7 +17,6 @@ from rlm_loop.actions import (
     Answer,
     CallTool,
     Failure,
-    FailureKind,
     FinalAnswer,
     Malformed,
     Observation,
@@ -26,12 +25,13 @@ from rlm_loop.actions import (
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.approval import UNASKED
 from rlm_loop.agents.effects import Effects
+from rlm_loop.agents.observations import bounded, cell_observation, failed_action, simple_names
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector
-from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, Session
+from rlm_loop.repl.base import CellResult, ReplError, Session
 from rlm_loop.repl.cell_calls import CellCall, Noted
-from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rerun import Fallback, PastCell, run_again
@@ -49,7 +49,6 @@ RESERVED = ("context", "final_answer", "python")
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
 
-PENDING = "final_answer was set, but the cell failed: set it again to confirm it."
 LOOK_FIRST = "Work it out with code before you answer."
 
 
@@ -71,12 +70,12 @@ class Environment:
     first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
     left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
     one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
-    `node` (see `hooks`); `about` is what else is said of each in the log. `keep_tree` is told the tree id and the patch
-    of every state of the workspace that an action led to, once each, `keep_calls` what each cell asked of the host.
-    `variables` has every cell's observation name the REPL's variables. `sampled` says that the model's replies are
-    drawn: the same again is chance. `repl` may also be a session of the caller's. Closing is idempotent and closes what
-    was opened for this run: the session that `repl` made, and the workspace where it is `owned`; a session of the
-    caller's is left open, without the run's tools.
+    `node` (`tools/hooks.py`); `about` is what else is said of each in the log. `keep_tree` is told the tree
+    id and the patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell
+    asked of the host. `variables` has every cell's observation name the REPL's variables. `sampled` says that the
+    model's replies are drawn: the same again is chance. `repl` may also be a session of the caller's. Closing is
+    idempotent and closes what was opened for this run: the session that `repl` made, and the workspace where it is
+    `owned`; a session of the caller's is left open, without the run's tools.
     Raises `ValueError` up front where tool names clash, naming all of them.
     """
 
@@ -268,18 +267,18 @@ class Environment:
         for index in sorted(range(len(actions)), key=lambda i: _ends(actions[i])):
             action = actions[index]
             if self._answer is not None:
-                done[index] = _failure("skipped", "not run: the answer had been given")
+                done[index] = failed_action("skipped", "not run: the answer had been given")
             elif failed and isinstance(action, RunCode):
-                done[index] = _failure("skipped", "not run: an earlier block failed")
+                done[index] = failed_action("skipped", "not run: an earlier block failed")
             else:
                 before = getattr(self._session, "last", None)
                 self._may_repeat = self._sampled
                 try:
-                    seen = self._bounded(self._observed(action))
+                    seen = bounded(self._observed(action), self._cap)
                     done[index] = replace(seen, repeatable=True) if self._may_repeat else seen
                 except KeyboardInterrupt:
-                    done[index] = self._bounded(self._with_effects(self._interrupted(action, before)))
-                    rest = _failure("skipped", "not run: the run was interrupted")
+                    done[index] = bounded(self._with_effects(self._interrupted(action, before)), self._cap)
+                    rest = failed_action("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
                 failed = failed or (isinstance(action, RunCode) and not done[index].ok)
         return tuple(done[i] for i in range(len(actions)))
@@ -288,7 +287,7 @@ class Environment:
         """What an action led to until Ctrl-C: of a cell, what it had printed."""
         cell: CellResult | None = getattr(self._session, "last", None)
         if cell is None or cell is before or not isinstance(action, (RunCode, CallTool)):
-            return _failure("interrupted", "the user interrupted it")
+            return failed_action("interrupted", "the user interrupted it")
         return self._cell_observation(cell)
 
     def collect(self, expression: str) -> Any:
@@ -338,12 +337,12 @@ class Environment:
     def _perform(self, action: Action) -> Observation:
         match action:
             case Malformed(reason, kind):
-                return _failure(kind, reason)
+                return failed_action(kind, reason)
             case Answer(value):
                 return self._text_answer(value)
             case RunCode(code):
                 if self._approve is not None and (refused := self._approve(action)) is not None:
-                    return _failure("denied", refused)
+                    return failed_action("denied", refused)
                 return self._cell_observation(self._run(code))
             case CallTool(name, arguments):
                 return self._call(name, arguments, action.call_id)
@@ -351,7 +350,7 @@ class Environment:
     def _text_answer(self, value: Any) -> Observation:
         if self._ask_for_code:  # asked once: small models like to answer at once without looking
             self._ask_for_code = False
-            return _failure("rejected", LOOK_FIRST)
+            return failed_action("rejected", LOOK_FIRST)
         return self._offer(FinalAnswer(value, "text"), Observation())
 
     def _call(self, name: str, arguments: str, call_id: str | None = None) -> Observation:
@@ -359,7 +358,7 @@ class Environment:
         try:
             result = self._gateway.call(name, arguments, call_id=call_id)
         except BudgetSpent as spent:
-            return _failure("budget", spent.reason)
+            return failed_action("budget", spent.reason)
         self._may_repeat |= name in self._polls or result.repeated
         if self._cell is not None:
             return self._cell_observation(self._cell)
@@ -392,44 +391,9 @@ class Environment:
                 self._keep_calls(calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        below = [cell.message] if cell.error not in (None, "runtime") else []
-        below += [PENDING] if cell.pending is not None else []
-        more, _ = clip("\n".join(below), self._cap // 2)
-        text, cut = clip_again(cell.output, self._cap - len(more) - (1 if more else 0), cell.characters)
-        seen = Observation(
-            "\n".join(filter(None, [text, more])),
-            None,
-            "repl_output",
-            seconds=cell.seconds,
-            truncated=cell.truncated or cut,
-            displays=cell.displays,
-            full=cell.full or (cell.output if cut else ""),
-            variables=self._variables(cell) if self._tell_variables else (),
-        )
-        if cell.error is None:
-            return seen if cell.answer is None else self._offer(cell.answer, seen)
-        return replace(seen, failure=Failure(cell.error, cell.message), pending=cell.pending)
-
-    def _variables(self, cell: CellResult) -> tuple[str, ...]:
-        """The names of the simple variables that there are now; all names where the values cannot be looked at."""
-        names: tuple[str, ...] = getattr(self._session, "variables", ())
-        if cell.error not in (None, "runtime") or self._session is None:
-            return names  # to look would start the REPL again before anybody needs it
-        asked = [n for n in names if n != "context"]  # a large one is on disk: naming it would read it
-        simple = "str, int, float, bool, list, dict, tuple"
-        try:
-            kinds = self._session.get(f"[{', '.join(f'isinstance({n}, ({simple}))' for n in asked)}]") if asked else []
-        except EvaluationFailed:  # such as a cell that has bound `isinstance` to something else
-            return names
-        plain = {n for n, is_simple in zip(asked, kinds, strict=True) if is_simple}
-        return tuple(n for n in names if n in plain or n == "context")
-
-    def _bounded(self, seen: Observation) -> Observation:
-        """No observation is longer than the cap, whatever it is made of."""
-        text, cut = clip_again(seen.text, self._cap)
-        return (
-            replace(seen, text=text, truncated=True, full=seen.full or clip(seen.text, RECORD_CAP)[0]) if cut else seen
-        )
+        names = simple_names(self._session, cell) if self._tell_variables else ()
+        seen = cell_observation(cell, self._cap, names)
+        return seen if cell.error is not None or cell.answer is None else self._offer(cell.answer, seen)
 
     def _offer(self, given: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
@@ -474,7 +438,3 @@ def _final_answer(answer: Any) -> Any:
 
 def _ends(action: Action) -> bool:
     return isinstance(action, CallTool) and action.name == "final_answer"
-
-
-def _failure(kind: FailureKind, message: str) -> Observation:
-    return Observation(message, Failure(kind, message), "error")

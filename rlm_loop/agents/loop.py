@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, Observation, RunCode
-from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.environment import Unfinished
+from rlm_loop.actions import Action, CallTool, FinalAnswer, Malformed, Note, RunCode
+from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.messages import Prompt
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.tools.function import Tool
 from rlm_loop.tools.hooks import notify
 from rlm_loop.tools.results import describe
 from rlm_loop.traces.trace import TraceError
-
-
-class Place(Protocol):
-    """Where actions happen, as far as the loop knows: an `Environment`, or the record of one (see `replaying`)."""
-
-    @property
-    def tools(self) -> Mapping[str, Tool]: ...
-
-    @property
-    def check(self) -> AnswerCheck: ...
-
-    @property
-    def isolation(self) -> str: ...
-
-    def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]: ...
-
-    def collect(self, expression: str) -> Any: ...
-
-    def partial_artifact(self) -> str | None: ...
 
 
 class Interrupted(KeyboardInterrupt):
@@ -59,7 +38,7 @@ class Interrupted(KeyboardInterrupt):
 def run(
     dialect: Dialect,
     problem: Problem,
-    place: Place,
+    environment: Environment,
     model: Metered,
     *,
     hooks: Sequence[object] = (),
@@ -72,7 +51,7 @@ def run(
     """Drive one agent through one problem.
 
     `history` makes the prompt that is sent of the one that grew, `fit` clips what a turn is to show to
-    what is left of the model's window (see `window`), `before` is how many turns earlier
+    what is left of the model's window (`agents/window.py`), `turn_offset` is how many turns earlier
     attempts at the same task took: this one's are numbered on from there.
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
     and `partial_answer` set on it.
@@ -80,7 +59,7 @@ def run(
     turns: list[Turn] = []
     over: tuple[Stop, str] | None = None
     try:
-        prompt = dialect.format_task(problem, place.tools)
+        prompt = dialect.format_task(problem, environment.tools)
         while (over := stop_reason(turns, model.account)) is None:
             start = model.account.seconds
             left = _steps_left(model, turns)
@@ -93,10 +72,10 @@ def run(
             )
             prompt = history(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=turn_offset + len(turns) + 1)  # billed before it is read
-            actions = tuple(dialect.parse_reply(reply, place.tools))  # total: a bad reply is an action too
+            actions = tuple(dialect.parse_reply(reply, environment.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None
             try:
-                observations = place.perform(actions)
+                observations = environment.perform(actions)
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
             turn = Turn(turn_offset + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
@@ -121,26 +100,26 @@ def run(
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
     except KeyboardInterrupt:
-        left = place.partial_artifact()
-        outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, place)
+        left = environment.partial_artifact()
+        outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, environment)
         raise Interrupted(outcome) from None
     except Exception as error:
-        attach(error, _failed(error, turns, problem, model, agent, place))
+        attach(error, _failed(error, turns, problem, model, agent, environment))
         raise
     try:
-        artifact = place.collect(collect)
+        artifact = environment.collect(collect)
     except Exception as error:  # such as a workspace that is gone: what was done until then is not lost with it
-        attach(error, _failed(error, turns, problem, model, agent, place))
+        attach(error, _failed(error, turns, problem, model, agent, environment))
         raise
     stop, reason = over
-    return _finish(stop, reason, turns, problem, artifact, model, agent, place)
+    return _finish(stop, reason, turns, problem, artifact, model, agent, environment)
 
 
 def _failed(
-    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, place: Place
+    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, environment: Environment
 ) -> Outcome:
     reason = describe(error)
-    return _finish(Stop.FAILED, reason, turns, problem, place.partial_artifact(), model, agent, place)
+    return _finish(Stop.FAILED, reason, turns, problem, environment.partial_artifact(), model, agent, environment)
 
 
 def _finish(
@@ -151,7 +130,7 @@ def _finish(
     artifact: Any,
     model: Metered,
     agent: str,
-    place: Place,
+    environment: Environment,
 ) -> Outcome:
     model.node.scope.check()  # for a sub-agent that nobody waits for any more, there is nothing to report
     model.node.end_children()
@@ -165,7 +144,7 @@ def _finish(
         ledger=model.ledger,
         artifact=artifact,
         answer_form=None if given is None else given.form,
-        evidence=place.check.evidence,
+        evidence=environment.check.evidence,
         over_budget=account.over(),
         reason=reason,
         seconds=account.seconds,
@@ -175,7 +154,7 @@ def _finish(
         question=problem.question,
         model=model.name,
         agent=agent,
-        isolation=place.isolation,
+        isolation=environment.isolation,
     )
     try:
         _record_end(outcome, source, model)

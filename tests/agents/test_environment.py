@@ -10,7 +10,8 @@ import pytest
 
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.environment import PENDING, Environment
+from rlm_loop.agents.environment import Environment
+from rlm_loop.agents.observations import PENDING
 from rlm_loop.repl import PythonREPL
 
 

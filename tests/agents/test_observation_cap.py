@@ -13,7 +13,8 @@ import pytest
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.environment import PENDING, Environment
+from rlm_loop.agents.environment import Environment
+from rlm_loop.agents.observations import PENDING
 from rlm_loop.agents.past_run import turns_of
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks

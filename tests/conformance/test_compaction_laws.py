@@ -17,9 +17,9 @@ from rlm_loop.accounting.charges import calls_of
 from rlm_loop.accounting.ledger import Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.environment import PENDING
 from rlm_loop.agents.history import History
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.observations import PENDING
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.function_calls import FunctionCalls

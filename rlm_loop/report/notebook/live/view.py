@@ -71,7 +71,7 @@ class LiveView:
             if self._latest is not None:
                 self._latest.update(self.state)
 
-    # -- what a run tells (see `hooks`)
+    # -- what a run tells (`tools/hooks.py`)
 
     def on_run_start(self, *, agent: str, model: str, question: str = "", ledger: Ledger | None = None) -> None:
         how = (INTERRUPT if in_kernel() else CTRL_C) if self._how is None else self._how
