@@ -105,3 +105,21 @@ def test_it_is_shown_where_it_was_started(capsys: pytest.CaptureFixture[str]) ->
     assert "answered: 1 turn" in told
     assert run.view is not None
     assert run.view.outcome is run.outcome
+
+
+def test_a_stop_before_the_first_step_is_not_lost() -> None:
+    began, gate = threading.Event(), threading.Event()
+
+    class Slow:
+        def on_run_start(self) -> None:
+            began.set()
+            gate.wait(300)
+
+    agent = ToolLoopAgent(model=ScriptedModel([block("while True: pass")]), hooks=(Slow(),), cell_timeout=600)
+    run = start(agent, "How many?", show=False)
+    assert began.wait(300)
+    run.stop()
+    gate.set()
+    outcome = run.wait(300)
+    assert outcome is not None
+    assert (outcome.stop, outcome.steps) == ("interrupted", 0)

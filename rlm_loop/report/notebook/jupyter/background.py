@@ -31,6 +31,18 @@ class StopButton(Protocol):
     def close(self) -> None: ...
 
 
+class _Begins:
+    """A hook that is told of the first step of a run."""
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        self._begin: Callable[[], None] | None = begin
+
+    def on_step_start(self) -> None:
+        begin, self._begin = self._begin, None
+        if begin is not None:
+            begin()
+
+
 class LiveRun:
     """A run of an agent in a thread of its own, made by `start`.
 
@@ -50,9 +62,9 @@ class LiveRun:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self._lock = threading.Lock()
-        self._over = self._stop_requested = False
+        self._begun = self._over = self._stop_requested = False
         self._button = button(self.stop)
-        hooks = () if view is None else (view,)
+        hooks = (*(() if view is None else (view,)), _Begins(self._begin_steps))
 
         def work() -> None:
             try:
@@ -91,9 +103,16 @@ class LiveRun:
             if self._over or self._stop_requested or self._thread.ident is None:
                 return
             self._stop_requested = True
-            _interrupt(self._thread.ident)
+            if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
+                _interrupt(self._thread.ident)
         if self.view is not None:
             self.view.stopping()
+
+    def _begin_steps(self) -> None:
+        with self._lock:
+            self._begun = True
+            if self._stop_requested:
+                raise KeyboardInterrupt
 
     def wait(self, seconds: float | None = None) -> Outcome | None:
         """Wait for the end and return the outcome; `None` where it is not over after so many seconds.
