@@ -17,7 +17,7 @@ from experiments.shared import first_tasks, served
 
 #: The suites and how many tasks of each are taken at most, in the order in which they take turns.
 SUITES = {"computation": 16, "tables": 16, "function-repair": 16, "humaneval": 52}
-#: In what the arms differ; anything else stops the study (`rlm-loop study contract`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 #: As README.md says: declared before the run.
 PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_tokens"), missing="worst")

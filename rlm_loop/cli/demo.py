@@ -46,7 +46,7 @@ def demo(
 
 
 def left(study: Study, folder: str) -> int:
-    """How many cells are not finished yet."""
+    """How many episodes are not finished yet."""
     from rlm_loop.study import StudyError, load_study
 
     try:
@@ -54,7 +54,7 @@ def left(study: Study, folder: str) -> int:
     except StudyError:  # nothing there yet; a real problem is met again when the study runs
         done = []
     finished = {(r["arm"], r["model"], r["suite"], r["task"], r["seed"]) for r in done if r.get("error") is None}
-    return sum(cell.key not in finished for cell in study.cells())
+    return sum(e.key not in finished for e in study.episodes())
 
 
 def _fetched() -> str | None:

@@ -94,7 +94,7 @@ def show_results(found: Results) -> None:
     from rlm_loop.report import arm_table, figure, save
     from rlm_loop.study import StudyError
 
-    if not found.compared:
+    if not found.complete_pairs:
         if found.crashed:
             raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
         raise StudyError("no task was tried by every arm yet; run the same command again to go on")

@@ -114,8 +114,9 @@ def compact_(
     echo(str(compact(folder, keep=not drop)))
 
 
+@app.command("contract", hidden=True)  # its name in 0.1
 @app.command()
-def contract(
+def fairness_check(
     experiment: Annotated[
         str, typer.Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
     ],
@@ -128,13 +129,13 @@ def contract(
 
     Exit code: 0 as declared (or nothing was declared), 1 not so.
     """
-    from rlm_loop.study import contract as contract_of
-    from rlm_loop.study.store.folder import CONTRACT, read_contract
+    from rlm_loop.study import fairness_check as checked
+    from rlm_loop.study.store.folder import FAIRNESS, read_fairness_check
 
-    found = read_contract(experiment) if (Path(experiment) / CONTRACT).is_file() else None
+    found = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
     if found is None:
         options = chosen_options(chosen or [], half) | ({} if model is None else {"model": model})
-        found = contract_of(load(experiment, **options))
+        found = checked(load(experiment, **options))
     echo(as_json(found.to_dict()) if json_ else str(found))
     return 0 if found.fair else 1
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
 from rlm_loop.study.compare.failures import diagnose_episodes
@@ -14,9 +15,9 @@ from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis
-from rlm_loop.study.plan.contract import Contract, Unfair, contract
 from rlm_loop.study.plan.factors import FACTORS
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.fairness_check import FairnessCheck, Unfair, fairness_check
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.loader import load_study_file
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.executors import executor_of
@@ -33,10 +34,10 @@ __all__ = [
     "MEASURES",
     "Analysis",
     "ArmSummary",
-    "Cell",
     "Comparison",
-    "Contract",
     "Contrast",
+    "Episode",
+    "FairnessCheck",
     "Results",
     "Status",
     "Study",
@@ -47,10 +48,10 @@ __all__ = [
     "WorkerLost",
     "compact",
     "compare",
-    "contract",
     "diagnose_episodes",
     "executor_of",
     "export",
+    "fairness_check",
     "load_study",
     "load_study_file",
     "read_trace",
@@ -60,3 +61,11 @@ __all__ = [
     "status",
     "verify_traces",
 ]
+
+_RENAMED = {"Cell": Episode, "Contract": FairnessCheck, "contract": fairness_check}
+
+
+def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        return old_name(f"rlm_loop.study.{name}", _RENAMED[name].__name__, _RENAMED[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

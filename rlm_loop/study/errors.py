@@ -1,4 +1,4 @@
-"""What can go wrong with a study as a whole; what goes wrong in one cell is a row instead."""
+"""What can go wrong with a study as a whole; what goes wrong in one episode is a row instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class StudyWarning(UserWarning):
 class StudyInterrupted(KeyboardInterrupt):
     """The user stopped a study.  Everything finished is on disk; the message says how to go on.
 
-    `finished` and `planned` count cells; `exit_code` is the shell's convention for Ctrl-C.
+    `finished` and `planned` count episodes; `exit_code` is the shell's convention for Ctrl-C.
     """
 
     exit_code = 130

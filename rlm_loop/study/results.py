@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.study.compare.denominator import Unit, unit, units_of
+from rlm_loop.hints.renamed import old_name
+from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row, class_of, finished
@@ -17,20 +18,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rlm_loop.study.compare.comparison import Comparison
-    from rlm_loop.study.plan.contract import Contract
+    from rlm_loop.study.plan.fairness_check import FairnessCheck
     from rlm_loop.traces.reader import RunRecord
 
-__all__ = ["Results", "Unit", "unit"]
+__all__ = ["PairKey", "Results", "pair_key"]
 
 
 @dataclass(frozen=True)
 class Results:
-    """One row a cell, as run or as read back.
+    """One row an episode, as run or as read back.
 
     `recorded` is true for results that were read from a folder instead of run by this process, `lock` is the
-    study's `study.json`, `folder` where rows and traces lie.  Arms are compared only on units (model, suite,
-    task, seed) that every arm was tried on: `compared` are their rows, `left_out` counts the other units.  What a row
-    counts as is `denominator.verdict`: a crash of the arm is not resolved, one of the machine or the scorer not scored.
+    study's `study.json`, `folder` where rows and traces lie.  Arms are compared only on pairs (model, suite,
+    task, seed) that every arm was tried on: `complete_pairs` are their rows, `left_out` counts the others.  What a row
+    counts as, `pair_keys.is_resolved` says: a crash of the arm is not resolved, one of the machine or the scorer is not
+    scored.
     """
 
     rows: Sequence[Row]
@@ -64,19 +66,24 @@ class Results:
 
     @property
     def crashed(self) -> list[Row]:
-        """The cells that crashed; `run(..., retry_failed=True)` tries them again."""
+        """The episodes that crashed; `run(..., retry_failed=True)` tries them again."""
         return [r for r in self.rows if not finished(r)]
 
     @property
-    def compared(self) -> list[Row]:
-        """The rows of the units that every arm was tried on, crashes included."""
-        whole = set(units_of(self.rows)[0])
-        return [r for r in self.rows if unit(r) in whole]
+    def complete_pairs(self) -> list[Row]:
+        """The rows of the pairs that every arm was tried on, crashes included."""
+        whole = set(complete_and_incomplete(self.rows)[0])
+        return [r for r in self.rows if pair_key(r) in whole]
 
     @property
     def left_out(self) -> int:
-        """How many units are not compared because an arm has not been tried on them yet."""
-        return len(units_of(self.rows)[1])
+        """How many pairs are not compared because an arm has not been tried on them yet."""
+        return len(complete_and_incomplete(self.rows)[1])
+
+    @property
+    def compared(self) -> list[Row]:
+        """The old name of `complete_pairs`."""
+        return old_name("Results.compared", "complete_pairs", self.complete_pairs)
 
     def only(self, *arms: str) -> Results:
         """The same results with these arms alone.  Raises `StudyError` for an arm that is not there."""
@@ -98,12 +105,12 @@ class Results:
             "machine": _distinct(s.get("machine") for s in sessions),
             "packages": _distinct(s.get("packages") for s in sessions),
             "command": _distinct(s.get("command") for s in sessions),
-            "cells": len(self.rows),
+            "episodes": len(self.rows),
             "recorded": self.recorded,
         }
 
     def frame(self) -> pd.DataFrame:
-        """A tidy frame, one row a cell; the fields are those of `results.jsonl`.
+        """A tidy frame, one row an episode; the fields are those of `results.jsonl`.
 
         `arm_base` is the arm without its factors, and each factor of the study is a column of its own.  `error_class`
         is there for results of before it was recorded as well.
@@ -140,15 +147,20 @@ class Results:
         return frame.set_index(index).drop(columns=list({"model"} - set(index))) if len(frame) else frame
 
     def _summary(self, model: str, suite: str | None, baseline: str | None) -> list[ArmSummary]:
-        rows = [r for r in self.compared if r["model"] == model and suite in (None, r["suite"])]
+        rows = [r for r in self.complete_pairs if r["model"] == model and suite in (None, r["suite"])]
         return summarize(rows, self.arms, baseline or self.baseline, model=model, suite=suite or "")
 
     @property
-    def contract(self) -> Contract | None:
+    def fairness_check(self) -> FairnessCheck | None:
         """In what the arms differ, as it was found before the study ran; `None` where that was not recorded."""
-        from rlm_loop.study.store.folder import read_contract
+        from rlm_loop.study.store.folder import read_fairness_check
 
-        return read_contract(self.folder) if self.folder else None
+        return read_fairness_check(self.folder) if self.folder else None
+
+    @property
+    def contract(self) -> FairnessCheck | None:
+        """The old name of `fairness_check`."""
+        return old_name("Results.contract", "fairness_check", self.fairness_check)
 
     def trace(self, row: Row) -> RunRecord:
         """The trace of a row, from the study's folder or its packed traces."""
@@ -161,7 +173,7 @@ class Results:
         resolved = sum(bool(r["resolved"]) for r in self.rows)
         unknown = sum(r["resolved"] is None for r in self.rows)
         rest = f", {unknown} not judged" if unknown else ""
-        return f"{self.name}: {kind} of {len(self)} cells, {resolved} resolved, {len(self.crashed)} crashed{rest}"
+        return f"{self.name}: {kind} of {len(self)} episodes, {resolved} resolved, {len(self.crashed)} crashed{rest}"
 
     def _repr_markdown_(self) -> str:
         return drawing("rlm_loop.report.notebook.markdown.results_markdown")(self)

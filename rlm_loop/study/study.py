@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.accounting.budget import Budget
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models.names import model_name
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis
-from rlm_loop.study.plan.contract import check, contract, declared
-from rlm_loop.study.plan.crossing import Crossed, Values, changed, checked, crossings
+from rlm_loop.study.plan.factorial_design import DesignedArm, Values, changed, checked, factorial_design
+from rlm_loop.study.plan.fairness_check import declared_factors, fairness_check, require_fair
 from rlm_loop.study.plan.grid import (
     Agent,
     ArmFactory,
     Arms,
-    Cell,
+    Episode,
     arm_settings,
     arms_for,
     by_name,
-    cells,
+    episodes,
     in_turn,
     suites_of,
     task_digest,
@@ -33,7 +34,7 @@ from rlm_loop.study.plan.identity import identity, mark_of
 from rlm_loop.study.plan.made_of import local_models
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.progress import Progress
-from rlm_loop.study.run.running import Planned, run_planned
+from rlm_loop.study.run.run_plan import RunPlan, run_plan
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.traces.display import drawing
 
@@ -97,7 +98,7 @@ class Study:
                 f"study {self.name!r}: budget is a Budget, such as Budget(steps=5), not {self.budget!r:.60}"
             )
         object.__setattr__(self, "tasks", suites_of(self.tasks, self.name))
-        object.__setattr__(self, "differs", declared(self.differs, self.name))
+        object.__setattr__(self, "differs", declared_factors(self.differs, self.name))
         checked(self.factors, self.name)
 
     @property
@@ -115,17 +116,17 @@ class Study:
         """A hash of what the study is: name, arms, models, tasks with their truths and scorers, seeds, local weights
         and slots, and the code of this package.
 
-        How models are reached, how and where cells are run, their order, the question and what is declared to differ
+        How models are reached, how and where episodes are run, their order, the question and what is declared to differ
         are no part of it.
         """
         agents, arms = self._made()
-        return mark_of(self._identity(agents, self._cells(agents, arms, None)))
+        return mark_of(self._identity(agents, self._episodes(agents, arms, None)))
 
     def agents(self) -> dict[tuple[str, int], dict[str, Agent]]:
         """The agents of each model (by name) and seed; arms that are crossed with factors once for each value."""
         return self._made()[0]
 
-    def _made(self) -> tuple[dict[tuple[str, int], dict[str, Agent]], list[Crossed]]:
+    def _made(self) -> tuple[dict[tuple[str, int], dict[str, Agent]], list[DesignedArm]]:
         made: dict[tuple[str, int], dict[str, Agent]] = {}
         names: list[str] = []
         for model, seed in product(self.models, self.seeds):
@@ -137,18 +138,18 @@ class Study:
                     f"study {self.name!r} has other arms for {self._name(model)}, seed {seed}; make them alike"
                 )
             names = list(arms)
-            made[self._name(model), seed] = self._crossed(arms)
+            made[self._name(model), seed] = self._designed(arms)
         if not names:
             raise StudyError(f"study {self.name!r} has no arms, models or seeds; give at least one of each")
-        return made, self._crossings(names)
+        return made, self._design(names)
 
-    def _crossed(self, arms: Mapping[str, Agent]) -> dict[str, Agent]:
+    def _designed(self, arms: Mapping[str, Agent]) -> dict[str, Agent]:
         limit = {} if self.budget is None else {"budget": self.budget}
-        every = self._crossings(list(arms))
+        every = self._design(list(arms))
         return by_name([(c.name, changed(arms[c.base], {**c.change, **limit}, c.base)) for c in every])
 
-    def _crossings(self, arms: Sequence[str]) -> list[Crossed]:
-        return crossings(arms, checked(self.factors, self.name))
+    def _design(self, arms: Sequence[str]) -> list[DesignedArm]:
+        return factorial_design(arms, checked(self.factors, self.name))
 
     def _name(self, model: Any) -> str:
         if model is not None or callable(self.arms):
@@ -162,20 +163,24 @@ class Study:
     def _repr_markdown_(self) -> str:
         return drawing("rlm_loop.report.notebook.markdown.study_markdown")(self)
 
-    def cells(self, limit: int | None = None) -> list[Cell]:
+    def episodes(self, limit: int | None = None) -> list[Episode]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""
         agents, arms = self._made()
-        return self._cells(agents, arms, limit)
+        return self._episodes(agents, arms, limit)
 
-    def _cells(
-        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], arms: Sequence[Crossed], limit: int | None
-    ) -> list[Cell]:
+    def cells(self, limit: int | None = None) -> list[Episode]:
+        """The old name of `episodes`."""
+        return old_name("Study.cells", "episodes", self.episodes)(limit)
+
+    def _episodes(
+        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], arms: Sequence[DesignedArm], limit: int | None
+    ) -> list[Episode]:
         empty = [repr(suite.name) for suite in self.suites if not len(suite)]
         if empty or not self.suites:
             which = f"suite {', '.join(empty)} is empty" if empty else "it has no suite"
             raise StudyError(f"study {self.name!r} has nothing to run: {which}; give tasks")
         models = list(dict.fromkeys(model for model, _ in agents))
-        return cells(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
+        return episodes(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
 
     @spelled(dict.fromkeys(("n_jobs", "workers", "parallel", "processes"), "write jobs="), StudyError)
     def run(
@@ -194,11 +199,11 @@ class Study:
         """Run what is not finished yet and return all results of the folder.
 
         `limit` is the number of tasks, taken from the suites in turn (a later run with more goes on from there);
-        `seconds` starts no further task once that much time has passed; `jobs` cells run at a time (one, or
+        `seconds` starts no further task once that much time has passed; `jobs` episodes run at a time (one, or
         as many as the executor takes); `executor` says where (see `executor_of`: a name, or any
         `concurrent.futures.Executor`; threads where it is not given) and is no part of what a study is.  Episodes that
         have a row are skipped; `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole
-        study, what is in the folder included: no cell is started that could exceed it (see `Spending`).  `rate` is
+        study, what is in the folder included: no episode is started that could exceed it (see `Spending`).  `rate` is
         how many model calls may begin in a minute.  A folder whose rows were made with other code of this package, or
         of before that was recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or
         file of weights never is.  A `StudyWarning` says where a study ended before its grid did, and where rows are
@@ -209,12 +214,12 @@ class Study:
         could reach its model at all.
         """
         agents, arms = self._made()
-        grid = self._cells(agents, arms, limit)
+        grid = self._episodes(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))
         if self.analysis is not None and self.analysis.baseline not in (None, *names):
             raise StudyError(f"analysis: there is no arm {self.analysis.baseline!r}; there are {', '.join(names)}")
-        return run_planned(
-            Planned(
+        return run_plan(
+            RunPlan(
                 self.name,
                 self.question,
                 names,
@@ -226,7 +231,7 @@ class Study:
                 tuple(self.factors),
             ),
             folder,
-            lambda: check(contract(self, limit=limit, agents=agents)),
+            lambda: require_fair(fairness_check(self, limit=limit, agents=agents)),
             progress=progress,
             seconds=seconds,
             jobs=jobs,
@@ -237,7 +242,9 @@ class Study:
             mixed=mixed,
         )
 
-    def _identity(self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Cell]) -> dict[str, Any]:
+    def _identity(
+        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Episode]
+    ) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
         for (model, _), by_arm in agents.items():
             for arm, agent in by_arm.items():

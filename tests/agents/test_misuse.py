@@ -78,9 +78,9 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: study(seeds=3), r"write seeds=\[3\]"),
     (lambda: study({"lean": LeanAgent(four())}, "computation"), r"write get_suite\('computation'\)"),
     (lambda: study({"lean": LeanAgent(four())}, ["2 + 2?"]), "not '2 \\+ 2\\?' among them"),
-    (lambda: study({"lean": LeanAgent}, [TASK]).cells(), "the arm 'lean' is no agent"),
-    (lambda: study(5, [TASK]).cells(), "arms are agents by name"),
-    (lambda: study(factors={"max_step": [2]}).cells(), "no field 'max_step'; .* did you mean 'max_steps'"),
+    (lambda: study({"lean": LeanAgent}, [TASK]).episodes(), "the arm 'lean' is no agent"),
+    (lambda: study(5, [TASK]).episodes(), "arms are agents by name"),
+    (lambda: study(factors={"max_step": [2]}).episodes(), "no field 'max_step'; .* did you mean 'max_steps'"),
     (lambda: study().run("x", n_jobs=2), "no 'n_jobs': write jobs="),
 ]
 
@@ -156,7 +156,7 @@ def test_a_wrong_answer_by_a_bool(tmp_path: Path) -> None:
 
 def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
     arms = [LeanAgent(four()), ReActAgent(four())]
-    cells = Study("s", arms, TASK, factors={"max_steps": [5, 10]}).cells()
+    cells = Study("s", arms, TASK, factors={"max_steps": [5, 10]}).episodes()
     assert sorted(c.arm for c in cells) == [
         f"{arm}[max_steps={n}]" for arm in ("calls", "react") for n in (10, 5)
     ]  # fmt: skip

@@ -166,7 +166,7 @@ def test_without_weights_and_without_a_recorded_run_it_is_an_error(
 def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["study", "contract", "small"]) == 0
+    assert main(["study", "fairness-check", "small"]) == 0
     assert "small: 2 arms (right, wrong), compared on 1 first requests each" in capsys.readouterr().out
     text = EXPERIMENT.replace(
         "return {arm: DirectAgent(",
@@ -174,10 +174,10 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
         "budget=Budget(steps=limit[arm]), ",
     )
     (experiment / "study.py").write_text(text)
-    assert main(["study", "contract", "small"]) == 0  # nothing is declared, so the difference is only shown
+    assert main(["study", "fairness-check", "small"]) == 0  # nothing is declared, so the difference is only shown
     assert "-budget.steps: 1\n  +budget.steps: 2" in capsys.readouterr().out
     (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs=())'))
-    assert main(["study", "contract", "small"]) == 1
+    assert main(["study", "fairness-check", "small"]) == 1
     assert "UNDECLARED" in capsys.readouterr().out
     assert main(["study", "run", "small"]) == 2
     out, err = capsys.readouterr()
@@ -188,7 +188,7 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs="budget")'))
     assert main(["study", "run", "small"]) == 0
     capsys.readouterr()
-    assert main(["study", "contract", "runs/small", "--json"]) == 0  # as it was recorded
+    assert main(["study", "fairness-check", "runs/small", "--json"]) == 0  # as it was recorded
     assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())
 
 

@@ -340,7 +340,7 @@ print(page.count(".[studies]"), page.count(">Outcome<"))
 def test_a_recorded_study_with_a_contract() -> None:
     found = load_study(EXPERIMENTS / "token_overhead" / "results")
     text = sound(study_page(found)).text
-    contract = found.contract
+    contract = found.fairness_check
     assert contract is not None
     assert contract.differs
     assert f"declared before the study ran: {', '.join(contract.differs)}" in text

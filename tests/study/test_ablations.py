@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import StudyError, load_study_file
-from rlm_loop.study.plan.contract import check, contract
+from rlm_loop.study.plan.fairness_check import fairness_check, require_fair
 
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "ablations"
 
@@ -39,7 +39,7 @@ def test_the_warm_arm_takes_the_same_model_at_another_temperature() -> None:
 
 def test_what_differs_is_declared_and_needed() -> None:
     study = load_study_file(EXPERIMENT, slots=2)
-    found = check(contract(study))
+    found = require_fair(fairness_check(study))
     differing = {d.factor for d in found.differences}
     assert differing == set(study.differs or ())
 

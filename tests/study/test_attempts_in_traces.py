@@ -15,7 +15,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.study import Study, load_study, verify_traces
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.run.jobs import Done, keep_trace
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.traces.reader import read, read_all
@@ -71,8 +71,8 @@ def test_a_trace_that_comes_back_from_elsewhere_is_marked_alike(tmp_path: Path) 
     row = study(GOOD).run(tmp_path / "one", False).rows[0]
     text = (tmp_path / "one" / row["trace"]).read_bytes()
     (tmp_path / "two.jsonl").write_bytes(text.replace(row["trace_run"].encode(), b"r0000000000")[:-5])
-    cell = Cell("a", "m", "s", Task("t", "2 + 2?", right), 0, "two.jsonl")
-    keep_trace(tmp_path, cell, Done({}, None, zlib.compress(text)))
+    episode = Episode("a", "m", "s", Task("t", "2 + 2?", right), 0, "two.jsonl")
+    keep_trace(tmp_path, episode, Done({}, None, zlib.compress(text)))
     first, second = read_all(tmp_path / "two.jsonl")
     assert (first.aborted is not None, second.aborted, second.id) == (True, None, row["trace_run"])
     assert second.end is not None

@@ -13,13 +13,13 @@ HERE = Path(__file__).parents[2] / "experiments" / "bug_fixing"
 
 
 def test_the_grid_is_forty_tasks_four_arms() -> None:
-    cells = load_study_file(HERE).cells()
-    assert len(cells) == 160
-    assert {c.arm for c in cells} == {"code", "lean", "react-native", "react-text"}
-    assert all(c.suite.endswith("/held") for c in cells)
-    packages = {c.task.facts["package"] for c in cells if "package" in c.task.facts}
+    episodes = load_study_file(HERE).episodes()
+    assert len(episodes) == 160
+    assert {c.arm for c in episodes} == {"code", "lean", "react-native", "react-text"}
+    assert all(c.suite.endswith("/held") for c in episodes)
+    packages = {c.task.facts["package"] for c in episodes if "package" in c.task.facts}
     assert len(packages) >= 12  # spread over the packages, not the first of them
-    first = [c.task.id for c in cells[:4]]
+    first = [c.task.id for c in episodes[:4]]
     assert len(set(first)) == 1  # every arm meets a task before the next begins
 
 
@@ -33,8 +33,8 @@ def test_the_arms_differ_in_how_they_speak() -> None:
 def test_one_suite_and_another_statement() -> None:
     study = load_study_file(HERE, names="package_bugs", statement="bare", tasks=3)
     assert [suite.name for suite in study.suites] == ["package_bugs@bare/held"]
-    assert len(study.cells()) == 12
-    assert all("A test of this repository fails" in c.task.question for c in study.cells())
+    assert len(study.episodes()) == 12
+    assert all("A test of this repository fails" in c.task.question for c in study.episodes())
     with pytest.raises(StudyError, match="has no option statements"):
         load_study_file(HERE, statements="bare")
 
@@ -42,7 +42,7 @@ def test_one_suite_and_another_statement() -> None:
 def test_the_file_can_stand_in_the_question() -> None:
     study = load_study_file(HERE, names="humaneval-repair", shown=1, tasks=2)
     assert study.name == "bug_fixing-held-shown"  # so that its rows never mix with the others
-    task = study.cells()[0].task
+    task = study.episodes()[0].task
     assert task.workspace is not None
     with task.workspace() as space:
         assert task.question.endswith("solution.py:\n" + space.read_file("solution.py"))

@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Analysis, load_study, load_study_file, verify_traces
-from rlm_loop.study.store.reading import read_contract
+from rlm_loop.study.store.reading import read_fairness_check
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 CODER = "local:qwen2.5-coder-1.5b"
@@ -71,10 +71,10 @@ def test_its_tasks_are_those_that_the_file_makes(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "differs"), [("headline", None), ("token_overhead", ("injectors",))])
 def test_it_was_fair(name: str, differs: tuple[str, ...] | None) -> None:
-    contract = read_contract(EXPERIMENTS / name / "results")
-    assert contract is not None
-    assert contract.fair
-    assert differs is None or contract.differs == differs
+    found = read_fairness_check(EXPERIMENTS / name / "results")
+    assert found is not None
+    assert found.fair
+    assert differs is None or found.differs == differs
 
 
 def test_the_plan_of_headline_is_what_its_readme_declared() -> None:

@@ -194,7 +194,7 @@ def test_an_interrupt_from_inside_an_episode_keeps_the_others(tmp_path: Path) ->
         time.sleep(0.2)
 
     arms = {"stopped": Arm("stopped", before=stopped), "other": Arm("other", before=other)}
-    with pytest.raises(StudyInterrupted, match="stopped with 1 cells to go"):
+    with pytest.raises(StudyInterrupted, match="stopped with 1 episodes to go"):
         Study("mine", arms, suite("a", 1)).run(tmp_path, False, executor="threads:2")
     assert [(r["arm"], r["error"]) for r in load_study(tmp_path).rows] == [("other", None)]
 
@@ -236,7 +236,7 @@ def test_ctrl_c_keeps_what_runs_and_fails_nothing(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert "stopped with 8 cells to go" in said
+    assert "stopped with 8 episodes to go" in said
     assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
 
 

@@ -22,18 +22,18 @@ from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, RateLimited
 from rlm_loop.study import Study, StudyError
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.run.jobs import Done, Job, JobRefused, _pace, _told, keep_trace, pack, perform
 from rlm_loop.tasks import get_suite, list_suites
 from rlm_loop.tasks.base import Suite, Task
 
 
-def cell(of: Task | None = None) -> Cell:
-    return Study("mine", {"a": Arm()}, Suite("s", (of or task("t"),))).cells()[0]
+def episode(of: Task | None = None) -> Episode:
+    return Study("mine", {"a": Arm()}, Suite("s", (of or task("t"),))).episodes()[0]
 
 
 def sent(agent: Any = None, of: Task | None = None, folder: Path | None = None) -> Done:
-    return perform(pack(Job("mine", cell(of), Arm() if agent is None else agent, folder)))
+    return perform(pack(Job("mine", episode(of), Arm() if agent is None else agent, folder)))
 
 
 def test_the_row_and_the_trace_come_back(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_the_tasks_of_our_suites_travel(name: str) -> None:
     except (ImportError, OSError) as missing:
         pytest.skip(f"needs what is not here: {missing}")
     for one in (tasks[0], tasks[-1]):
-        inner = pickle.loads(pack(Job("mine", replace(cell(), task=one), Arm(), None)))[2]
-        assert pickle.loads(inner).cell.task.question == one.question
+        inner = pickle.loads(pack(Job("mine", replace(episode(), task=one), Arm(), None)))[2]
+        assert pickle.loads(inner).episode.task.question == one.question
 
 
 def test_closures_lambdas_and_locks_travel() -> None:
@@ -80,21 +80,21 @@ def test_closures_lambdas_and_locks_travel() -> None:
 
 def test_what_cannot_travel_is_named() -> None:
     with socket.socket() as here, pytest.raises(StudyError) as refused:
-        pack(Job("mine", cell(), Arm(before=lambda _: here.close()), None))
+        pack(Job("mine", episode(), Arm(before=lambda _: here.close()), None))
     assert str(refused.value).startswith("arm a on s/t cannot travel to another process (")
     assert str(refused.value).endswith("give models by name, or run it in threads")
     assert "\n" not in str(refused.value)
 
 
 def test_a_worker_of_another_version_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = pack(Job("mine", cell(), Arm(), None))
+    packed = pack(Job("mine", episode(), Arm(), None))
     monkeypatch.setattr("rlm_loop.study.run.jobs.__version__", "0.0.1")
     with pytest.raises(JobRefused, match=r"a worker has rlm-loop 0\.0\.1 and the study .*; install the same on both"):
         perform(packed)
 
 
 def test_a_worker_that_lacks_a_package_says_which() -> None:
-    version, files, _ = pickle.loads(pack(Job("mine", cell(), Arm(), None)))
+    version, files, _ = pickle.loads(pack(Job("mine", episode(), Arm(), None)))
     missing = b"cno_such_package\nThing\n."  # a pickle of a class that is not there
     with pytest.raises(JobRefused, match=r"No module named 'no_such_package'.*install on the workers"):
         perform(pickle.dumps((version, files, missing)))
@@ -121,7 +121,7 @@ def test_faults_that_concern_the_study_are_told_without_what_hangs_on_them(fault
 
 def test_a_rate_is_kept_by_all_episodes_of_a_process() -> None:
     model = ScriptedModel([Reply("answer-t")])
-    job = Job("mine", cell(), DirectAgent(model=model), None, rate=600_000.0)
+    job = Job("mine", episode(), DirectAgent(model=model), None, rate=600_000.0)
     assert perform(pack(job)).row["resolved"]
     assert _pace(600_000.0)._next > 0
     assert "rate cannot be kept" in perform(pack(replace(job, agent=Outside()))).row["error"]
@@ -145,22 +145,22 @@ def test_a_trace_that_came_back_is_appended_as_at_home(
     tmp_path_factory: pytest.TempPathFactory, before: Any, came: list[bytes]
 ) -> None:
     folder = tmp_path_factory.mktemp("traces")
-    path, old, torn = folder / cell().trace, b"", b""
+    path, old, torn = folder / episode().trace, b"", b""
     if before is not None:
         old, torn = b"".join(before[0]), before[1]
         path.parent.mkdir(parents=True)
         path.write_bytes(old + torn)
-    keep_trace(folder, cell(), Done({}, None, zlib.compress(b"".join(came))))
+    keep_trace(folder, episode(), Done({}, None, zlib.compress(b"".join(came))))
     assert path.read_bytes() == old + (torn + b"\n" if torn else b"") + b"".join(came)
 
 
 def test_a_trace_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "traces").write_text("")
     with pytest.raises(StudyError, match=r"cannot write .*; make room and resume"):
-        keep_trace(tmp_path, cell(), Done({}, None, zlib.compress(b"{}\n")))
+        keep_trace(tmp_path, episode(), Done({}, None, zlib.compress(b"{}\n")))
 
 
 def test_tasks_of_a_suite_made_here_are_the_same_there() -> None:
     for one in suite("a", 2):
-        inner = pickle.loads(pack(Job("mine", replace(cell(), task=one), Arm(), None)))[2]
-        assert pickle.loads(inner).cell.task.id == one.id
+        inner = pickle.loads(pack(Job("mine", replace(episode(), task=one), Arm(), None)))[2]
+        assert pickle.loads(inner).episode.task.id == one.id

@@ -12,18 +12,18 @@ HERE = Path(__file__).parents[2] / "experiments" / "lean_vs_react"
 
 def test_the_grid() -> None:
     study = load_study_file(HERE)
-    cells = study.cells()
-    assert len(cells) == 5 * 36
-    assert {c.arm for c in cells} == {"code", "lean", "lean+nudge", "react-native", "react-text"}
-    assert {c.suite for c in cells} == {"computation/held", "tables/held", "function-repair/held"}
-    other = {c.task.id for c in load_study_file(HERE, half="development").cells()}
-    assert not other & {c.task.id for c in cells}
+    episodes = study.episodes()
+    assert len(episodes) == 5 * 36
+    assert {c.arm for c in episodes} == {"code", "lean", "lean+nudge", "react-native", "react-text"}
+    assert {c.suite for c in episodes} == {"computation/held", "tables/held", "function-repair/held"}
+    other = {c.task.id for c in load_study_file(HERE, half="development").episodes()}
+    assert not other & {c.task.id for c in episodes}
 
 
 def test_the_demo_is_a_small_part_of_the_development_half() -> None:
-    cells = load_study_file(HERE / "demo.py").cells()
-    assert len(cells) == 3 * 4
-    assert all(c.suite.endswith("/development") for c in cells)
+    episodes = load_study_file(HERE / "demo.py").episodes()
+    assert len(episodes) == 3 * 4
+    assert all(c.suite.endswith("/development") for c in episodes)
 
 
 def test_arms_differ_only_in_how_they_speak() -> None:

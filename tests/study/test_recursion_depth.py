@@ -15,16 +15,16 @@ HERE = Path(__file__).parents[2] / "experiments" / "recursion_depth"
 
 
 def test_the_grid_is_five_families_two_sizes_two_arms() -> None:
-    cells = load_study_file(HERE).cells()
-    assert len(cells) == 40
-    assert len({c.task.facts["family"] for c in cells}) == 5
-    assert {c.task.facts["size"] for c in cells} == {8_000, 128_000}
-    assert {c.arm for c in cells} == {"direct", "depth-0"}
-    assert all(c.suite.endswith("/held") for c in cells)
-    assert len({c.task.id for c in cells[:20]}) == 10  # one round through all families and sizes first
+    episodes = load_study_file(HERE).episodes()
+    assert len(episodes) == 40
+    assert len({c.task.facts["family"] for c in episodes}) == 5
+    assert {c.task.facts["size"] for c in episodes} == {8_000, 128_000}
+    assert {c.arm for c in episodes} == {"direct", "depth-0"}
+    assert all(c.suite.endswith("/held") for c in episodes)
+    assert len({c.task.id for c in episodes[:20]}) == 10  # one round through all families and sizes first
     other = load_study_file(HERE, half="development", only="direct,depth-0,depth-1,depth-2", sizes=["32k"], tasks=1)
-    assert len(other.cells()) == 5 * 4
-    assert not {c.task.id for c in other.cells()} & {c.task.id for c in cells}
+    assert len(other.episodes()) == 5 * 4
+    assert not {c.task.id for c in other.episodes()} & {c.task.id for c in episodes}
 
 
 def test_the_arms_are_what_they_are_called() -> None:
@@ -52,7 +52,7 @@ def test_it_runs(tmp_path: Path) -> None:
 def test_the_oracle_is_called_one_and_runs(tmp_path: Path) -> None:
     study = load_study_file(HERE / "oracle_study.py", families="classify", sizes="32k", tasks=1)
     study = replace(study, order_seed=None)  # the scripts are in the order of the arms
-    assert [c.arm for c in study.cells()] == ["direct", "depth-0", "depth-1", "depth-2"]
+    assert [c.arm for c in study.episodes()] == ["direct", "depth-0", "depth-1", "depth-2"]
     arms = {name: agent for name, agent in study.agents()[study.models[0].name, 0].items() if name != "depth-2"}
     few = type(study)(study.name, arms, study.suites, study.seeds, order_seed=None)
     results = few.run(tmp_path, False)

@@ -18,8 +18,8 @@ from study_arms import Arm, suite, task
 from rlm_loop import Budget, LeanAgent, Suite
 from rlm_loop.dialects.injectors import Nudge
 from rlm_loop.study import Study, StudyError, load_study, load_study_file
-from rlm_loop.study.plan.crossing import Crossed
-from rlm_loop.study.plan.grid import cells
+from rlm_loop.study.plan.factorial_design import DesignedArm
+from rlm_loop.study.plan.grid import episodes
 
 
 def test_every_arm_is_crossed_with_the_factors(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ NAMES = st.lists(st.text("abcdef", min_size=1), min_size=1, max_size=6, unique=T
 def test_blocks_are_whole_and_an_arm_more_does_not_change_the_order_of_others(names: list[str], seed: int) -> None:
     def order(arms: list[str]) -> list[list[str]]:
         tasks = [("s", task(f"t{n}")) for n in range(3)]
-        grid = cells([Crossed(a, a) for a in arms], ["m"], tasks, [0, 1], seed)
+        grid = episodes([DesignedArm(a, a) for a in arms], ["m"], tasks, [0, 1], seed)
         assert [(c.task.id, c.seed) for c in grid] == [(t.id, s) for _, t in tasks for s in (0, 1) for _ in arms]
         return [[c.arm for c in grid[i : i + len(arms)]] for i in range(0, len(grid), len(arms))]
 
@@ -112,11 +112,11 @@ def test_blocks_are_whole_and_an_arm_more_does_not_change_the_order_of_others(na
 
 def test_chance_treats_arms_alike() -> None:
     study = Study("mine", {n: Arm(n) for n in "abc"}, suite("s", 300))
-    first = [c.arm for c in study.cells()[::3]]
+    first = [c.arm for c in study.episodes()[::3]]
     assert all(70 < first.count(n) < 130 for n in "abc")  # 100 expected, standard deviation 8.2
-    assert [c.arm for c in study.cells()] == [c.arm for c in study.cells()]
-    assert [c.arm for c in study.cells()] != [c.arm for c in replace(study, order_seed=1).cells()]
-    assert [c.arm for c in replace(study, order_seed=None).cells()] == list("abc") * 300
+    assert [c.arm for c in study.episodes()] == [c.arm for c in study.episodes()]
+    assert [c.arm for c in study.episodes()] != [c.arm for c in replace(study, order_seed=1).episodes()]
+    assert [c.arm for c in replace(study, order_seed=None).episodes()] == list("abc") * 300
 
 
 # -- identity
@@ -162,13 +162,13 @@ def study():
 
 def test_a_study_of_a_notebook_is_that_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(FILE)
-    cell: dict[str, Any] = {"__name__": "__main__"}
-    exec(FILE + "here = study()", cell)
+    episode: dict[str, Any] = {"__name__": "__main__"}
+    exec(FILE + "here = study()", episode)
     from_file = load_study_file(tmp_path)
-    assert cell["here"].identity == from_file.identity
+    assert episode["here"].identity == from_file.identity
     from_file.run(tmp_path / "out", False)
     before = (tmp_path / "out" / "results.jsonl").read_bytes()
-    assert len(cell["here"].run(tmp_path / "out", False)) == 4
+    assert len(episode["here"].run(tmp_path / "out", False)) == 4
     assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
 
 

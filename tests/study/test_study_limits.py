@@ -20,10 +20,10 @@ from rlm_loop.messages import Prompt, say
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, RateLimited
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
-from rlm_loop.study.run.course import Clock, Course, no_room, portable
 from rlm_loop.study.run.pace import Pace, at_pace, paced, pacing
 from rlm_loop.study.run.progress import Silent
-from rlm_loop.study.run.runner import agent_of, run_cells
+from rlm_loop.study.run.runner import agent_of, run_episodes
+from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room, portable
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import read_rows
 
@@ -52,7 +52,7 @@ def test_no_episode_is_started_that_could_cost_too_much(tmp_path: Path, limit: f
     if episodes == 10:
         assert len(study.run(tmp_path, False, max_cost=limit)) == 10
         return
-    with pytest.warns(StudyWarning, match=rf"ended with {10 - episodes} cells to go.*give more \(max_cost\)"):
+    with pytest.warns(StudyWarning, match=rf"ended with {10 - episodes} episodes to go.*give more \(max_cost\)"):
         found = study.run(tmp_path, False, max_cost=limit)
     assert sum(r["cost"] for r in found.rows) <= limit + 1e-9
     assert len(study.run(tmp_path, False, max_cost=1)) == 10
@@ -73,7 +73,7 @@ def scripted(price: tuple[float, float] | None, **more: Any) -> DirectAgent:
 
 def test_an_episode_is_held_to_cost_what_its_budget_allows(tmp_path: Path) -> None:
     agent = scripted((1e-9, 1e-9), budget=Budget(cost=0.4))
-    with pytest.warns(StudyWarning, match="ended with 3 cells to go"):
+    with pytest.warns(StudyWarning, match="ended with 3 episodes to go"):
         Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.3)
     assert len(Study("mine", {"a": agent}, suite("s", 3)).run(tmp_path, False, max_cost=0.5)) == 3
 
@@ -119,15 +119,15 @@ def test_a_paced_model_is_the_model_and_waiting_is_no_work() -> None:
 def test_a_study_with_a_rate(tmp_path: Path) -> None:
     results = Study("mine", {"a": scripted(None)}, suite("s", 2)).run(tmp_path, False, rate=1e6)
     assert [r["resolved"] for r in results.rows] == [True, False]
-    cell = Study("mine", {"a": Arm(model=None)}, suite("s", 1)).cells()[0]
+    episode = Study("mine", {"a": Arm(model=None)}, suite("s", 1)).episodes()[0]
     with pytest.raises(StudyError, match="rate cannot be kept for arm 'a'"):
-        pacing(lambda _: Arm(model=None), Pace(60))(cell)
+        pacing(lambda _: Arm(model=None), Pace(60))(episode)
 
 
-def course(study: Study, folder: Path, time: Time, **more: Any) -> tuple[int, Course]:
+def scheduler(study: Study, folder: Path, time: Time, **more: Any) -> tuple[int, Scheduler]:
     with Store(folder, study.name) as store:
-        made = Course(study.cells(), store, Silent(), clock=Clock(time.seconds, lambda: "", time.sleep), **more)
-        return run_cells(study.name, made, agent_of(study.agents()), folder), made
+        made = Scheduler(study.episodes(), store, Silent(), clock=Clock(time.seconds, lambda: "", time.sleep), **more)
+        return run_episodes(study.name, made, agent_of(study.agents()), folder), made
 
 
 def limited(times: int, after: float | None) -> Arm:
@@ -146,7 +146,7 @@ def limited(times: int, after: float | None) -> Arm:
 def test_a_provider_that_limits_the_rate_holds_the_study_and_costs_no_episode(tmp_path: Path) -> None:
     time = Time()
     study = Study("mine", {"a": limited(2, 7200.0)}, suite("s", 3))
-    assert course(study, tmp_path, time)[0] == 3
+    assert scheduler(study, tmp_path, time)[0] == 3
     assert time.slept == [7200, 7200]
     rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()[1:]]
     assert [r.get("again", False) for r in rows if r["error"]] == [True, True]  # what they spent is on record
@@ -156,14 +156,14 @@ def test_a_provider_that_limits_the_rate_holds_the_study_and_costs_no_episode(tm
 def test_a_provider_that_never_has_enough_is_a_failed_row(tmp_path: Path) -> None:
     time = Time()
     study = Study("mine", {"a": limited(99, None)}, suite("s", 3))
-    assert course(study, tmp_path, time)[0] == 3
+    assert scheduler(study, tmp_path, time)[0] == 3
     assert time.slept == [30, 60, 120]
     assert [r["error_class"] for r in read_rows(tmp_path)] == [None, "RateLimited", None]
 
 
 def test_a_wait_is_no_reason_to_begin_after_the_time(tmp_path: Path) -> None:
     time = Time()
-    assert course(Study("mine", {"a": limited(1, 100.0)}, suite("s", 3)), tmp_path, time, seconds=50)[0] == 2
+    assert scheduler(Study("mine", {"a": limited(1, 100.0)}, suite("s", 3)), tmp_path, time, seconds=50)[0] == 2
 
 
 # -- failed episodes

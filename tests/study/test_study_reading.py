@@ -71,18 +71,18 @@ def test_what_is_not_known_is_not_zero() -> None:
 
 def test_only_tasks_that_every_arm_was_tried_on_are_compared(tmp_path: Path) -> None:
     results = recorded(tmp_path)
-    assert (len(results), len(results.crashed), results.left_out, len(results.compared)) == (15, 1, 0, 15)
+    assert (len(results), len(results.crashed), results.left_out, len(results.complete_pairs)) == (15, 1, 0, 15)
     found = {s.arm: s for s in results.summary()}
-    assert {a: (s.n, s.resolved, s.only_here, s.only_baseline) for a, s in found.items()} == {
+    assert {a: (s.n, s.resolved, s.wins, s.losses) for a, s in found.items()} == {
         "one": (5, 3, 0, 0),
         "two": (5, 4, 1, 0),
         "four": (5, 2, 2, 3),
     }, "a crash of the arm is not resolved"
     assert {s.arm: (s.judged, s.measured) for s in found.values()} == {"one": (5, 5), "two": (5, 5), "four": (5, 4)}
-    assert {s.arm: (s.only_here, s.only_baseline) for s in results.summary("two")}["four"] == (1, 3)
+    assert {s.arm: (s.wins, s.losses) for s in results.summary("two")}["four"] == (1, 3)
     two, four = found["two"], found["four"]
     assert (two.input_tokens, two.output_tokens, two.total_tokens, two.steps, two.seconds) == (90, 2, 92, 2, 3.0)
-    rows = [r for r in results.compared if r["arm"] == "four" and r["error"] is None]
+    rows = [r for r in results.complete_pairs if r["arm"] == "four" and r["error"] is None]
     share = sum(r["scaffold_tokens"] for r in rows) / sum(r["input_tokens"] for r in rows)
     assert 0 < share == pytest.approx(four.scaffold_share)
     assert (two.malformed, four.malformed) == (0.5, 0.75)
@@ -101,7 +101,7 @@ def test_frames(tmp_path: Path) -> None:
     by_suite = results.by_suite()
     assert by_suite.loc[("b", "one"), "n"] == 2
     assert by_suite["n"].groupby(level="arm").sum().to_dict() == {"one": 5, "two": 5, "four": 5}
-    assert "recorded run of 15 cells" in results._repr_html_()
+    assert "recorded run of 15 episodes" in results._repr_html_()
     with pytest.raises(StudyError, match="there is no arm 'five'; there are one, two, four"):
         results.by_arm("five")
 
@@ -127,7 +127,7 @@ def test_the_command_is_one_that_can_be_given_again(tmp_path: Path) -> None:
 
 def test_provenance(tmp_path: Path) -> None:
     source = recorded(tmp_path).provenance
-    assert (source["study"], source["model"], source["seeds"], source["cells"]) == ("mine", "echo", [0], 15)
+    assert (source["study"], source["model"], source["seeds"], source["episodes"]) == ("mine", "echo", [0], 15)
     assert source["recorded"] is True
     assert source["machine"][0]["cpus"] > 0
     assert source["date"][:2] == "20"

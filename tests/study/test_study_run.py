@@ -14,7 +14,7 @@ from rlm_loop.outcome import Stop
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
 from rlm_loop.study.run.progress import Bar, Forecast, duration
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.rows import make_row, verdict_of
+from rlm_loop.study.store.rows import make_row, score_fields
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 
 
@@ -243,7 +243,7 @@ def test_arms_made_for_a_model_and_a_seed(tmp_path: Path) -> None:
     assert {(r["model"], r["seed"], r["trace"]) for r in results.rows} == {
         (m, s, f"traces/{m}/a/s--s-1--{s}.jsonl") for m in ("m1", "m2") for s in (3, 4)
     }
-    assert Study("mine", arms, suite("s", 1)).cells()[0].model == "local"
+    assert Study("mine", arms, suite("s", 1)).episodes()[0].model == "local"
 
 
 def test_a_second_model_in_the_same_folder_has_traces_of_its_own(tmp_path: Path) -> None:
@@ -313,11 +313,11 @@ def test_progress_as_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
     def crash(_: Task) -> None:
         raise unreachable()
 
-    cells = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).cells()
-    bar = Bar(Forecast(cells, []), 2, "mine")
-    bar.begin(cells[0])
-    bar.end(make_row("mine", cells[0], started="", seconds=1.0, error="ModelError: gone"))
-    bar.end(make_row("mine", cells[1], started="", seconds=1.0, judged=verdict_of(Score(True))))
+    episodes = Study("mine", {"a": Arm(before=crash)}, suite("s", 2)).episodes()
+    bar = Bar(Forecast(episodes, []), 2, "mine")
+    bar.begin(episodes[0])
+    bar.end(make_row("mine", episodes[0], started="", seconds=1.0, error="ModelError: gone"))
+    bar.end(make_row("mine", episodes[1], started="", seconds=1.0, judged=score_fields(Score(True))))
     bar.close()
     shown = capsys.readouterr().err
     assert "a on s/s-1: crashed, ModelError: gone" in shown
@@ -333,13 +333,13 @@ def test_durations(seconds: float, said: str) -> None:
 
 
 def test_the_forecast_knows_that_arms_differ() -> None:
-    cells = Study("mine", two_arms(), suite("s", 3)).cells()
+    episodes = Study("mine", two_arms(), suite("s", 3)).episodes()
     row = {"resolved": True, "error": None}
     done = [{**row, "arm": "short", "seconds": 1.0}, {**row, "arm": "long", "seconds": 9.0}]
-    assert Forecast(cells[2:], done).seconds() == 2 * 1.0 + 2 * 9.0
-    assert Forecast(cells, []).seconds() is None
-    assert Forecast(cells[2:], done, jobs=2).seconds() == 10.0
-    assert Forecast(cells[2:], done, jobs=100).seconds() == 20.0 / len(cells[2:])
+    assert Forecast(episodes[2:], done).seconds() == 2 * 1.0 + 2 * 9.0
+    assert Forecast(episodes, []).seconds() is None
+    assert Forecast(episodes[2:], done, jobs=2).seconds() == 10.0
+    assert Forecast(episodes[2:], done, jobs=100).seconds() == 20.0 / len(episodes[2:])
 
 
 def test_secrets_do_not_reach_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

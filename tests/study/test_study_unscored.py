@@ -11,7 +11,7 @@ from study_arms import Arm, suite, task
 
 from rlm_loop.models.base import RateLimited
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study, status, verify_traces
-from rlm_loop.study.run.course import Clock
+from rlm_loop.study.run.scheduler import Clock
 from rlm_loop.study.store.rows import finished
 from rlm_loop.tasks.base import Attempt, Score, Suite
 
@@ -102,8 +102,8 @@ class Limited:
 
 
 def test_attempts_that_were_broken_off_count_in_the_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows, `max_cost` and `status` know all that was spent, though a table shows one row a cell."""
-    monkeypatch.setattr("rlm_loop.study.run.course.Clock", lambda: Clock(sleep=lambda _: None))
+    """Rows, `max_cost` and `status` know all that was spent, though a table shows one row an episode."""
+    monkeypatch.setattr("rlm_loop.study.run.scheduler.Clock", lambda: Clock(sleep=lambda _: None))
     limit = Limited(2)
 
     class Often(Arm):

@@ -23,7 +23,7 @@ from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path
 from rlm_loop.outcome import Turn
 from rlm_loop.study import Study, load_study_file, verify_traces
-from rlm_loop.study.plan.contract import contract
+from rlm_loop.study.plan.fairness_check import fairness_check
 
 HERE = Path(__file__).parents[2] / "experiments" / "token_overhead"
 ARMS = ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"]
@@ -52,14 +52,14 @@ def said(agent: Any) -> tuple[str, list[str]]:
 
 def test_the_grid() -> None:
     study = load_study_file(HERE)
-    cells = study.cells()
-    assert len(cells) == 6 * 28
-    assert sorted(c.arm for c in cells[:6]) == sorted(ARMS)
-    assert len({(c.suite, c.task.id) for c in cells}) == 28
-    assert len({c.task.id for c in cells[:6]}) == 1  # every arm meets a task before the next begins
-    assert {c.suite for c in cells} == {"tables-0/held", "tables-1/held"}
-    other = {c.task.id for c in load_study_file(HERE, half="development").cells()}
-    assert not other & {c.task.id for c in cells}
+    episodes = study.episodes()
+    assert len(episodes) == 6 * 28
+    assert sorted(c.arm for c in episodes[:6]) == sorted(ARMS)
+    assert len({(c.suite, c.task.id) for c in episodes}) == 28
+    assert len({c.task.id for c in episodes[:6]}) == 1  # every arm meets a task before the next begins
+    assert {c.suite for c in episodes} == {"tables-0/held", "tables-1/held"}
+    other = {c.task.id for c in load_study_file(HERE, half="development").episodes()}
+    assert not other & {c.task.id for c in episodes}
 
 
 def test_arms_differ_in_their_injectors_and_in_nothing_else() -> None:
@@ -74,7 +74,7 @@ def test_arms_differ_in_their_injectors_and_in_nothing_else() -> None:
 
 
 def test_the_first_requests_differ_in_what_was_declared() -> None:
-    found = contract(load_study_file(HERE, tasks=1))
+    found = fairness_check(load_study_file(HERE, tasks=1))
     assert found.fair
     assert found.differs == ("injectors",)
     assert {d.factor for d in found.differences} == {"injectors"}
@@ -103,7 +103,7 @@ def test_the_nudge_comes_when_its_name_says(arm: str, turns: list[int]) -> None:
 def test_numbers_from_the_command_line() -> None:
     study = load_study_file(HERE, sizes="10,20", turns="3", files=4, tasks=2)
     assert list(study.agents()["local", 0]) == ["lean", "thought-10", "thought-20", "nudge-every-3"]
-    assert [c.suite for c in study.cells()] == ["tables-4/held"] * 8
+    assert [c.suite for c in study.episodes()] == ["tables-4/held"] * 8
 
 
 def test_the_arms_run_in_a_study(tmp_path: Path) -> None:

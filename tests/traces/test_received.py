@@ -13,7 +13,7 @@ import pytest
 
 from rlm_loop.study import StudyError, load_study
 from rlm_loop.study.store.folder import Store, claimed
-from rlm_loop.study.store.reading import read_contract
+from rlm_loop.study.store.reading import read_fairness_check
 from rlm_loop.traces import received
 from rlm_loop.traces.reader import read
 from rlm_loop.traces.received import DEEPEST, file_bytes, parse, unpacked
@@ -46,7 +46,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Cal
     made(tmp_path / name)
     reader: dict[str, Callable[[], Any]] = {
         "t.jsonl": lambda: read(tmp_path / name),
-        "contract.json": lambda: read_contract(tmp_path),
+        "contract.json": lambda: read_fairness_check(tmp_path),
     }
     with pytest.raises((StudyError, TraceError), match=name) as caught:
         reader.get(name, lambda: load_study(tmp_path))()

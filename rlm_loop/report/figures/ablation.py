@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.cells import cells, factors_of, value_of
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.style import PAGE, SMALL, caption, sheet, style
-from rlm_loop.study.compare.denominator import verdict
+from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -133,7 +133,7 @@ def _table(every: Sequence[Mapping[str, Any]], down: str, across: str, value: st
 
 def _value(rows: Sequence[Mapping[str, Any]], value: str) -> Square | None:
     if value == "resolved":
-        judged = [v for r in rows if (v := verdict(r)) is not None]
+        judged = [v for r in rows if (v := is_resolved(r)) is not None]
         share = 100 * sum(judged) / len(judged) if judged else 0.0
         return Square(share, f"{share:.0f} %\n{sum(judged)}/{len(judged)}") if judged else None
     asked = measure_of(value)

@@ -11,7 +11,7 @@ from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.denominator import verdict
+from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -132,7 +132,7 @@ def _read(results: Results | pd.DataFrame, column: str, arms: Iterable[str] | No
     ends: list[Ends] = []
     for arm in found.arms:
         known = asked.values(arm)
-        told = {u: right for u, r in arm.rows.items() if u in known and (right := verdict(r)) is not None}
+        told = {u: right for u, r in arm.rows.items() if u in known and (right := is_resolved(r)) is not None}
         ends.append(Ends(arm.label, [[(known[u], right)] for u, right in told.items()], [u[:3] for u in told]))
     words = "A task counts from what its whole run took. At the right: 95 % Wilson intervals of the whole."
     return ends, f"{found.note()}. {words}"

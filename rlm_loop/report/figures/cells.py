@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.study.compare.denominator import by_cell, units_of, verdict
+from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -32,11 +32,11 @@ class Arm:
 
     @property
     def resolved(self) -> int:
-        return sum(bool(verdict(r)) for r in self.rows.values())
+        return sum(bool(is_resolved(r)) for r in self.rows.values())
 
     @property
     def judged(self) -> int:
-        return sum(verdict(r) is not None for r in self.rows.values())
+        return sum(is_resolved(r) is not None for r in self.rows.values())
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, co
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     found: list[Arm] = []
     mine = [r for r in rows if r["arm"] in wanted]
-    of_cell = by_cell(mine)
-    units, left = units_of(mine)
+    of_episode = by_episode(mine)
+    units, left = complete_and_incomplete(mine)
     for model in models:
         whole = [u for u in units if u[0] == model]
         for arm in wanted:
             label = f"{arm}, {model}" if len(models) > 1 else arm
-            found.append(Arm(arm, model, label, {u[1:]: of_cell[arm, u] for u in whole if (arm, u) in of_cell}))
+            found.append(Arm(arm, model, label, {u[1:]: of_episode[arm, u] for u in whole if (arm, u) in of_episode}))
     if not any(a.rows for a in found):
         raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
     return Cells(found, models, len(left))

@@ -16,7 +16,7 @@ from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import ArmSummary, Results, StudyError, statistics
 from rlm_loop.study.compare.summary import total_tokens
-from rlm_loop.study.results import Unit, unit
+from rlm_loop.study.results import PairKey, pair_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,8 @@ def _read(arm: str) -> tuple[str, float, str] | None:
 
 def _dose(results: Results, summary: ArmSummary, injector: str, strength: float, label: str, plain: str) -> Dose:
     tokens = {
-        arm: {unit(r): total_tokens(r) for r in results.compared if r["arm"] == arm} for arm in (summary.arm, plain)
+        arm: {pair_key(r): total_tokens(r) for r in results.complete_pairs if r["arm"] == arm}
+        for arm in (summary.arm, plain)
     }
     pairs = [(here, tokens[plain][u]) for u, here in tokens[summary.arm].items()]
     known = [here - there for here, there in pairs if here is not None and there is not None]
@@ -99,16 +100,16 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
         strength,
         label,
         summary,
-        summary.only_here,
-        summary.only_baseline,
-        statistics.sign_test(summary.only_here, summary.only_baseline),
+        summary.wins,
+        summary.losses,
+        statistics.sign_test(summary.wins, summary.losses),
         statistics.mean(known) if len(known) == len(pairs) else None,
         low,
         high,
     )
 
 
-def _by_task(units: Iterable[Unit], values: Sequence[float]) -> list[float]:
+def _by_task(units: Iterable[PairKey], values: Sequence[float]) -> list[float]:
     """The mean of each task: its seeds and variants are no new tasks, as in `compare`."""
     tasks: dict[str, list[float]] = {}
     for (_, _, task, _), value in zip(units, values, strict=True):

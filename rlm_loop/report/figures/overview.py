@@ -47,7 +47,7 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
     mine = replace(results, rows=[r for r in results.rows if r["model"] == chosen])
     found, asked = cells(mine), measure_of("total_tokens")
     points = pareto.points_of(found.arms, asked.column)
-    curves = prompt_curves(mine.compared, [a.label for a in found.arms])
+    curves = prompt_curves(mine.complete_pairs, [a.label for a in found.arms])
     drawn = marks([a.label for a in found.arms])
     with style():
         made = sheet(9.0, 3.9)

@@ -43,7 +43,7 @@ class SizePoint:
 
 def by_size(results: Results) -> list[SizePoint]:
     """Arms in their order, sizes ascending.  Raises `StudyError` where no row says how large its context was."""
-    rows = [r for r in results.compared if r.get("facts", {}).get("size")]
+    rows = [r for r in results.complete_pairs if r.get("facts", {}).get("size")]
     if not rows:
         raise StudyError("no finished task of this study says how large its context was; use suites of long contexts")
     points: list[SizePoint] = []

@@ -121,5 +121,5 @@ def study_plan(study: Study) -> list[tuple[str, str]]:
         ("tasks", ", ".join(suites)),
         ("seeds", ", ".join(map(str, study.seeds))),
         ("arms differ in", differs),
-        ("cells", f"{len(study.cells()):,}"),
+        ("episodes", f"{len(study.episodes()):,}"),
     ]

@@ -6,14 +6,14 @@ from rlm_loop.report.run.marked import patch
 from rlm_loop.report.study.parts import folded, note, small, table_html
 from rlm_loop.report.tables.table import Table
 from rlm_loop.report.templates import safe
-from rlm_loop.study import FACTORS, Contract, Results
+from rlm_loop.study import FACTORS, FairnessCheck, Results
 
 _LIMIT = 20_000  # characters of one difference
 
 
 def agreement(results: Results) -> str:
     """In what the arms differ, by their first requests, as it was found before the study ran."""
-    found = results.contract
+    found = results.fairness_check
     if found is None:
         return note("No contract was recorded: in what the arms differ was not compared when this study was run.")
     differing = {d.factor for d in found.differences}
@@ -29,7 +29,7 @@ def agreement(results: Results) -> str:
     return _verdict(found) + table_html(table) + _differences(found) + _remarks(found)
 
 
-def _verdict(found: Contract) -> str:
+def _verdict(found: FairnessCheck) -> str:
     if found.differs is None:
         return small("The study declares nothing, so the differences are only recorded.")
     if not found.fair:
@@ -39,7 +39,7 @@ def _verdict(found: Contract) -> str:
     return f"<p>The arms differ in nothing but what was declared before the study ran: <b>{safe(declared)}</b>.</p>"
 
 
-def _word(found: Contract, factor: str, differs: bool) -> str:
+def _word(found: FairnessCheck, factor: str, differs: bool) -> str:
     if not differs:
         return "alike, though declared" if factor in found.unused else "alike"
     if found.differs is None:
@@ -47,7 +47,7 @@ def _word(found: Contract, factor: str, differs: bool) -> str:
     return "declared" if factor in found.differs else "UNDECLARED"
 
 
-def _differences(found: Contract) -> str:
+def _differences(found: FairnessCheck) -> str:
     """Each difference as a diff, folded; `str(contract)` has a summary first, then one paragraph for each."""
     _, *details = str(found).split("\n\n")
     shown: list[str] = []
@@ -58,7 +58,7 @@ def _differences(found: Contract) -> str:
     return "".join(shown)
 
 
-def _remarks(found: Contract) -> str:
+def _remarks(found: FairnessCheck) -> str:
     begun = [f"Begun with another request: {changed}." for changed in found.changed]
     unknown = [
         f"No request of {arm} on {p.suite}/{p.task}: {p.failed.get(arm, 'it is not an agent of this package')}."

@@ -56,7 +56,7 @@ _COST: Sequence[Column] = (
 
 def arm_tables(results: Results, baseline: str) -> str:
     """Outcome and cost of each arm on the units that every arm was tried on, and the outcome suite by suite."""
-    if not results.compared:
+    if not results.complete_pairs:
         return note("No task was tried by every arm yet, so there is nothing to compare.")
     found = results.summary(baseline)
     shared = [

@@ -11,7 +11,7 @@ from rlm_loop.report.study.parts import small
 from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.compare.summary import total_tokens
-from rlm_loop.study.results import Unit, unit
+from rlm_loop.study.results import PairKey, pair_key
 from rlm_loop.study.store.rows import Row, finished
 
 _SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
@@ -19,7 +19,7 @@ _SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed"
 
 def episodes(results: Results, links: Mapping[str, str]) -> str:
     """The table of all units; `links` are addresses of trace pages by the name of the trace."""
-    rows = {(row["arm"], unit(row)): row for row in results.rows}
+    rows = {(row["arm"], pair_key(row)): row for row in results.rows}
     arms, units = arms_of(results), sorted(planned(results), key=lambda u: (u[0], u[1]))
     if not rows:
         return ""
@@ -43,7 +43,7 @@ def episodes(results: Results, links: Mapping[str, str]) -> str:
 
 
 def _group(
-    label: str, units: list[Unit], arms: list[str], rows: Mapping[tuple[str, Unit], Row], links: Mapping[str, str]
+    label: str, units: list[PairKey], arms: list[str], rows: Mapping[tuple[str, PairKey], Row], links: Mapping[str, str]
 ) -> str:
     several = len({seed for *_, seed in units}) > 1
     body: list[str] = []

@@ -6,7 +6,7 @@ from rlm_loop.report.study.parts import note
 from rlm_loop.report.study.question import Question
 from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
-from rlm_loop.study.results import unit
+from rlm_loop.study.results import pair_key
 
 
 def head(results: Results, question: Question, baseline: str) -> str:
@@ -23,7 +23,7 @@ def head(results: Results, question: Question, baseline: str) -> str:
 
 def _facts(results: Results, baseline: str) -> str:
     source = results.provenance
-    units = {unit(row) for row in results.rows}
+    units = {pair_key(row) for row in results.rows}
     suites = list(dict.fromkeys(row["suite"] for row in results.rows))
     cost = [row["cost"] for row in results.rows if row["cost"] is not None]
     facts = {

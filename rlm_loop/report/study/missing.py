@@ -10,7 +10,7 @@ from rlm_loop.report.study.parts import folded, small, table_html
 from rlm_loop.report.tables.table import Table
 from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
-from rlm_loop.study.compare.denominator import Unit, unit, verdict
+from rlm_loop.study.compare.pair_keys import PairKey, is_resolved, pair_key
 from rlm_loop.study.store.rows import finished
 
 NOT_RUN, CRASHED, NOT_JUDGED = "not run", "crashed", "not judged"
@@ -22,14 +22,14 @@ class Gap:
     """One episode without a result, and why."""
 
     arm: str
-    unit: Unit
+    unit: PairKey
     kind: str
     why: str = ""
 
 
-def planned(results: Results) -> list[Unit]:
+def planned(results: Results) -> list[PairKey]:
     """Every unit (model, suite, task, seed) of the study: those of its rows, then those of its plan without any."""
-    there = dict.fromkeys(unit(row) for row in results.rows)
+    there = dict.fromkeys(pair_key(row) for row in results.rows)
     tasks: Mapping[str, Mapping[str, Any]] = results.lock.get("tasks", {})
     for model in results.lock.get("models", ()):
         for suite, marks in tasks.items():
@@ -45,11 +45,11 @@ def arms_of(results: Results) -> list[str]:
 
 def gaps(results: Results) -> list[Gap]:
     """Every episode without a result, unit by unit."""
-    rows = {(row["arm"], unit(row)): row for row in results.rows}
+    rows = {(row["arm"], pair_key(row)): row for row in results.rows}
     return [gap for of in planned(results) for arm in arms_of(results) for gap in _gap(arm, of, rows, results)]
 
 
-def _gap(arm: str, of: Unit, rows: Mapping[tuple[str, Unit], Any], results: Results) -> Iterator[Gap]:
+def _gap(arm: str, of: PairKey, rows: Mapping[tuple[str, PairKey], Any], results: Results) -> Iterator[Gap]:
     row = rows.get((arm, of))
     if row is None:
         models = results.lock.get("arms", {}).get(arm)
@@ -64,7 +64,7 @@ def _gap(arm: str, of: Unit, rows: Mapping[tuple[str, Unit], Any], results: Resu
 def missing_pairs(results: Results, baseline: str, policy: str) -> str:
     """A row an arm: how many pairs it has with the baseline, and which episodes have no result; then each of them."""
     found, every = gaps(results), planned(results)
-    judged = {(row["arm"], unit(row)) for row in results.rows if verdict(row) is not None}
+    judged = {(row["arm"], pair_key(row)) for row in results.rows if is_resolved(row) is not None}
     rows: list[list[str]] = []
     for arm in arms_of(results):
         mine = [gap.kind for gap in found if gap.arm == arm]

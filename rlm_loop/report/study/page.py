@@ -46,11 +46,11 @@ def study_page(
     if traces is True:
         links = {name: address(_FOLDER, name) for name in names_of(results)}
     question = question_of(results)
-    found = findings_of(results, against) if results.compared else Findings()
+    found = findings_of(results, against) if results.complete_pairs else Findings()
     sections = (
         ("findings", "Findings, exploratory" if found.exploratory else "Findings", found.html),
         ("arms", "Arms", or_why(lambda: arm_tables(results, against)) if results.rows else ""),
-        ("figures", "Figures", drawings(results, against, found.frame) if results.compared else ""),
+        ("figures", "Figures", drawings(results, against, found.frame) if results.complete_pairs else ""),
         ("pairs", "Missing pairs", missing_pairs(results, against, found.policy) if results.rows else ""),
         ("contract", "Contract", or_why(lambda: agreement(results))),
         ("episodes", "Episodes", episodes(results, links)),

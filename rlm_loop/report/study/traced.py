@@ -26,7 +26,7 @@ def traced(results: Results, baseline: str) -> Iterator[Drawing]:
     """What the traces of a study can show; nothing where there are none, or no run took a second turn."""
     if not has_traces(results):
         return
-    if any(row["steps"] > 1 for row in results.compared):
+    if any(row["steps"] > 1 for row in results.complete_pairs):
         yield _overhead(results, baseline)
     for row, tree in _trees(results):
         yield _tree(results, row, tree)

@@ -150,7 +150,7 @@ def _coverage(results: Results) -> list[str]:
         pairs = "pair of task and seed is" if results.left_out == 1 else "pairs of task and seed are"
         notes.append(f"{results.left_out} {pairs} left out: not every arm was tried on them.")
     if results.crashed:
-        notes.append(f"{len(results.crashed)} of {len(results)} cells crashed; `--retry-failed` tries them again.")
+        notes.append(f"{len(results.crashed)} of {len(results)} episodes crashed; `--retry-failed` tries them again.")
     notes.append(provenance_line(results))
     return notes
 
@@ -178,7 +178,7 @@ def resolved(s: ArmSummary) -> str:
 
 
 def versus(s: ArmSummary) -> str:
-    return "baseline" if s.arm == s.baseline else f"+{s.only_here} / -{s.only_baseline}"
+    return "baseline" if s.arm == s.baseline else f"+{s.wins} / -{s.losses}"
 
 
 def count(value: float | None) -> str:

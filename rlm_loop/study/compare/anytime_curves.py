@@ -62,7 +62,10 @@ def anytime_of(
     kept: Scores = {} if scores is None else scores
     found: dict[str, list[Anytime]] = {arm: [] for arm in results.arms}
     for row in tqdm(
-        [r for r in results.compared if finished(r)], desc="scoring", unit=" runs", disable=None if progress else True
+        [r for r in results.complete_pairs if finished(r)],
+        desc="scoring",
+        unit=" runs",
+        disable=None if progress else True,
     ):
         task = known.get((row["suite"], row["task"]))
         if task is None or task.workspace is None:  # without a workspace there is no state to score

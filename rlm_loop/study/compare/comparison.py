@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.contrast import MEASURES, Contrast, Judged, at_the_floor
-from rlm_loop.study.compare.denominator import units_of
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
+from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
@@ -102,22 +102,22 @@ def compare(
     family = plan.family if family is None else family
     if analysis is not None:
         baseline = baseline or analysis.baseline
-    against = _checked(results, baseline, margin, missing, family, alpha)
-    used = Analysis(against, margin, family, missing)
+    reference = _checked(results, baseline, margin, missing, family, alpha)
+    used = Analysis(reference, margin, family, missing)
     expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
     made: list[tuple[Contrast, Pairs]] = []
-    every, left_out = units_of(results.rows)
+    every, left_out = complete_and_incomplete(results.rows)
     for model in results.models:
         units = [u for u in every if u[0] == model]
         tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
         for arm in results.arms:
-            if arm != against:
+            if arm != reference:
                 for measure in MEASURES:
-                    pairs = paired.pairs(arm, against, measure)
-                    plain = _contrast(pairs, model, arm, against, measure, tasks, margin, missing)
+                    pairs = paired.pairs(arm, reference, measure)
+                    plain = _contrast(pairs, model, arm, reference, measure, tasks, margin, missing)
                     made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
     judged = _adjusted(made, family, margin, alpha)
-    return Comparison(judged, against, margin, missing, tuple(family), alpha, len(left_out), used != expected)
+    return Comparison(judged, reference, margin, missing, tuple(family), alpha, len(left_out), used != expected)
 
 
 def _checked(

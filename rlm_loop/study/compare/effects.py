@@ -1,4 +1,4 @@
-"""One arm against another in one measure: the estimate, its interval and its p values, missing pairs included."""
+"""One arm worst_case another in one measure: the estimate, its interval and its p values, missing pairs included."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level
         return None
     if policy == "drop" or not pairs.missing:
         return _rate(pairs.known(), margin, alpha, at)
-    against, favour = (
+    worst_case, best_case = (
         _rate(_filled(pairs, fill), margin, alpha, at) for fill in (_resolved(0.0, 1.0), _resolved(1.0, 0.0))
     )
     complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
-    return _over(against, favour, complete, one_sided=margin > 0)
+    return _over(worst_case, best_case, complete, one_sided=margin > 0)
 
 
 def _resolved(here: float, there: float) -> Fill:
@@ -78,7 +78,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
         low, high = interval(at)
         return low > -margin or (not margin and high < 0)
 
-    _, only_here, only_there, _ = statistics.paired_table(pairs.here, pairs.there)
+    _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there)
     table = [float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha)]
     n, size = len(pairs), sum(table)
     p_difference = statistics.mcnemar(pairs.here, pairs.there, codes)
@@ -87,7 +87,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
     if tested > level:  # what the exact test does not reject is in the interval too
         low, high = min(low, -margin), high if margin else max(high, 0.0)
     return Effect(
-        estimate=float((only_here - only_there) / n),
+        estimate=float((wins - losses) / n),
         low=low,
         high=high,
         p=statistics.smallest_level(tested, excludes),
@@ -96,7 +96,7 @@ def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
         baseline_value=_mean(pairs.there),
         method=("Newcombe interval, " + ("exact score test of non-inferiority" if margin else "exact McNemar test")),
         estimand="difference of rates",
-        discordant=float(only_here + only_there) / n,
+        discordant=float(wins + losses) / n,
         design=n / size if size else 1.0,
     )
 
@@ -125,7 +125,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     def gain(pair: tuple[float, float]) -> float:
         return pair[0] - pair[1] if totals else pair[0] / pair[1]
 
-    against, favour = (
+    worst_case, best_case = (
         replace(
             _ratio([*values, *[put] * len(lost)], wide, at, totals),
             value=complete.value,
@@ -133,7 +133,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
         )
         for put in (max([alike, *values], key=gain), min([alike, *values], key=gain))
     )
-    return _over(against, favour, complete if policy == "bounds" else None, null=1.0)
+    return _over(worst_case, best_case, complete if policy == "bounds" else None, null=1.0)
 
 
 def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
@@ -161,20 +161,20 @@ def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, to
 
 
 def _over(
-    against: Effect, favour: Effect, complete: Effect | None, *, null: float = 0.0, one_sided: bool = False
+    worst_case: Effect, best_case: Effect, complete: Effect | None, *, null: float = 0.0, one_sided: bool = False
 ) -> Effect:
     """One effect of two completions.
 
     A claim in one direction is that of the worst case.  A difference has to be there in both: its p is the larger one,
     and 1 where they point in different directions, and its interval covers both.
     """
-    opposite = (against.estimate - null) * (favour.estimate - null) <= 0
-    p_difference = 1.0 if opposite else max(against.p_difference, favour.p_difference)
+    opposite = (worst_case.estimate - null) * (best_case.estimate - null) <= 0
+    p_difference = 1.0 if opposite else max(worst_case.p_difference, best_case.p_difference)
     if one_sided and complete is None:
-        return replace(against, p_difference=p_difference)
-    every = [e for e in (against, favour, complete) if e is not None]
+        return replace(worst_case, p_difference=p_difference)
+    every = [e for e in (worst_case, best_case, complete) if e is not None]
     return replace(
-        complete or against,
+        complete or worst_case,
         low=min(e.low for e in every),
         high=max(e.high for e in every),
         p=1.0 if opposite and not one_sided else max(e.p for e in every),

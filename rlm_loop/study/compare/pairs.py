@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlm_loop.study import statistics
-from rlm_loop.study.compare.denominator import Unit, by_cell, measured, unit, verdict
+from rlm_loop.study.compare.pair_keys import PairKey, by_episode, is_resolved, measured, pair_key
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
 
@@ -21,7 +21,7 @@ FEWEST = 10
 class Pairs:
     """One measure of two arms, a value of each for every unit; `None` where an arm has none.
 
-    Whether a task was resolved is missing where `denominator.verdict` does not know it; any other measure where the
+    Whether a task was resolved is missing where `pair_keys.is_resolved` does not know it; any other measure where the
     episode did not run to its end or did not report it.  0 is a value.  `clusters` names what the units are grouped
     by, in `grouped_by` ("repository", "family", "task", or a column).
     """
@@ -63,40 +63,42 @@ class Paired:
     Pairs come in the order of `units`.  `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or
     "task"; where it is not given, the row's own `cluster`, the task's repository or package, or its family decides, as
     long as there are at least ten; else the task, so that the seeds of one task always count as one cluster.  Tasks of
-    two suites are two tasks, also where they have the same id.  Raises `StudyError` where a cell has two rows.
+    two suites are two tasks, also where they have the same id.  Raises `StudyError` where an episode has two rows.
     """
 
-    def __init__(self, rows: Sequence[Row], units: Sequence[Unit], cluster: str | None = None) -> None:
-        self._units, self._of_cell = units, by_cell(rows)
-        by_unit = {of: row for (_, of), row in self._of_cell.items()}  # of any arm: the task is the same
+    def __init__(self, rows: Sequence[Row], units: Sequence[PairKey], cluster: str | None = None) -> None:
+        self._units, self._of_episode = units, by_episode(rows)
+        by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
         self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
 
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
-        here, there = ([_value(self._of_cell.get((of, u)), measure) for u in self._units] for of in (arm, baseline))
+        here, there = ([_value(self._of_episode.get((of, u)), measure) for u in self._units] for of in (arm, baseline))
         labels, grouped_by, too_few = self._clusters
         return Pairs(here, there, labels, grouped_by, too_few)
 
 
 def _value(row: Row | None, measure: str) -> float | None:
-    value = verdict(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
+    value = (
+        is_resolved(row) if measure == "resolved" else row.get(measure) if row is not None and measured(row) else None
+    )
     return None if value is None else float(value)
 
 
 def rate_of(rows: Sequence[Row]) -> tuple[int, int, float, float]:
     """Of rows of one arm: how many are resolved, how many have a verdict, and the 95 % interval of the rate.
 
-    What counts is `denominator.verdict`, and what belongs together is that of `pairs_of`, so that tables, figures and
-    comparisons say the same.
+    What counts is `pair_keys.is_resolved`, and what belongs together is that of `cluster_labels`, so that tables,
+    figures and comparisons say the same.
     """
-    labels = cluster_labels(rows, [unit(r) for r in rows], None)[0]
-    found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := verdict(r)) is not None]
+    labels = cluster_labels(rows, [pair_key(r) for r in rows], None)[0]
+    found = [(float(v), label) for r, label in zip(rows, labels, strict=True) if (v := is_resolved(r)) is not None]
     values = [v for v, _ in found]
     return round(sum(values)), len(values), *statistics.wilson_by_cluster(values, [label for _, label in found])
 
 
 def cluster_labels(
-    rows: Sequence[Mapping[str, Any]], units: Sequence[Unit], wanted: str | None
+    rows: Sequence[Mapping[str, Any]], units: Sequence[PairKey], wanted: str | None
 ) -> tuple[list[str], str, int]:
     """The cluster of each unit, what it is, and how many there were if there were too few of them to use."""
     tasks = ["/".join(u[1:3]) for u in units]

@@ -20,7 +20,7 @@ from rlm_loop.traces.trace import TraceError
 _REDACTED = "[redacted]"
 #: Before traces were named by model a second model in a folder appended to the traces of the first.
 _SHARED = (
-    "its trace holds runs of several cells (of several models?), so nobody can say which patch is whose: run it anew"
+    "its trace holds runs of several episodes (of several models?), so nobody can say which patch is whose: run it anew"
 )
 
 
@@ -37,7 +37,7 @@ def study_predictions(
     """The patches of one arm of a study, from the traces of its rows.
 
     `arm`, `model`, `seed` and `suite` need be given only where the study has several.  `name` is what stands as
-    `model_name_or_path`.  A cell that crashed, or is missing, is left out (`left_out` says why), unless
+    `model_name_or_path`.  An episode that crashed, or is missing, is left out (`left_out` says why), unless
     `crashed="empty"`.  Raises `StudyError` that lists what there is to choose from.
     """
     results = study if isinstance(study, Results) else load_study(study)

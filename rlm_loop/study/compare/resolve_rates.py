@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.pairs import cluster_labels
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.results import Results, unit
+from rlm_loop.study.results import Results, pair_key
 from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _row(results: Results, model: str, arm: str, k: int, alpha: float, cluster: 
     if not kept:
         return {**plain, "attempts": 0, "clusters": 0}
     first = [rows[0] for rows in kept]
-    codes = codes_of(cluster_labels(first, [unit(r) for r in first], cluster)[0])
+    codes = codes_of(cluster_labels(first, [pair_key(r) for r in first], cluster)[0])
     values = [pass_at_k(len(rows), sum(bool(r["resolved"]) for r in rows), k) for rows in kept]
     rate, low, high = (float(x) for x in rate_interval(values, codes, alpha, most=attempts))
     clusters = int(codes.max()) + 1

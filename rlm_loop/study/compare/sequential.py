@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.contrast import MEASURES
-from rlm_loop.study.compare.denominator import Unit, unit, units_of
+from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.pairs import POLICIES, Paired, Policy
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis, read
@@ -100,16 +100,16 @@ def _shown(value: float, rate: bool) -> float:
     return value if rate else math.exp(value)
 
 
-def _tasks(results: Results, model: str, arm: str, base: str) -> dict[tuple[str, str], list[Unit]]:
+def _tasks(results: Results, model: str, arm: str, base: str) -> dict[tuple[str, str], list[PairKey]]:
     """The units of each task that has all its seeds of both arms, in the order in which the tasks were completed."""
-    there = {u for u in units_of(results.rows, (arm, base))[0] if u[0] == model}
+    there = {u for u in complete_and_incomplete(results.rows, (arm, base))[0] if u[0] == model}
     rows = sorted(
-        (r for r in results.rows if r["arm"] in (arm, base) and unit(r) in there), key=lambda r: str(r["started"])
+        (r for r in results.rows if r["arm"] in (arm, base) and pair_key(r) in there), key=lambda r: str(r["started"])
     )
-    last: dict[tuple[str, str], dict[Unit, None]] = {}
+    last: dict[tuple[str, str], dict[PairKey, None]] = {}
     for row in rows:
         of = last.pop((row["suite"], row["task"]), {})
-        last[row["suite"], row["task"]] = {**of, unit(row): None}
+        last[row["suite"], row["task"]] = {**of, pair_key(row): None}
     most = max((len(of) for of in last.values()), default=0)
     return {t: list(of) for t, of in last.items() if len(of) == most}
 

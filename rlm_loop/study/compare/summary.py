@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.study.compare.denominator import measured, verdict
+from rlm_loop.hints.renamed import old_name
+from rlm_loop.study.compare.pair_keys import is_resolved, measured
 from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, percentile, ratio, total
 from rlm_loop.study.store.rows import Row
@@ -14,15 +15,15 @@ from rlm_loop.study.store.rows import Row
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """One arm on `n` cells: `judged` have a verdict (`denominator.verdict`; a crash of the arm is not resolved).
+    """One arm on `n` episodes: `judged` have a verdict (`pair_keys.is_resolved`; a crash of the arm is not resolved).
 
     `rate` is the share resolved of those judged, `low` and `high` its 95 % Wilson interval, in which the seeds of a
     task count as what they are worth (`pairs.rate_of`).  Token, step and second figures are means over the `measured`
-    cells (those that ran to their end), `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from
+    episodes (those that ran to their end), `_p95` their 95th percentile; `new_tokens` are prompt tokens not taken from
     the cache, `scaffold_share` the part of the input that the strategy added.  `tool_seconds_p95` is over single
     actions, `failed_actions` the share of actions (tool calls and cells) that failed, `malformed` the share of replies
-    with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `only_here`
-    and `only_baseline` the tasks that just one of the two resolved.  `None` means not known.
+    with something unreadable.  `tokens_p95_ratio` and `cost_p95_ratio` are relative to the baseline arm, `wins`
+    and `losses` the tasks that just one of the two resolved.  `None` means not known.
     """
 
     model: str
@@ -53,10 +54,20 @@ class ArmSummary:
     tokens_p95_ratio: float | None
     cost_p95_ratio: float | None
     baseline: str
-    only_here: int
-    only_baseline: int
+    wins: int
+    losses: int
     judged: int
     measured: int
+
+    @property
+    def only_here(self) -> int:
+        """The old name of `wins`."""
+        return old_name("ArmSummary.only_here", "wins", self.wins)
+
+    @property
+    def only_baseline(self) -> int:
+        """The old name of `losses`."""
+        return old_name("ArmSummary.only_baseline", "losses", self.losses)
 
 
 def summarize(
@@ -105,25 +116,25 @@ def _summary(
         tokens_p95_ratio=ratio(p95, percentile((total_tokens(r) for r in reference), 95)),
         cost_p95_ratio=ratio(percentile((r["cost"] for r in rows), 95), percentile((r["cost"] for r in reference), 95)),
         baseline=baseline,
-        only_here=len((here - there) & both),
-        only_baseline=len((there - here) & both),
+        wins=len((here - there) & both),
+        losses=len((there - here) & both),
         judged=judged,
         measured=len(rows),
     )
 
 
 def total_tokens(row: Mapping[str, Any]) -> int | None:
-    """Input plus output of a cell; `None` where one is not known."""
+    """Input plus output of an episode; `None` where one is not known."""
     read, written = row["input_tokens"], row["output_tokens"]
     return None if read is None or written is None else read + written
 
 
 def _resolved(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if verdict(r)}
+    return {(r["suite"], r["task"], r["seed"]) for r in rows if is_resolved(r)}
 
 
 def _judged(rows: Sequence[Row]) -> set[tuple[str, str, int]]:
-    return {(r["suite"], r["task"], r["seed"]) for r in rows if verdict(r) is not None}
+    return {(r["suite"], r["task"], r["seed"]) for r in rows if is_resolved(r) is not None}
 
 
 def _mean(rows: Sequence[Row], name: str) -> float | None:

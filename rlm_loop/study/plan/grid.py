@@ -12,7 +12,7 @@ from rlm_loop.messages import digest
 from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.crossing import Crossed
+from rlm_loop.study.plan.factorial_design import DesignedArm
 from rlm_loop.tasks.base import Deferred, Suite, Task
 
 
@@ -36,7 +36,7 @@ TRANSPORT = frozenset(
 
 
 @dataclass(frozen=True)
-class Cell:
+class Episode:
     """One run of the grid.  `trace` is the file of its trace, relative to the study's folder.
 
     Of an arm that was crossed with factors, `base` is the arm without them and `factors` says what it has of each.
@@ -134,20 +134,20 @@ def in_turn(suites: Sequence[Suite], limit: int | None = None) -> list[tuple[str
     return mixed if limit is None else mixed[:limit]
 
 
-def cells(
-    arms: Sequence[Crossed],
+def episodes(
+    arms: Sequence[DesignedArm],
     models: Sequence[str],
     tasks: Sequence[tuple[str, Task]],
     seeds: Sequence[int],
     order_seed: int | None = None,
-) -> list[Cell]:
+) -> list[Episode]:
     """The grid in the order of running: tasks outermost, then models and seeds, and arms innermost.
 
     With an `order_seed` the arms of each block (a task, model and seed) are in an order of chance, so that what drifts
-    (the machine, a provider) meets all arms alike.  Raises `StudyError` where two cells cannot be told apart.
+    (the machine, a provider) meets all arms alike.  Raises `StudyError` where two episodes cannot be told apart.
     """
     grid = [
-        Cell(
+        Episode(
             arm.name,
             model,
             suite,
@@ -162,15 +162,17 @@ def cells(
         for seed in seeds
         for arm in _by_chance(arms, order_seed, model, suite, task.id, seed)
     ]
-    seen: dict[str, Cell] = {}
-    for cell in grid:
-        other = seen.setdefault(cell.trace, cell)
-        if other is not cell:
-            raise StudyError(f"cells {other.key} and {cell.key} would share the trace {cell.trace}; rename one of them")
+    seen: dict[str, Episode] = {}
+    for episode in grid:
+        other = seen.setdefault(episode.trace, episode)
+        if other is not episode:
+            raise StudyError(
+                f"episodes {other.key} and {episode.key} would share the trace {episode.trace}; rename one of them"
+            )
     return grid
 
 
-def _by_chance(arms: Sequence[Crossed], order_seed: int | None, *block: Any) -> Sequence[Crossed]:
+def _by_chance(arms: Sequence[DesignedArm], order_seed: int | None, *block: Any) -> Sequence[DesignedArm]:
     """The arms sorted by a hash: any order is as likely, and an arm added later leaves the order of the others."""
     if order_seed is None:
         return arms

@@ -61,7 +61,7 @@ def executor_of(where: str) -> Generator[Executor]:
 
 def hosted(executor: str | Executor | None, jobs: int | None) -> AbstractContextManager[Executor | None]:
     """What a study runs on: an executor by name, one that is there (left open), or threads for `jobs` at a time; `None`
-    where one cell runs after the other."""
+    where one episode runs after the other."""
     if isinstance(executor, str):
         return executor_of(executor)
     if executor is not None:
@@ -71,7 +71,7 @@ def hosted(executor: str | Executor | None, jobs: int | None) -> AbstractContext
 
 def thread_pool(workers: int) -> Executor:
     """Threads for episodes."""
-    return ThreadPoolExecutor(workers, thread_name_prefix="cell")
+    return ThreadPoolExecutor(workers, thread_name_prefix="episode")
 
 
 def _number(where: str, given: str) -> int:

@@ -24,10 +24,10 @@ from rlm_loop import __version__
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Cell
-from rlm_loop.study.run.course import Clock, no_room
+from rlm_loop.study.plan.grid import Agent, Episode
 from rlm_loop.study.run.pace import Pace, pacing
-from rlm_loop.study.run.runner import run_cell
+from rlm_loop.study.run.runner import run_episode
+from rlm_loop.study.run.scheduler import Clock, no_room
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.runs import supersede
@@ -43,11 +43,11 @@ class JobRefused(StudyError):
 
 @dataclass(frozen=True)
 class Job:
-    """One cell to be run.  `folder` is the study's where the worker shares it, else `None`; `rate` is how many model
+    """One episode to be run.  `folder` is the study's where the worker shares it, else `None`; `rate` is how many model
     calls may begin in a minute in the worker's process."""
 
     study: str
-    cell: Cell
+    episode: Episode
     agent: Agent
     folder: Path | None
     rate: float | None = None
@@ -77,8 +77,8 @@ def pack(job: Job) -> bytes:
     except Exception as error:  # whatever an object's own __reduce__ raises
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise StudyError(
-            f"arm {job.cell.arm} on {job.cell.suite}/{job.cell.task.id} cannot travel to another process ({reason}); "
-            "give models by name, or run it in threads"
+            f"arm {job.episode.arm} on {job.episode.suite}/{job.episode.task.id} cannot travel to another process "
+            f"({reason}); give models by name, or run it in threads"
         ) from error
 
 
@@ -116,16 +116,16 @@ def perform(payload: bytes) -> Done:
             "study imports"
         ) from error
     if job.folder is not None:
-        row, fault = run_cell(job.study, job.cell, _agent(job), job.folder, Clock())
+        row, fault = run_episode(job.study, job.episode, _agent(job), job.folder, Clock())
         return Done(row, _told(fault))
     with tempfile.TemporaryDirectory(prefix="rlm-loop-episode-") as folder:
-        row, fault = run_cell(job.study, job.cell, _agent(job), Path(folder), Clock())
-        trace = Path(folder) / job.cell.trace
+        row, fault = run_episode(job.study, job.episode, _agent(job), Path(folder), Clock())
+        trace = Path(folder) / job.episode.trace
         return Done(row, _told(fault), zlib.compress(trace.read_bytes(), 1) if trace.is_file() else None)
 
 
-def _agent(job: Job) -> Callable[[Cell], Agent]:
-    def find(_: Cell) -> Agent:
+def _agent(job: Job) -> Callable[[Episode], Agent]:
+    def find(_: Episode) -> Agent:
         return job.agent
 
     return find if job.rate is None else pacing(find, _pace(job.rate))
@@ -147,11 +147,11 @@ def _told(fault: BaseException | None) -> BaseException | None:
     return None if full is None else OSError(full.errno, full.strerror, full.filename)
 
 
-def keep_trace(folder: Path, cell: Cell, done: Done) -> None:
+def keep_trace(folder: Path, episode: Episode, done: Done) -> None:
     """Append a trace that came back to the study's folder, as an attempt on this machine would have written it."""
     if done.trace is None:
         return
-    path = folder / cell.trace
+    path = folder / episode.trace
     try:
         supersede(path)
         file = LineFile(path)

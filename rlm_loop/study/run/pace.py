@@ -11,7 +11,7 @@ from typing import Any
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import get_model
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Cell
+from rlm_loop.study.plan.grid import Agent, Episode
 
 
 class Pace:
@@ -74,14 +74,16 @@ def at_pace(model: Any, pace: Pace) -> Paced:
     return (PacedMeasuring if hasattr(model, "measure") else Paced)(model, pace)
 
 
-def pacing(agents: Callable[[Cell], Agent], pace: Pace) -> Callable[[Cell], Agent]:
+def pacing(agents: Callable[[Episode], Agent], pace: Pace) -> Callable[[Episode], Agent]:
     """The agents with models that keep a pace.  Raises `StudyError` for one that makes its own models."""
 
-    def find(cell: Cell) -> Agent:
-        agent = agents(cell)
+    def find(episode: Episode) -> Agent:
+        agent = agents(episode)
         found = paced(agent, pace)
         if found is agent:
-            raise StudyError(f"rate cannot be kept for arm {cell.arm!r}: it has no model of ours; limit its own calls")
+            raise StudyError(
+                f"rate cannot be kept for arm {episode.arm!r}: it has no model of ours; limit its own calls"
+            )
         return found
 
     return find

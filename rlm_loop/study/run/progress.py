@@ -1,4 +1,4 @@
-"""How a running study shows itself: a bar where somebody watches, one line a cell where nobody does."""
+"""How a running study shows itself: a bar where somebody watches, one line an episode where nobody does."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.store.rows import Row, finished
 
 
 class Progress(Protocol):
     """What the runner tells."""
 
-    def begin(self, cell: Cell) -> None: ...
+    def begin(self, episode: Episode) -> None: ...
     def end(self, row: Row) -> None: ...
     def close(self) -> None: ...
 
 
 class Forecast:
-    """How long the rest takes: each arm's mean seconds so far, times the cells of it that are left.
+    """How long the rest takes: each arm's mean seconds so far, times the episodes of it that are left.
 
-    An arm without a finished cell is taken to be as slow as the mean of the others.  With `jobs`, that many cells
-    run at a time, and a cell's seconds are those of a machine that it shares.
+    An arm without a finished episode is taken to be as slow as the mean of the others.  With `jobs`, that many episodes
+    run at a time, and an episode's seconds are those of a machine that it shares.
     """
 
-    def __init__(self, left: Iterable[Cell], rows: Iterable[Row], jobs: int = 1) -> None:
+    def __init__(self, left: Iterable[Episode], rows: Iterable[Row], jobs: int = 1) -> None:
         self._jobs = jobs
         self._left: dict[str, int] = {}
-        for cell in left:
-            self._left[cell.arm] = self._left.get(cell.arm, 0) + 1
+        for episode in left:
+            self._left[episode.arm] = self._left.get(episode.arm, 0) + 1
         self._seconds: dict[str, list[float]] = {}
         self.resolved = self.done = self.unknown = 0
         for row in rows:
@@ -74,7 +74,7 @@ def duration(seconds: float) -> str:
 
 
 def describe(row: Mapping[str, Any]) -> str:
-    """One finished or crashed cell in a few words."""
+    """One finished or crashed episode in a few words."""
     where = f"{row['arm']} on {row['suite']}/{row['task']}" + (f", seed {row['seed']}" if row["seed"] else "")
     if not finished(row):
         return f"{where}: crashed, {row['error']}"
@@ -86,12 +86,12 @@ def describe(row: Mapping[str, Any]) -> str:
 
 
 class Lines:
-    """One line a cell, for logs and pipes."""
+    """One line an episode, for logs and pipes."""
 
     def __init__(self, forecast: Forecast, planned: int, write: Callable[[str], None]) -> None:
         self._forecast, self._planned, self._write = forecast, planned, write
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, episode: Episode) -> None:
         pass
 
     def end(self, row: Row) -> None:
@@ -113,8 +113,8 @@ class Bar:
         self._bar = tqdm(total=planned, initial=forecast.done, desc=name, bar_format=shape, dynamic_ncols=True)
         self._bar.set_postfix_str(str(forecast))
 
-    def begin(self, cell: Cell) -> None:
-        self._bar.set_postfix_str(f"{self._forecast}, now {cell.arm} on {cell.task.id}")
+    def begin(self, episode: Episode) -> None:
+        self._bar.set_postfix_str(f"{self._forecast}, now {episode.arm} on {episode.task.id}")
 
     def end(self, row: Row) -> None:
         self._forecast.end(row)
@@ -130,7 +130,7 @@ class Bar:
 class Silent:
     """Says nothing."""
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, episode: Episode) -> None:
         pass
 
     def end(self, row: Row) -> None:

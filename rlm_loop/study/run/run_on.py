@@ -1,4 +1,4 @@
-"""Running the cells of a study on an executor; what finishes is recorded as it comes."""
+"""Running the episodes of a study on an executor; what finishes is recorded as it comes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Cell
-from rlm_loop.study.run.course import Course
+from rlm_loop.study.plan.grid import Agent, Episode
 from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine, worker_was_lost
 from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
 from rlm_loop.study.run.pace import Pace, pacing
 from rlm_loop.study.run.processes import SeparateProcesses
-from rlm_loop.study.run.runner import run_cell
+from rlm_loop.study.run.runner import run_episode
+from rlm_loop.study.run.scheduler import Scheduler
 from rlm_loop.study.store.rows import crash_line, make_row
 
 #: So many lost workers with no episode finished in between end the run: something is wrong with the place.
@@ -30,14 +30,14 @@ class WorkerLost(Exception):
 def run_on(
     executor: Executor,
     study: str,
-    course: Course,
-    agents: Callable[[Cell], Agent],
+    scheduler: Scheduler,
+    agents: Callable[[Episode], Agent],
     folder: Path,
     *,
     jobs: int | None = None,
     rate: float | None = None,
 ) -> int:
-    """Run the cells of a course on an executor, started in order; returns how many were run.
+    """Run the episodes of a scheduler on an executor, started in order; returns how many were run.
 
     `jobs` are under way at a time, the executor's own number of workers where it is not given (twice that on a
     cluster, so that none waits for the next episode).  In threads an episode is called as it is; anywhere else it
@@ -49,18 +49,18 @@ def run_on(
     in processes of their own.  Raises `StudyError` where episodes cannot travel, the executor gives up, or
     `LOST_AT_MOST` workers in a row are lost.
 
-    Ctrl-C starts no further cell, waits for the running ones (their rows are kept) and raises `StudyInterrupted`; a
-    second one does not wait.  Seconds of a cell are wall time, in which the other cells share the machine.
+    Ctrl-C starts no further episode, waits for the running ones (their rows are kept) and raises `StudyInterrupted`; a
+    second one does not wait.  Seconds of an episode are wall time, in which the other episodes share the machine.
     """
-    with _Run(executor, study, course, agents, folder, jobs, rate) as run:
+    with _Run(executor, study, scheduler, agents, folder, jobs, rate) as run:
         return run.through()
 
 
 @dataclass
 class _Begun:
-    """A cell that was handed over: when, and to a pool that breaks as a whole or not."""
+    """An episode that was handed over: when, and to a pool that breaks as a whole or not."""
 
-    cell: Cell
+    episode: Episode
     started: str
     seconds: float
     alone: bool = True
@@ -71,17 +71,17 @@ class _Run:
         self,
         executor: Executor,
         study: str,
-        course: Course,
-        agents: Callable[[Cell], Agent],
+        scheduler: Scheduler,
+        agents: Callable[[Episode], Agent],
         folder: Path,
         jobs: int | None,
         rate: float | None,
     ) -> None:
-        self._executor, self._study, self._course = executor, study, course
+        self._executor, self._study, self._scheduler = executor, study, scheduler
         self._agents = agents if rate is None or not in_this_process(executor) else pacing(agents, Pace(rate))
         self._folder, self._jobs, self._rate = folder.absolute(), jobs, rate
         self._running: dict[Future[Any], _Begun] = {}
-        self._again: list[Cell] = []
+        self._again: list[Episode] = []
         self._lost = 0
         self._capacity, self._ask_at = 0, float("-inf")
         self._own: SeparateProcesses | None = None
@@ -96,42 +96,42 @@ class _Run:
             self._own.shutdown()
 
     def through(self) -> int:
-        course = self._course
+        scheduler = self._scheduler
         try:
             while True:
                 self._fill()
                 if not self._running:
-                    return course.done
+                    return scheduler.done
                 self._record(wait(self._running, return_when=FIRST_COMPLETED).done)
         except KeyboardInterrupt:
             self._end_softly()
-            raise course.interrupted() from None
+            raise scheduler.interrupted() from None
 
     def _fill(self) -> None:
         while len(self._running) < self._room():
-            cell = self._again.pop() if self._again else self._course.next()
-            if cell is None:
+            episode = self._again.pop() if self._again else self._scheduler.next()
+            if episode is None:
                 return
-            self._begin(cell)
+            self._begin(episode)
 
     def _room(self) -> int:
         """How many may be under way; a cluster is asked once a second, since it grows and shrinks."""
         if self._jobs is not None:
             return self._jobs
-        now = self._course.clock.seconds()
+        now = self._scheduler.clock.seconds()
         if now >= self._ask_at:
             self._capacity, self._ask_at = capacity(self._executor), now + 1.0
         return self._capacity
 
-    def _begin(self, cell: Cell) -> None:
-        clock = self._course.clock
-        begun = _Begun(cell, clock.now(), clock.seconds())
+    def _begin(self, episode: Episode) -> None:
+        clock = self._scheduler.clock
+        begun = _Begun(episode, clock.now(), clock.seconds())
         if in_this_process(self._executor):
-            future = self._executor.submit(run_cell, self._study, cell, self._agents, self._folder, clock)
+            future = self._executor.submit(run_episode, self._study, episode, self._agents, self._folder, clock)
         else:
             shared = self._folder if on_this_machine(self._executor) else None
             share = None if self._rate is None else self._rate / self._room()
-            payload = pack(Job(self._study, cell, self._agents(cell), shared, share))
+            payload = pack(Job(self._study, episode, self._agents(episode), shared, share))
             try:
                 future = self._executor.submit(perform, payload)
             except BrokenProcessPool:
@@ -148,27 +148,27 @@ class _Run:
                 raise error
             if isinstance(error, BrokenProcessPool) and not begun.alone:
                 self._replace()
-                self._again.append(begun.cell)
+                self._again.append(begun.episode)
             elif error is not None:
                 self._failed(begun, error)
             else:
-                fault = self._done(begun.cell, future.result())
+                fault = self._done(begun.episode, future.result())
             del self._running[future]  # only now: an interrupt in between must not lose a row
             if isinstance(fault, KeyboardInterrupt):  # while scoring
                 raise fault
 
-    def _done(self, cell: Cell, result: Any) -> BaseException | None:
+    def _done(self, episode: Episode, result: Any) -> BaseException | None:
         done = result if isinstance(result, Done) else Done(*result)
-        keep_trace(self._folder, cell, done)
+        keep_trace(self._folder, episode, done)
         self._lost = 0
-        self._course.end(cell, done.row, done.fault)
+        self._scheduler.end(episode, done.row, done.fault)
         return done.fault
 
     def _failed(self, begun: _Begun, error: BaseException) -> None:
         """An episode that brought no row: its worker is gone, or it could not even begin."""
         if isinstance(error, CancelledError):
             raise StudyError(
-                "the executor cancelled an episode (is the cluster gone?); finished cells are kept, run the same "
+                "the executor cancelled an episode (is the cluster gone?); finished episodes are kept, run the same "
                 "command again to go on"
             ) from error
         if isinstance(error, StudyError):
@@ -177,11 +177,11 @@ class _Run:
         if lost:
             self._lost += 1
             error = WorkerLost("its worker ended in mid-episode: killed, out of memory, crashed, or cut off")
-        cell, clock = begun.cell, self._course.clock
+        episode, clock = begun.episode, self._scheduler.clock
         spent = clock.seconds() - begun.seconds
         line, kind = crash_line(error), type(error).__name__
-        row = make_row(self._study, cell, started=begun.started, seconds=spent, error=line, error_class=kind)
-        self._course.end(cell, row, error)
+        row = make_row(self._study, episode, started=begun.started, seconds=spent, error=line, error_class=kind)
+        self._scheduler.end(episode, row, error)
         if self._lost >= LOST_AT_MOST:
             raise StudyError(
                 f"{self._lost} workers in a row were lost in mid-episode; see to their memory and their logs, then run "

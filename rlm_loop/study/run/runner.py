@@ -1,4 +1,4 @@
-"""Running the cells of a grid one after the other, so that whatever happens the finished ones are kept."""
+"""Running the episodes of a grid one after the other, so that whatever happens the finished ones are kept."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.study.plan.grid import Agent, Cell
-from rlm_loop.study.run.course import SET_UP, Clock, Course, portable, utc_now
+from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.run.scheduler import SET_UP, Clock, Scheduler, portable, utc_now
 from rlm_loop.study.run.scoring import scored, scored_again
 from rlm_loop.study.store.rows import Row, crash_line, make_row
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.traces.runs import supersede
 
-__all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_cell", "run_cells", "utc_now"]
+__all__ = ["SET_UP", "Clock", "agent_of", "portable", "run_episode", "run_episodes", "utc_now"]
 
 
-def run_cells(study: str, course: Course, agents: Callable[[Cell], Agent], folder: Path) -> int:
-    """Run the cells of a course in order, a row for each; returns how many were run.
+def run_episodes(study: str, scheduler: Scheduler, agents: Callable[[Episode], Agent], folder: Path) -> int:
+    """Run the episodes of a scheduler in order, a row for each; returns how many were run.
 
-    A crash is a row.  Ctrl-C raises `StudyInterrupted`; the cell that was running leaves no row.  Raises also what
-    `Course.end` raises.
+    A crash is a row.  Ctrl-C raises `StudyInterrupted`; the episode that was running leaves no row.  Raises also what
+    `Scheduler.end` raises.
     """
-    while (cell := course.next()) is not None:
+    while (episode := scheduler.next()) is not None:
         try:
-            row, fault = run_cell(study, cell, agents, folder, course.clock)
+            row, fault = run_episode(study, episode, agents, folder, scheduler.clock)
         except KeyboardInterrupt:
-            raise course.interrupted() from None
-        course.end(cell, row, fault)
+            raise scheduler.interrupted() from None
+        scheduler.end(episode, row, fault)
         if isinstance(fault, KeyboardInterrupt):  # while scoring
-            raise course.interrupted()
-    return course.done
+            raise scheduler.interrupted()
+    return scheduler.done
 
 
-def run_cell(
-    study: str, cell: Cell, agents: Callable[[Cell], Agent], folder: Path, clock: Clock
+def run_episode(
+    study: str, episode: Episode, agents: Callable[[Episode], Agent], folder: Path, clock: Clock
 ) -> tuple[Row, BaseException | None]:
-    """Attempt one cell's task and score it: the row, and what crashed if something did (the attempt, or its scorer).
+    """Attempt one episode's task and score it: the row, and what crashed if something did (the attempt, or its scorer).
 
-    Of a cell whose attempt was made but not scored, only the scorer is run.  Scoring happens after the clock has
+    Of an episode whose attempt was made but not scored, only the scorer is run.  Scoring happens after the clock has
     stopped.  Raises `KeyboardInterrupt` where the user stopped the attempt.
     """
-    if cell.unscored is not None:
-        return scored_again(cell)
+    if episode.unscored is not None:
+        return scored_again(episode)
     started, begin = clock.now(), clock.seconds()
     outcome: Outcome | None = None
     judged: Row | None = None
     fault: BaseException | None = None
     try:
-        supersede(folder / cell.trace)  # what an earlier attempt left there is not the row's
-        outcome = agents(cell).attempt(cell.task, trace=str(folder / cell.trace))
+        supersede(folder / episode.trace)  # what an earlier attempt left there is not the row's
+        outcome = agents(episode).attempt(episode.task, trace=str(folder / episode.trace))
     except (Exception, SystemExit) as error:
         fault, outcome = error, _partial(error)
     spent = clock.seconds() - begin
@@ -59,10 +59,10 @@ def run_cell(
     crash = fault
     if fault is None and outcome is not None:
         made = Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply, outcome.isolation)
-        judged, fault = scored(cell.task, made)
+        judged, fault = scored(episode.task, made)
     row = make_row(
         study,
-        cell,
+        episode,
         started=started,
         seconds=spent,
         outcome=outcome,
@@ -79,6 +79,6 @@ def _partial(error: BaseException) -> Outcome | None:
     return outcome if isinstance(outcome, Outcome) else None
 
 
-def agent_of(arms: Mapping[tuple[str, int], Mapping[str, Agent]]) -> Callable[[Cell], Agent]:
-    """The agent of a cell, from the arms of each model name and seed."""
-    return lambda cell: arms[cell.model, cell.seed][cell.arm]
+def agent_of(arms: Mapping[tuple[str, int], Mapping[str, Agent]]) -> Callable[[Episode], Agent]:
+    """The agent of an episode, from the arms of each model name and seed."""
+    return lambda episode: arms[episode.model, episode.seed][episode.arm]

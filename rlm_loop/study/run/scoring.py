@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlm_loop.messages import digest
-from rlm_loop.study.plan.grid import Cell
-from rlm_loop.study.store.rows import Row, crash_line, verdict_of
+from rlm_loop.study.plan.grid import Episode
+from rlm_loop.study.store.rows import Row, crash_line, score_fields
 from rlm_loop.tasks.base import Attempt, Task
 
 #: The field of a row with what is still to be scored.
@@ -26,19 +26,19 @@ def scored(task: Task, attempt: Attempt) -> tuple[Row, BaseException | None]:
     Ctrl-C is told so as well: the attempt is made, and must not be lost with its score.
     """
     try:
-        found = verdict_of(task.judge(attempt))  # a scorer may put an answer of any kind into its score
+        found = score_fields(task.judge(attempt))  # a scorer may put an answer of any kind into its score
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         error.add_note("while scoring")
         kept = _kept(attempt)
-        return {**verdict_of(None), "scorer_error": crash_line(error), **({TO_SCORE: kept} if kept else {})}, error
+        return {**score_fields(None), "scorer_error": crash_line(error), **({TO_SCORE: kept} if kept else {})}, error
     return {**found, "scorer_error": None}, None
 
 
-def scored_again(cell: Cell) -> tuple[Row, BaseException | None]:
-    """The row of a cell whose attempt was made, with what its scorer says now (`rescored`: it cost nothing more)."""
-    row = {name: value for name, value in (cell.unscored or {}).items() if name != TO_SCORE}
-    kept = (cell.unscored or {})[TO_SCORE]
-    found, fault = scored(cell.task, Attempt(*(kept.get(n, "") for n in _HELD)))
+def scored_again(episode: Episode) -> tuple[Row, BaseException | None]:
+    """The row of an unscored attempt, with what its scorer says now (`rescored`: it cost nothing more)."""
+    row = {name: value for name, value in (episode.unscored or {}).items() if name != TO_SCORE}
+    kept = (episode.unscored or {})[TO_SCORE]
+    found, fault = scored(episode.task, Attempt(*(kept.get(n, "") for n in _HELD)))
     return {**row, **found, "rescored": True}, fault
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.run.progress import Progress, duration
 from rlm_loop.study.store.folder import claimed, replace_file
 from rlm_loop.study.store.reading import RESULTS, every_row, latest, parse, read_lock
@@ -32,11 +32,11 @@ class Told:
         self._done = 0
         self._write()
 
-    def begin(self, cell: Cell) -> None:
-        who = dict(zip(("arm", "model", "suite", "task", "seed"), cell.key, strict=True))
-        self._running[cell.key] = {**who, "began": self._now()}
+    def begin(self, episode: Episode) -> None:
+        who = dict(zip(("arm", "model", "suite", "task", "seed"), episode.key, strict=True))
+        self._running[episode.key] = {**who, "began": self._now()}
         self._write()
-        self._shown.begin(cell)
+        self._shown.begin(episode)
 
     def end(self, row: Row) -> None:
         self._running.pop(key(row), None)
@@ -160,7 +160,7 @@ def status(folder: str | Path, *, now: Callable[[], float] = time.time) -> Statu
         done=len(rows) - len(failed),
         failed=len(failed),
         left=left,
-        now=tuple({**cell, "seconds": round(max(0.0, now() - cell["began"]), 1)} for cell in run.get("running", ())),
+        now=tuple({**e, "seconds": round(max(0.0, now() - e["began"]), 1)} for e in run.get("running", ())),
         jobs=int(run.get("jobs", 0)),
         per_minute=None if per_second is None else per_second * 60,
         seconds_left=None if per_second is None else left / per_second,

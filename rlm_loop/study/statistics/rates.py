@@ -82,8 +82,8 @@ def paired_table(here: Any, there: Any) -> tuple[Floats, Floats, Floats, Floats]
     h, t = np.asarray(here, dtype=float), np.asarray(there, dtype=float)
     n = h.shape[-1]
     both = (h * t).sum(axis=-1)
-    only_here, only_there = (h * (1 - t)).sum(axis=-1), (t * (1 - h)).sum(axis=-1)
-    return both, only_here, only_there, n - both - only_here - only_there
+    wins, losses = (h * (1 - t)).sum(axis=-1), (t * (1 - h)).sum(axis=-1)
+    return both, wins, losses, n - both - wins - losses
 
 
 def effective_table(
@@ -94,8 +94,8 @@ def effective_table(
     n = codes.size
     simple = difference.var(axis=-1) / max(n - 1, 1)
     size = effective_size(variance_of_mean(difference, codes), simple, n, sizes(codes).size, alpha)
-    both, only_here, only_there, neither = (x * size / n for x in paired_table(here, there))
-    return both, only_here, only_there, neither
+    both, wins, losses, neither = (x * size / n for x in paired_table(here, there))
+    return both, wins, losses, neither
 
 
 def paired_difference(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store.folder import CONTRACT, LOCK, RESULTS, SCHEMA, read_lock, read_rows
+from rlm_loop.study.store.folder import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 from rlm_loop.traces.trace import TraceError
@@ -26,9 +26,9 @@ ARCHIVES = (".tar", ".tar.gz", ".tgz")
 
 
 def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
-    """Write a study's lock file, contract, rows (`results.jsonl.gz`) and traces (`traces.tar`) to `target`.
+    """Write a study's lock file, fairness check, rows (`results.jsonl.gz`) and traces (`traces.tar`) to `target`.
 
-    Only the last row and the trace of each cell are kept.  Names are sorted and times zero, so the same results
+    Only the last row and the trace of each episode are kept.  Names are sorted and times zero, so the same results
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
     """
     lock, rows = read_lock(folder), read_rows(folder)
@@ -42,8 +42,8 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
         files = [there / LOCK, there / f"{RESULTS}.gz"]
         files[0].write_text(json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
         files[1].write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), 9, mtime=0))
-        if (signed := Path(folder) / CONTRACT).is_file():
-            files.append(there / CONTRACT)
+        if (signed := Path(folder) / FAIRNESS).is_file():
+            files.append(there / FAIRNESS)
             files[-1].write_bytes(signed.read_bytes())
         if traces:
             files.append(there / TRACES)
@@ -58,7 +58,7 @@ def _pack(folder: Path, names: list[str]) -> bytes:
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name in names:
             path = folder / name
-            if not path.is_file():  # a cell that crashed before its first event
+            if not path.is_file():  # an episode that crashed before its first event
                 continue
             member = tarfile.TarInfo(name)
             member.size = path.stat().st_size

@@ -1,8 +1,8 @@
 """A study's folder: `study.json` (what it is), `contract.json` (in what its arms differ), `results.jsonl` (one row a
-cell) and `traces/`.
+episode) and `traces/`.
 
 Rows are appended one by one, each in one write that is never buffered, so whatever ends the process, all finished
-cells are kept.
+episodes are kept.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.contract_value import Contract
+from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.store.reading import (
     CONTINUED,
-    CONTRACT,
+    FAIRNESS,
     LOCK,
     PARQUET,
     RESULTS,
     SCHEMA,
     bytes_of,
     parse,
-    read_contract,
+    read_fairness_check,
     read_lock,
     read_rows,
 )
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.redact import redactor
 
-__all__ = ["CONTRACT", "LOCK", "RESULTS", "SCHEMA", "Store", "read_contract", "read_lock", "read_rows"]
+__all__ = ["FAIRNESS", "LOCK", "RESULTS", "SCHEMA", "Store", "read_fairness_check", "read_lock", "read_rows"]
 
 
 class Store:
@@ -80,7 +80,7 @@ class Store:
                 self._file.truncate(self._size)
             path = self.folder / RESULTS
             raise StudyError(
-                f"cannot write to {path}: {error.strerror}; all finished cells are kept: make room and run the same "
+                f"cannot write to {path}: {error.strerror}; all finished episodes are kept: make room and run the same "
                 "command again"
             ) from error
         self._size += len(data)
@@ -89,9 +89,9 @@ class Store:
         """Replace `study.json` in one step."""
         self._replace(LOCK, json.dumps(lock, indent=1, ensure_ascii=False, sort_keys=True))
 
-    def write_contract(self, contract: Contract) -> None:
+    def write_fairness_check(self, found: FairnessCheck) -> None:
         """Replace `contract.json` in one step."""
-        self._replace(CONTRACT, json.dumps(self._redact.value(contract.to_dict()), indent=1, ensure_ascii=False))
+        self._replace(FAIRNESS, json.dumps(self._redact.value(found.to_dict()), indent=1, ensure_ascii=False))
 
     def _replace(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -175,7 +175,7 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def _mend(file: BinaryIO, path: Path) -> None:
-    """Drop a torn last line (its cell runs again), or end a whole one that lost its newline."""
+    """Drop a torn last line (its episode runs again), or end a whole one that lost its newline."""
     body, newline, tail = bytes_of(path).rpartition(b"\n")
     if not tail:
         return

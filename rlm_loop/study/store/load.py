@@ -22,7 +22,7 @@ def results_of(folder: str | Path, *, recorded: bool) -> Results:
 
 
 def _in_order(rows: Sequence[Row], arms: Sequence[str]) -> list[Row]:
-    """Rows by task, block and arm: chance, several jobs and cells tried again mix the order of running."""
+    """Rows by task, block and arm: chance, several jobs and episodes tried again mix the order of running."""
     tasks: dict[tuple[str, str], int] = {}
     blocks: dict[tuple[str, int], int] = {}
     for row in rows:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.contract_value import SCHEMA as CONTRACT_SCHEMA
-from rlm_loop.study.plan.contract_value import Contract
+from rlm_loop.study.plan.fairness import SCHEMA as FAIRNESS_SCHEMA
+from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row, class_of, finished, key
 from rlm_loop.traces.received import file_bytes
 from rlm_loop.traces.received import parse as parse_json
@@ -19,7 +19,7 @@ CONTINUED = 2
 RESULTS = "results.jsonl"
 PARQUET = "results.parquet"
 LOCK = "study.json"
-CONTRACT = "contract.json"
+FAIRNESS = "contract.json"
 
 _OF_LOCK = {"name": str, "arms": dict, "models": list, "seeds": list, "tasks": dict}
 _NUMBER = (int, float, type(None))
@@ -63,22 +63,22 @@ def read_lock(folder: str | Path) -> dict[str, Any] | None:
     return lock
 
 
-def read_contract(folder: str | Path) -> Contract | None:
-    """The `contract.json` of a folder; `None` if there is none, as in studies of before there were contracts."""
-    path = Path(folder) / CONTRACT
+def read_fairness_check(folder: str | Path) -> FairnessCheck | None:
+    """The `contract.json` of a folder; `None` if there is none, as in studies of before it was kept."""
+    path = Path(folder) / FAIRNESS
     try:
         data = parse(file_bytes(path).decode(errors="surrogatepass"))
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read {path}: {error}") from error
-    if data is None or not isinstance(schema := data.get("schema", 0), int) or schema > CONTRACT_SCHEMA:
+    if data is None or not isinstance(schema := data.get("schema", 0), int) or schema > FAIRNESS_SCHEMA:
         raise StudyError(f"{path} is damaged or of a later version; remove it, the next run makes it anew")
-    return Contract.from_dict(data)
+    return FairnessCheck.from_dict(data)
 
 
 def read_rows(folder: str | Path) -> list[Row]:
-    """The last row of each cell, in the order in which the cells were first tried.
+    """The last row of each episode, in the order in which the episodes were first tried.
 
     Reads `results.jsonl`, `results.jsonl.gz` and `results.parquet`: what of them is complete; no such file means no
     rows.  A torn last line is ignored; a damaged line before it is a `StudyError` that
@@ -88,7 +88,7 @@ def read_rows(folder: str | Path) -> list[Row]:
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
-    """The last row of each cell; a crash after a finished row does not replace it.
+    """The last row of each episode; a crash after a finished row does not replace it.
 
     Its `cost` is that of all its attempts: the others, that were broken off or failed, are counted as `broken_off`.
     """
@@ -100,7 +100,7 @@ def latest(rows: Iterable[Row]) -> list[Row]:
 
 
 def _both(before: Row, row: Row) -> Row:
-    """Two rows of one cell as one."""
+    """Two rows of one episode as one."""
     kept, other = (row, before) if finished(row) or not finished(before) else (before, row)
     if row.get("rescored"):  # the same attempt: nothing was spent again
         spent = before.get("cost"), before.get("broken_off", 0)
@@ -164,7 +164,7 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
         if value is None:
             if number == len(lines):
                 break
-            raise StudyError(f"{path}:{number} is damaged; delete that line and resume: its cell runs again")
+            raise StudyError(f"{path}:{number} is damaged; delete that line and resume: its episode runs again")
         if "schema" in value and "arm" not in value:
             _refuse_later(path, value["schema"], CONTINUED)
             continue
@@ -178,7 +178,7 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
         if wrong or "error" not in value:
             raise StudyError(
                 f"{path}:{number} is damaged (its {wrong[0] if wrong else 'error'} cannot be); delete that line and "
-                "resume: its cell runs again"
+                "resume: its episode runs again"
             )
         yield value
 

@@ -1,4 +1,4 @@
-"""One cell as one flat row: what was run, what it came to, and what it cost."""
+"""One episode as one flat row: what was run, what it came to, and what it cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from rlm_loop.actions import CallTool, Malformed, RunCode
 from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.tasks.base import Deferred, Score, Task
 from rlm_loop.tools.results import describe
 from rlm_loop.traces.received import shown
@@ -28,7 +28,7 @@ _SCORING = "scoring failed: "
 
 def make_row(
     study: str,
-    cell: Cell,
+    episode: Episode,
     *,
     started: str,
     seconds: float,
@@ -37,7 +37,7 @@ def make_row(
     error: str | None = None,
     error_class: str | None = None,
 ) -> Row:
-    """The row of a cell.
+    """The row of an episode.
 
     `started` is ISO 8601 in UTC; `seconds` is the wall time of the attempt, used where there is no outcome.
     Scoring is in neither.  `model` is the name that the study gives, `model_name` what the model calls itself,
@@ -53,19 +53,19 @@ def make_row(
     """
     return {
         "study": study,
-        "arm": cell.arm,
-        **({"arm_base": cell.base, "factors": dict(cell.factors)} if cell.factors else {}),
-        "model": cell.model,
-        "model_name": without_folder(outcome.model if outcome is not None else "") or cell.model,
+        "arm": episode.arm,
+        **({"arm_base": episode.base, "factors": dict(episode.factors)} if episode.factors else {}),
+        "model": episode.model,
+        "model_name": without_folder(outcome.model if outcome is not None else "") or episode.model,
         "model_version": _version(outcome),
-        "suite": cell.suite,
-        "task": cell.task.id,
-        "level": cell.task.level,
-        **_facts(cell.task),
-        "seed": cell.seed,
+        "suite": episode.suite,
+        "task": episode.task.id,
+        "level": episode.task.level,
+        **_facts(episode.task),
+        "seed": episode.seed,
         **(judged or {"resolved": False, "value": 0.0, "score_reason": "", "scorer_error": None}),
         **(_account(outcome) if outcome is not None else _nothing(seconds)),
-        "trace": cell.trace,
+        "trace": episode.trace,
         "trace_run": outcome.run if outcome is not None else "",
         "error": error,
         "error_class": error_class or class_of(error),
@@ -79,7 +79,7 @@ def _version(outcome: Outcome | None) -> str:
     return ", ".join(sorted({without_folder(s) for s in said if s}))
 
 
-def verdict_of(score: Score | None) -> Row:
+def score_fields(score: Score | None) -> Row:
     """What a score says; of an attempt that nothing judged (`None`: nothing could) it is not known."""
     reason = "" if score is None else clipped(score.reason, 300)
     if score is None or score.resolved is None:
@@ -201,12 +201,12 @@ def class_of(error: str | None) -> str | None:
 
 
 def finished(row: Mapping[str, Any]) -> bool:
-    """The cell ran to its end, scored or not; a crash is not finished."""
+    """The episode ran to its end, scored or not; a crash is not finished."""
     return row.get("error") is None
 
 
 def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
-    """Whether a cell is still to be run, by its row (`None`: it has none).
+    """Whether an episode is still to be run, by its row (`None`: it has none).
 
     A failed or unscored episode is run again only on request; one that never began, for want of a key or a model,
     or was broken off to be begun again, always is.
@@ -219,7 +219,7 @@ def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:
-    """The cell that a row belongs to (`Cell.key`)."""
+    """The episode that a row belongs to (`Episode.key`)."""
     return (row["arm"], row["model"], row["suite"], row["task"], row["seed"])
 
 

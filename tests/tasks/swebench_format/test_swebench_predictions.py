@@ -77,7 +77,7 @@ def test_rows_that_nothing_judged_count_neither_way(study: Path) -> None:
     # an empty patch resolves nothing, and neither does a run that crashed
     assert (first.n, first.judged, first.resolved, first.rate) == (3, 2, 0, 0.0)
     assert (other.n, other.judged, other.rate, other.low, other.high) == (3, 0, None, 0.0, 1.0)
-    assert (other.only_here, other.only_baseline) == (0, 0)
+    assert (other.wins, other.losses) == (0, 0)
     assert "4 not judged" in str(results)
 
 
@@ -234,7 +234,7 @@ def test_verdicts_become_rows(study: Path, report: Path) -> None:
     assert told[("other", "local__calc-1")] is None
     lean, other = judged.summary()
     assert (lean.rate, other.rate) == (1 / 3, None)
-    assert (other.only_here, other.only_baseline) == (0, 0)  # what was not judged was not lost to the baseline
+    assert (other.wins, other.losses) == (0, 0)  # what was not judged was not lost to the baseline
     assert load_study(study).rows[0]["resolved"] is None
 
 

@@ -1,4 +1,4 @@
-"""The course of one run of a study: what is left of its grid, where it is run, and what is noted in its folder."""
+"""The scheduler of one run of a study: what is left of its grid, where it is run, and what is noted in its folder."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from typing import Any
 from rlm_loop.study.errors import StudyError, StudyInterrupted, StudyWarning
 from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.analysis import agreed as agreed_analysis
-from rlm_loop.study.plan.contract_value import Contract
-from rlm_loop.study.plan.grid import Agent, Cell
+from rlm_loop.study.plan.fairness import FairnessCheck
+from rlm_loop.study.plan.fairness_check import unequal
+from rlm_loop.study.plan.grid import Agent, Episode
 from rlm_loop.study.plan.identity import extended, mark_of, mixtures, session
-from rlm_loop.study.plan.unequal import unequal
 from rlm_loop.study.plan.versions import Versions
 from rlm_loop.study.results import Results
-from rlm_loop.study.run.course import Course, utc_now
 from rlm_loop.study.run.executors import capacity, hosted
 from rlm_loop.study.run.pace import Pace, pacing
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on
-from rlm_loop.study.run.runner import agent_of, run_cells
+from rlm_loop.study.run.runner import agent_of, run_episodes
+from rlm_loop.study.run.scheduler import Scheduler, utc_now
 from rlm_loop.study.run.scoring import can_be_scored
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.run.status import watched
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.load import results_of
-from rlm_loop.study.store.reading import every_row, latest, read_contract, read_lock
+from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
 from rlm_loop.study.store.rows import key, to_run
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A study made ready: the names of its arms, the agents, the cells in their order, and what identifies it."""
+class RunPlan:
+    """A study made ready: the names of its arms, the agents, the episodes in their order, and what identifies it."""
 
     name: str
     question: str
     arms: Sequence[str]
     agents: Mapping[tuple[str, int], Mapping[str, Agent]]
-    grid: Sequence[Cell]
+    grid: Sequence[Episode]
     identity: dict[str, Any]
     order_seed: int | None
     analysis: Analysis | None = None
-    crossed: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
 
 
-def run_planned(
-    study: Planned,
+def run_plan(
+    study: RunPlan,
     folder: str | Path,
-    agreed: Callable[[], Contract],
+    agreed: Callable[[], FairnessCheck],
     *,
     progress: bool | Progress,
     seconds: float | None,
@@ -65,7 +65,7 @@ def run_planned(
 ) -> Results:
     """Run what is not finished yet; arguments and errors as `Study.run` has them.
 
-    `agreed` gives the contract of the arms, or raises where they differ in what is not declared; it is asked only
+    `agreed` gives the fairness check of the arms, or raises where they differ in what is not declared; it is asked only
     where there is something to run.
     """
     find = agent_of(study.agents)
@@ -84,15 +84,15 @@ def run_planned(
         _refuse_shared_traces(todo, every, folder)
         if todo:
             found = agreed()
-            for line in unequal(found, study.crossed):
+            for line in unequal(found, study.varied):
                 warnings.warn(line, StudyWarning, stacklevel=4)
-            store.write_contract(found.since(read_contract(folder)))
+            store.write_fairness_check(found.since(read_fairness_check(folder)))
             _begin(study, lock, old)
         versions = Versions(every)
         noted = {**lock, "question": study.question, "identity": mark_of(lock)}
         store.write_lock({**noted, **versions.noted()})
         planned = {c.key for c in study.grid} - {c.key for c in todo}
-        done = [row for cell, row in known.items() if cell in planned]
+        done = [row for episode, row in known.items() if episode in planned]
         spending = None if max_cost is None else Spending(max_cost, find, every)
         if spending is not None:
             spending.check(todo)
@@ -100,21 +100,21 @@ def run_planned(
         asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
         with watched(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs) as told:
-            course = Course(todo, store, told, seconds=seconds, spending=spending, versions=versions)
+            scheduler = Scheduler(todo, store, told, seconds=seconds, spending=spending, versions=versions)
             try:
                 if where is not None:
-                    run_on(where, study.name, course, find, store.folder, jobs=asked, rate=rate)
+                    run_on(where, study.name, scheduler, find, store.folder, jobs=asked, rate=rate)
                 else:
-                    run_cells(study.name, course, paced, store.folder)
+                    run_episodes(study.name, scheduler, paced, store.folder)
             except StudyInterrupted as stopped:
                 message = f"{stopped.message} (results: {folder})"
                 raise StudyInterrupted(message, len(done) + stopped.finished, len(study.grid)) from None
             finally:
                 if versions.learned:
                     store.write_lock({**noted, **versions.noted()})
-    if spending is not None and spending.stopped and course.left:
+    if spending is not None and spending.stopped and scheduler.left:
         warnings.warn(
-            f"{study.name}: ended with {course.left} cells to go, since ${spending.total:.4g} of at most "
+            f"{study.name}: ended with {scheduler.left} episodes to go, since ${spending.total:.4g} of at most "
             f"${spending.limit:.4g} are spent; give more (max_cost) and run again to go on",
             StudyWarning,
             stacklevel=3,
@@ -122,19 +122,19 @@ def run_planned(
     return results_of(folder, recorded=False)
 
 
-def _refuse_shared_traces(todo: Iterable[Cell], rows: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
-    """Raise `StudyError` where a cell would append to the trace of another cell: their names differ only in marks that
-    file names leave out."""
+def _refuse_shared_traces(todo: Iterable[Episode], rows: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
+    """Raise `StudyError` where an episode would append to the trace of another one, since their names differ only in
+    marks that file names leave out."""
     taken = {row["trace"]: key(row) for row in rows}
-    for cell in todo:
-        if taken.get(cell.trace, cell.key) != cell.key:
+    for episode in todo:
+        if taken.get(episode.trace, episode.key) != episode.key:
             raise StudyError(
-                f"{cell.key} would share the trace {cell.trace} with {taken[cell.trace]} of {folder}; rename one of "
-                "them, or choose another folder"
+                f"{episode.key} would share the trace {episode.trace} with {taken[episode.trace]} of {folder}; "
+                "rename one of them, or choose another folder"
             )
 
 
-def _begin(study: Planned, lock: dict[str, Any], old: Mapping[str, Any] | None) -> None:
+def _begin(study: RunPlan, lock: dict[str, Any], old: Mapping[str, Any] | None) -> None:
     """Note in the lock that a session begins, unless one like it is there."""
     # the lock's own mappings are sorted, and the rows of several jobs come in any order
     now = {**session(utc_now()), "arms": study.arms, "order_seed": study.order_seed}

@@ -19,16 +19,16 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import (
     FACTORS,
-    Contract,
+    FairnessCheck,
     Study,
     StudyError,
     Unfair,
-    contract,
     export,
+    fairness_check,
     load_study,
     load_study_file,
 )
-from rlm_loop.study.store.folder import CONTRACT
+from rlm_loop.study.store.folder import FAIRNESS
 from rlm_loop.tasks.base import Deferred, Score
 from rlm_loop.tools import Tool
 
@@ -135,15 +135,15 @@ def study(one: Agent, other: Agent, **more: Any) -> Study:
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_difference_is_found_and_has_to_be_declared(change: str, tmp_path: Path) -> None:
     one, other, factors = CHANGES[change]
-    found = contract(study(one, other))
+    found = fairness_check(study(one, other))
     assert {d.factor for d in found.differences} == factors
     assert found.fair  # nothing was declared, so nothing is forbidden
-    assert contract(study(one, other, differs=tuple(factors))).fair
+    assert fairness_check(study(one, other, differs=tuple(factors))).fair
     missing = sorted(factors)[0]
     strict = study(one, other, differs=tuple(factors - {missing}))
     with pytest.raises(Unfair, match=rf"one and other differ in {missing}; .* declare it: differs=\(\"{missing}\",\)"):
         strict.run(tmp_path, False)
-    assert not (tmp_path / CONTRACT).exists()
+    assert not (tmp_path / FAIRNESS).exists()
     assert not (tmp_path / "traces").exists()
 
 
@@ -159,14 +159,14 @@ def test_the_diff_is_shown(tmp_path: Path) -> None:
     assert raised.value.diff in raised.value.__notes__
     assert "\n" not in str(raised.value)
     assert "UNDECLARED" in raised.value.diff
-    text = str(contract(study(*CHANGES["the bytes of a schema"][:2])))
+    text = str(fairness_check(study(*CHANGES["the bytes of a schema"][:2])))
     assert "Look at a page" in text
     assert "Look at one page" in text
     assert "tool_schema       differs" in text
 
 
 def test_alike_is_alike_and_what_is_declared_in_vain_is_said() -> None:
-    found = contract(study(LEAN, LEAN, differs=("loop",)))
+    found = fairness_check(study(LEAN, LEAN, differs=("loop",)))
     assert found.differences == ()
     assert found.unused == ("loop",)
     assert "alike, though declared" in str(found)
@@ -177,7 +177,7 @@ def test_the_first_request_is_the_one_that_a_run_sends() -> None:
     for agent in (ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()):
         model = ScriptedModel(["Final Answer: 5"] * 3)
         ready = replace(agent, model=model, injectors=preset("rlms"))
-        (probe,) = contract(Study("mine", {"one": ready}, suite)).probes
+        (probe,) = fairness_check(Study("mine", {"one": ready}, suite)).probes
         assert model.prompts == []
         ready.attempt(TASK)
         assert probe.requests["one"] == model.prompts[0].digest()[:16]
@@ -200,11 +200,11 @@ def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
     suite = Suite("s", (TASK, replace(TASK, id="u")))
     mine = Study("mine", arms, suite, model="scripted", differs=("loop", "system", "tool_presentation"))
     results = mine.run(tmp_path / "r", False, limit=1)
-    found = load_study(tmp_path / "r").contract
-    assert found == results.contract == contract(mine)
-    assert str(found) == str(contract(mine))
+    found = load_study(tmp_path / "r").fairness_check
+    assert found == results.fairness_check == fairness_check(mine)
+    assert str(found) == str(fairness_check(mine))
     export(tmp_path / "r", tmp_path / "packed")
-    assert load_study(tmp_path / "packed").contract == found
+    assert load_study(tmp_path / "packed").fairness_check == found
     # what is declared is no part of what a study is: it goes on, and its rows stay
     before = json.loads((tmp_path / "r" / "study.json").read_text())
     mine = replace(mine, differs=None)
@@ -212,24 +212,24 @@ def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
     after = json.loads((tmp_path / "r" / "study.json").read_text())
     assert before["arms"] == after["arms"]
     assert "differs" not in after
-    found = load_study(tmp_path / "r").contract
+    found = load_study(tmp_path / "r").fairness_check
     assert found is not None
     assert found.differs is None
-    (tmp_path / "r" / CONTRACT).unlink()
-    assert load_study(tmp_path / "r").contract is None
+    (tmp_path / "r" / FAIRNESS).unlink()
+    assert load_study(tmp_path / "r").fairness_check is None
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": 99}', '{"schema": 1, "probes": [{}]}', '{"values": 5}'])
 def test_a_damaged_contract_is_said_to_be_one(tmp_path: Path, text: str) -> None:
-    (tmp_path / CONTRACT).write_text(text)
+    (tmp_path / FAIRNESS).write_text(text)
     (tmp_path / "study.json").write_text('{"schema": 1, "name": "mine"}')
     with pytest.raises(StudyError, match="remove it, the next run makes it anew"):
-        _ = load_study(tmp_path).contract
+        _ = load_study(tmp_path).fairness_check
 
 
 def test_a_study_that_goes_on_with_another_request_says_so() -> None:
-    one = contract(study(LEAN, LEAN))
-    two = contract(study(replace(LEAN, system="Be brief."), LEAN))
+    one = fairness_check(study(LEAN, LEAN))
+    two = fairness_check(study(replace(LEAN, system="Be brief."), LEAN))
     assert two.since(None).changed == ()
     assert one.since(one).changed == ()
     changed = two.since(one)
@@ -237,12 +237,14 @@ def test_a_study_that_goes_on_with_another_request_says_so() -> None:
     assert changed.since(two).changed == ()
     assert "begun with another request: one on s/t" in str(changed)
     assert two.since(changed).changed == changed.changed  # it stays on record
-    assert Contract.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
+    assert FairnessCheck.from_dict(json.loads(json.dumps(changed.to_dict()))) == changed
 
 
 def test_the_arms_of_each_suite_and_model_are_compared() -> None:
     suites = [Suite("a", (TASK,)), Suite("b", (replace(TASK, id="u"), TASK))]
-    found = contract(Study("mine", {"one": LEAN, "other": LEAN}, suites, seeds=(1, 2), model=["some/a", "some/b"]))
+    found = fairness_check(
+        Study("mine", {"one": LEAN, "other": LEAN}, suites, seeds=(1, 2), model=["some/a", "some/b"])
+    )
     assert {(p.model, p.suite, p.task) for p in found.probes} == {
         (model, suite, task) for model in ("some/a", "some/b") for suite, task in (("a", "t"), ("b", "u"))
     }
@@ -253,12 +255,12 @@ def test_one_arm_and_arms_that_are_not_ours(tmp_path: Path) -> None:
     model = ScriptedModel(["5"])
     assert Study("mine", {"only": LeanAgent(model=model)}, Suite("s", (TASK,)), differs=()).run(tmp_path / "a", False)
     arms = {"short": Arm("short", 1), "long": Arm("long", 3)}
-    found = contract(Study("mine", arms, Suite("s", (TASK,))))
+    found = fairness_check(Study("mine", arms, Suite("s", (TASK,))))
     assert {d.factor for d in found.differences} == {"other"}
     assert "no request of short on s/t: it is not an agent of ours" in str(found)
     with pytest.raises(Unfair):
         Study("mine", arms, Suite("s", (TASK,)), differs=("loop",)).run(tmp_path / "b", False)
-    assert Study("mine", arms, Suite("s", (TASK,))).run(tmp_path / "c", False).contract is not None
+    assert Study("mine", arms, Suite("s", (TASK,))).run(tmp_path / "c", False).fairness_check is not None
 
 
 def test_a_request_that_cannot_be_made() -> None:
@@ -267,11 +269,11 @@ def test_a_request_that_cannot_be_made() -> None:
 
     broken = Suite("s", (replace(TASK, workspace=nowhere),))
     arms = {"one": LEAN, "other": LEAN}
-    found = contract(Study("mine", arms, broken))
+    found = fairness_check(Study("mine", arms, broken))
     assert found.probes[0].failed["one"] == "OSError: the checkout is gone"
     assert "no request of one on s/t: OSError: the checkout is gone" in str(found)
     with pytest.raises(StudyError, match="the first request of one on s/t cannot be made: OSError"):
-        contract(Study("mine", arms, broken, differs=()))
+        fairness_check(Study("mine", arms, broken, differs=()))
 
 
 def test_a_long_text_is_made_once_for_all_arms() -> None:
@@ -282,14 +284,16 @@ def test_a_long_text_is_made_once_for_all_arms() -> None:
         return "word " * 100
 
     task = replace(TASK, context=Deferred("words", text, lambda: "words"))
-    contract(Study("mine", {"one": LEAN, "other": DirectAgent(model="some/model")}, Suite("s", (task,))))
+    fairness_check(Study("mine", {"one": LEAN, "other": DirectAgent(model="some/model")}, Suite("s", (task,))))
     assert made == [1]
 
     def nothing() -> str:
         raise OSError("no text")
 
     task = replace(TASK, context=Deferred("words", nothing, lambda: "words"))
-    assert contract(Study("mine", {"one": LEAN}, Suite("s", (task,)))).probes[0].failed == {"one": "OSError: no text"}
+    assert fairness_check(Study("mine", {"one": LEAN}, Suite("s", (task,)))).probes[0].failed == {
+        "one": "OSError: no text"
+    }
 
 
 def test_what_no_factor_is_called() -> None:
@@ -301,8 +305,8 @@ def test_what_no_factor_is_called() -> None:
 def test_long_texts_are_kept_by_their_hash() -> None:
     long = DirectAgent(model=Silent(), window=60_000)
     one, other = (replace(TASK, context="x" * 50_000 + end) for end in "ab")
-    (first,) = contract(Study("mine", {"a": long}, Suite("s", (one,)))).probes
-    (second,) = contract(Study("mine", {"a": long}, Suite("s", (other,)))).probes
+    (first,) = fairness_check(Study("mine", {"a": long}, Suite("s", (one,)))).probes
+    (second,) = fairness_check(Study("mine", {"a": long}, Suite("s", (other,)))).probes
     assert len(json.dumps(first.arms["a"])) < 10_000
     assert first.arms["a"]["data"] != second.arms["a"]["data"]
 
@@ -317,7 +321,7 @@ def test_long_texts_are_kept_by_their_hash() -> None:
     ],
 )
 def test_the_experiments_keep_their_contracts(experiment: str, options: dict[str, Any]) -> None:
-    found = contract(load_study_file(EXPERIMENTS / experiment, **options))
+    found = fairness_check(load_study_file(EXPERIMENTS / experiment, **options))
     assert found.differs is not None
     assert not any(p.failed for p in found.probes)
     assert found.fair, str(found)

@@ -9,7 +9,7 @@ import pytest
 from paired_rows import Pair, paired
 
 from rlm_loop.study import Results, StudyError, compare, resolve_rates
-from rlm_loop.study.compare.denominator import units_of, verdict
+from rlm_loop.study.compare.pair_keys import complete_and_incomplete, is_resolved
 from rlm_loop.study.statistics import wilson
 
 
@@ -30,7 +30,7 @@ from rlm_loop.study.statistics import wilson
     ],
 )
 def test_what_an_episode_counts_as(row: dict[str, Any] | None, counts_as: bool | None) -> None:
-    assert verdict(row) is counts_as
+    assert is_resolved(row) is counts_as
 
 
 def rates(results: Results) -> tuple[list[tuple[int, int]], list[tuple[float, float]]]:
@@ -73,7 +73,7 @@ def test_an_arm_that_never_began_is_not_scored_and_empties_nothing() -> None:
 
 def test_what_is_under_way_is_left_out_and_not_lost() -> None:
     results = paired([("y", "y")] * 10 + [("-", "y")] * 5)
-    assert (len(units_of(results.rows)[0]), results.left_out) == (10, 5)
+    assert (len(complete_and_incomplete(results.rows)[0]), results.left_out) == (10, 5)
     found = compare(results, "base").contrasts[0]
     assert (found.pairs, found.missing, found.estimate) == (10, 0, 0.0)
 

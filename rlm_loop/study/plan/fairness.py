@@ -1,19 +1,22 @@
-"""A contract as a value: what each arm of a study has of each factor, task by task, and in what they differ."""
+"""A fairness check as a value: what each arm of a study has of each factor, task by task, and in what they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import FACTORS
-from rlm_loop.traces.display import drawing
 
 SCHEMA = 1
 #: Of these only what both arms have is compared; that one has more is a difference in `tools`.
 _SHARED = ("tool_order", "tool_schema")
+#: Lines of one diff that are shown.
+_MOST = 40
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Contract:
+class FairnessCheck:
     """What was compared, what differs, and what was declared (`None`: nothing was said, so nothing is forbidden).
 
     `changed` names requests that were others when the study was begun (it was resumed with other code).
@@ -76,7 +79,7 @@ class Contract:
         return self.differs is None or not self.undeclared
 
     def __str__(self) -> str:
-        return drawing("rlm_loop.study.plan.contract_text.report")(self, self.differences)
+        return report(self, self.differences)
 
     def to_dict(self) -> dict[str, Any]:
         """As `contract.json` keeps it: each value once, by its hash."""
@@ -98,8 +101,8 @@ class Contract:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Contract:
-        """A contract as `to_dict` made it.  Raises `StudyError` for anything else."""
+    def from_dict(cls, data: Mapping[str, Any]) -> FairnessCheck:
+        """A fairness check as `to_dict` made it.  Raises `StudyError` for anything else."""
         try:
             values: Mapping[str, Any] = data["values"]
             probes = tuple(
@@ -120,8 +123,8 @@ class Contract:
                 f"contract.json cannot be read ({error!r}); remove it, the next run makes it anew"
             ) from error
 
-    def since(self, earlier: Contract | None) -> Contract:
-        """This contract with a note of each request that was another one in an earlier contract of the study."""
+    def since(self, earlier: FairnessCheck | None) -> FairnessCheck:
+        """This check with a note of each request that was another one in an earlier check of the study."""
         if earlier is None:
             return self
         old = {(p.model, p.suite, p.task, a): r for p in earlier.probes for a, r in p.requests.items()}
@@ -158,3 +161,80 @@ def _kept(value: Any, values: dict[str, Any]) -> str:
     name = digest(value)[:16]
     values[name] = value
     return name
+
+
+def headline(study: str, undeclared: Sequence[Difference]) -> str:
+    """One line: what differs without being declared, and what to do."""
+    names = list(dict.fromkeys(d.factor for d in undeclared))
+    arms = " and ".join("/".join(group) for group, _ in undeclared[0].groups[:2]) if undeclared else ""
+    declare = ", ".join(f'"{n}"' for n in names)
+    what = f"study {study!r} is not fair: {arms} differ in {', '.join(names)}"
+    return f"{what}; make them alike, or declare it: differs=({declare},)"
+
+
+def report(found: FairnessCheck, shown: Sequence[Difference]) -> str:
+    """The whole check as text, with a diff for each of the differences in `shown`."""
+    return "\n".join([*_summary(found), *_details(shown)])
+
+
+def _summary(found: FairnessCheck) -> Iterator[str]:
+    arms = list(dict.fromkeys(arm for p in found.probes for arm in p.arms))
+    count = len(found.probes)
+    yield f"{found.study}: {len(arms)} arms ({', '.join(arms)}), compared on {count} first requests each"
+    differing = {d.factor for d in found.differences}
+    for factor, covers in FACTORS.items():
+        if factor in differing:
+            free = found.differs is None
+            word = "differs" if free else "declared" if factor in (found.differs or ()) else "UNDECLARED"
+        else:
+            word = "alike, though declared" if factor in found.unused else "alike"
+        yield f"  {factor:<18}{word:<24}{covers}"
+    for probe in found.probes:
+        for arm, request in probe.requests.items():
+            if request is None:
+                why = probe.failed.get(arm, "it is not an agent of ours, only its settings are compared")
+                yield f"  no request of {arm} on {probe.suite}/{probe.task}: {why}"
+    for changed in found.changed:
+        yield f"  begun with another request: {changed}"
+
+
+def _details(shown: Sequence[Difference]) -> Iterator[str]:
+    """A diff for each factor, of the first task on which the arms fall apart in this way."""
+    seen: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
+    first: list[Difference] = []
+    for difference in shown:
+        key = difference.factor, tuple(group for group, _ in difference.groups)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 1:
+            first.append(difference)
+    for difference in first:
+        groups = [group for group, _ in difference.groups]
+        more = seen[difference.factor, tuple(groups)] - 1
+        probe = difference.probe
+        yield ""
+        yield f"{difference.factor}: {' | '.join(', '.join(group) for group in groups)}"
+        yield f"  on {probe.suite}/{probe.task} ({probe.model}){f', and alike on {more} more' if more else ''}"
+        (base, left), *others = difference.groups
+        for group, right in others:
+            yield from _diff(left, right, base[0], group[0])
+
+
+def _diff(left: Any, right: Any, one: str, other: str) -> Iterator[str]:
+    lines = list(difflib.unified_diff(_lines(left), _lines(right), one, other, lineterm="", n=1))
+    yield from (f"  {line}" for line in lines[:_MOST])
+    if len(lines) > _MOST:
+        yield f"  ... {len(lines) - _MOST} more lines"
+
+
+def _lines(value: Any, name: str = "") -> list[str]:
+    """A value as lines: a field each, texts in lines of their own."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return [line for k, v in fields.items() for line in _lines(v, f"{name}.{k}" if name else str(k))]
+    head = f"{name}: " if name else ""
+    if isinstance(value, str) and "\n" in value:
+        return [f"{name}:", *(f"  {line}" for line in value.split("\n"))]
+    if isinstance(value, list) and any(isinstance(v, (dict, list)) for v in cast("list[Any]", value)):
+        items = enumerate(cast("list[Any]", value))
+        return [line for i, v in items for line in _lines(v, f"{name}[{i}]")]
+    return [head + (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]

@@ -23,7 +23,7 @@ _OWN = {
 
 
 @dataclass(frozen=True)
-class Crossed:
+class DesignedArm:
     """An arm of the grid: `base` is the arm that was declared, `values` the label it has of each factor."""
 
     name: str
@@ -52,20 +52,20 @@ def checked(factors: Mapping[str, Values], study: str) -> dict[str, dict[str, An
     return found
 
 
-def crossings(arms: Sequence[str], factors: Mapping[str, Mapping[str, Any]]) -> list[Crossed]:
+def factorial_design(arms: Sequence[str], factors: Mapping[str, Mapping[str, Any]]) -> list[DesignedArm]:
     """Every arm with every combination of the factors' values, in order."""
-    return [crossed for arm in arms for crossed in _of(arm, factors)]
+    return [designed for arm in arms for designed in _of(arm, factors)]
 
 
-def _of(arm: str, factors: Mapping[str, Mapping[str, Any]]) -> Iterator[Crossed]:
+def _of(arm: str, factors: Mapping[str, Mapping[str, Any]]) -> Iterator[DesignedArm]:
     if not factors:
-        yield Crossed(arm, arm)
+        yield DesignedArm(arm, arm)
         return
     for chosen in product(*(by_label.items() for by_label in factors.values())):
         labels = ", ".join(f"{name}={label}" for name, (label, _) in zip(factors, chosen, strict=True))
         values = {n: v if _is_plain(v) else label for n, (label, v) in zip(factors, chosen, strict=True)}
         change = {name: value for name, (_, value) in zip(factors, chosen, strict=True)}
-        yield Crossed(f"{arm}[{labels}]", arm, values, change)
+        yield DesignedArm(f"{arm}[{labels}]", arm, values, change)
 
 
 def changed(agent: Any, change: Mapping[str, Any], arm: str) -> Any:

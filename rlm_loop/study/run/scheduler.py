@@ -1,4 +1,4 @@
-"""What of a grid is left to do: hands out cells in order and takes back their rows, however and wherever they run."""
+"""The scheduler of a study: it hands out episodes in order and takes back their rows, wherever they run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 
 from rlm_loop.models.base import AuthenticationFailed, ModelNotFound, RateLimited
 from rlm_loop.study.errors import StudyError, StudyInterrupted
-from rlm_loop.study.plan.grid import Cell
+from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.versions import Versions
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row
 
-#: No cell can succeed while one of these is not put right.
+#: No episode can succeed while one of these is not put right.
 SET_UP = (AuthenticationFailed, ModelNotFound)
 #: The disk is full, a quota is used up, or a file may not grow any more.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -39,18 +39,18 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-class Course:
-    """One run of a study, seen from where its cells are handed out.
+class Scheduler:
+    """The order of one run of a study.
 
-    Whatever runs cells asks `next()` for one as long as it has room, and gives each back by `end`.  `seconds` starts no
-    further task after that time (a task begun is done by all arms), `spending` none that could cost too much.
-    A provider that limits the rate holds the whole study: no further cell is started for as long as it asked, and the
-    cell itself is begun again.
+    Whatever runs episodes asks `next()` for one as long as it has room, and gives each back by `end`.  After `seconds`
+    no further task is started (a task begun is done by all arms), and `spending` allows no episode that could cost too
+    much.  A provider that limits the rate holds the whole study: no further episode is started for as long as it asked,
+    and the episode itself is begun again.
     """
 
     def __init__(
         self,
-        cells: Sequence[Cell],
+        episodes: Sequence[Episode],
         store: Store,
         progress: Progress,
         *,
@@ -61,25 +61,25 @@ class Course:
     ) -> None:
         self.clock = clock or Clock()
         self.done = 0
-        self.planned = len(cells)
-        self._waiting = list(reversed(cells))
-        self._running: dict[tuple[object, ...], Cell] = {}
+        self.planned = len(episodes)
+        self._waiting = list(reversed(episodes))
+        self._running: dict[tuple[object, ...], Episode] = {}
         self._store, self._progress = store, progress
         self._seconds, self._spending, self._versions = seconds, spending, versions or Versions(())
         self._begun = self.clock.seconds()
         self._task: tuple[str, str] | None = None
-        self._first = sum(_task(c) == _task(cells[0]) for c in cells)
+        self._first = sum(_task(c) == _task(episodes[0]) for c in episodes)
         self._never_begun = 0
         self._held_until = 0.0
         self._limited: dict[tuple[object, ...], int] = {}
 
     @property
     def left(self) -> int:
-        """How many cells have no row yet."""
+        """How many episodes have no row yet."""
         return self.planned - self.done
 
-    def next(self) -> Cell | None:
-        """The next cell to start now; `None` where there is none, or none before a running one has ended."""
+    def next(self) -> Episode | None:
+        """The next episode to start now; `None` where there is none, or none before a running one has ended."""
         if not self._waiting:
             return None
         pause = self._held_until - self.clock.seconds()
@@ -87,36 +87,36 @@ class Course:
             return None
         if pause > 0:
             self.clock.sleep(pause)
-        cell = self._waiting[-1]
-        new = _task(cell) != self._task
+        episode = self._waiting[-1]
+        new = _task(episode) != self._task
         if new and self._seconds is not None and self.clock.seconds() - self._begun >= self._seconds:
             return None
-        if self._spending is not None and not self._spending.allows(cell, self._running.values()):
+        if self._spending is not None and not self._spending.allows(episode, self._running.values()):
             return None
         self._waiting.pop()
-        self._task = _task(cell)
-        self._running[cell.key] = cell
-        self._progress.begin(cell)
-        return cell
+        self._task = _task(episode)
+        self._running[episode.key] = episode
+        self._progress.begin(episode)
+        return episode
 
-    def end(self, cell: Cell, row: Row, fault: BaseException | None) -> None:
-        """Record the row of a cell that was run.
+    def end(self, episode: Episode, row: Row, fault: BaseException | None) -> None:
+        """Record the row of an episode that was run.
 
         An attempt that is broken off, to be begun again, has a row as well (`again`): it cost something too.  Raises
-        `StudyError` where the disk is full (the cell runs again in the next run, or is only scored again), and the
+        `StudyError` where the disk is full (the episode runs again in the next run, or is only scored again), and the
         fault itself where a missing key or model was met by every arm of the first task.
         """
-        self._running.pop(cell.key, None)
+        self._running.pop(episode.key, None)
         crashed = row.get("error") is not None  # else it was the scorer that failed
         if (full := no_room(fault)) is not None:
             with contextlib.suppress(StudyError):  # it may be another disk
                 self._store.append({**row, "again": True} if crashed else row)
             raise StudyError(
-                f"{cell.arm} on {cell.suite}/{cell.task.id} could not write {full.filename or 'its files'}: "
-                f"{full.strerror}; all finished cells are kept: make room and run the same command again"
+                f"{episode.arm} on {episode.suite}/{episode.task.id} could not write {full.filename or 'its files'}: "
+                f"{full.strerror}; all finished episodes are kept: make room and run the same command again"
             ) from fault
         self._versions.learn(row)
-        again = crashed and isinstance(fault, RateLimited) and self._again(cell, fault)
+        again = crashed and isinstance(fault, RateLimited) and self._again(episode, fault)
         self._store.append({**row, "again": True} if again else row)
         if self._spending is not None:
             self._spending.spent(row)
@@ -131,18 +131,18 @@ class Course:
     def interrupted(self) -> StudyInterrupted:
         """What to raise on Ctrl-C."""
         return StudyInterrupted(
-            f"stopped with {self.left} cells to go; finished cells are kept, run the same command again to go on",
+            f"stopped with {self.left} episodes to go; finished episodes are kept, run the same command again to go on",
             self.done,
             self.planned,
         )
 
-    def _again(self, cell: Cell, fault: RateLimited) -> bool:
-        tries = self._limited[cell.key] = self._limited.get(cell.key, 0) + 1
+    def _again(self, episode: Episode, fault: RateLimited) -> bool:
+        tries = self._limited[episode.key] = self._limited.get(episode.key, 0) + 1
         pause = fault.retry_after if fault.retry_after is not None else _PAUSE * 2 ** (tries - 1)
         self._held_until = max(self._held_until, self.clock.seconds() + pause)
         if tries >= _TRIES:
             return False
-        self._waiting.append(cell)
+        self._waiting.append(episode)
         return True
 
 
@@ -158,7 +158,7 @@ def no_room(fault: BaseException | None) -> OSError | None:
 
 
 def portable(fault: BaseException | None) -> BaseException | None:
-    """What of a fault a course acts on, without what hangs on it (the whole run), so that it can leave a worker.
+    """What of a fault a scheduler acts on, without what hangs on it (the whole run), so that it can leave a worker.
 
     `None` for all other faults: their row says all there is.
     """
@@ -172,5 +172,5 @@ def portable(fault: BaseException | None) -> BaseException | None:
     return None if full is None else OSError(full.errno, full.strerror, full.filename)
 
 
-def _task(cell: Cell) -> tuple[str, str]:
-    return (cell.suite, cell.task.id)
+def _task(episode: Episode) -> tuple[str, str]:
+    return (episode.suite, episode.task.id)

@@ -9,7 +9,7 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import NEVER_BEGUN, class_of, finished
 
 #: What arms are paired on: model, suite, task, seed.
-Unit = tuple[str, str, str, int]
+PairKey = tuple[str, str, str, int]
 AnyRow = TypeVar("AnyRow", bound=Mapping[str, Any])
 
 #: Classes of errors that say nothing of the arm: of the machine, and of a model that no call ever reached.
@@ -24,12 +24,12 @@ MACHINE = frozenset(
 _SCORING = "scoring failed"
 
 
-def unit(row: Mapping[str, Any]) -> Unit:
+def pair_key(row: Mapping[str, Any]) -> PairKey:
     """What arms are paired on."""
     return (row["model"], row["suite"], row["task"], row["seed"])
 
 
-def verdict(row: Mapping[str, Any] | None) -> bool | None:
+def is_resolved(row: Mapping[str, Any] | None) -> bool | None:
     """Whether the arm resolved the task; `None` where nothing is known of that, which is no wrong answer.
 
     An episode that its own arm ended (the loop raised, the model or its provider failed for good) is not resolved.
@@ -54,33 +54,35 @@ def of_the_machine(row: Mapping[str, Any]) -> bool:
     return error.startswith(_SCORING) or (row.get("error_class") or class_of(error)) in MACHINE
 
 
-def units_of(rows: Iterable[Mapping[str, Any]], arms: Iterable[str] | None = None) -> tuple[list[Unit], list[Unit]]:
+def complete_and_incomplete(
+    rows: Iterable[Mapping[str, Any]], arms: Iterable[str] | None = None
+) -> tuple[list[PairKey], list[PairKey]]:
     """The units that count, in their order, and those that do not count yet.
 
     A unit counts as soon as each arm that the model has any row of was tried on it, however that ended; so an arm that
     always crashes takes no unit from the others, and a unit under way is not lost.  `arms` are those that matter (all).
     """
-    tried: dict[Unit, set[str]] = {}
+    tried: dict[PairKey, set[str]] = {}
     of_model: dict[str, set[str]] = {}
     wanted = None if arms is None else set(arms)
     for row in rows:
         if wanted is None or row["arm"] in wanted:
-            tried.setdefault(unit(row), set()).add(row["arm"])
+            tried.setdefault(pair_key(row), set()).add(row["arm"])
             of_model.setdefault(row["model"], set()).add(row["arm"])
     there = {u: of == of_model[u[0]] for u, of in tried.items()}
     return [u for u, whole in there.items() if whole], [u for u, whole in there.items() if not whole]
 
 
-def by_cell(rows: Sequence[AnyRow]) -> dict[tuple[str, Unit], AnyRow]:
-    """The row of each arm and unit.  Raises `StudyError` that names a cell with two rows, as none of them may win."""
-    found: dict[tuple[str, Unit], AnyRow] = {}
+def by_episode(rows: Sequence[AnyRow]) -> dict[tuple[str, PairKey], AnyRow]:
+    """The row of each arm and pair key.  Raises `StudyError` that names an episode with two rows: none may win."""
+    found: dict[tuple[str, PairKey], AnyRow] = {}
     for row in rows:
-        cell = (row["arm"], unit(row))
-        if cell in found:
-            model, suite, task, seed = cell[1]
+        episode = (row["arm"], pair_key(row))
+        if episode in found:
+            model, suite, task, seed = episode[1]
             raise StudyError(
                 f"there are two rows of arm {row['arm']!r} on task {task!r} of suite {suite!r}, seed {seed}, with "
-                f"model {model}; keep one of them (`load_study` keeps the last of each cell)"
+                f"model {model}; keep one of them (`load_study` keeps the last of each episode)"
             )
-        found[cell] = row
+        found[episode] = row
     return found
