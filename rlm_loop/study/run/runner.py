@@ -58,8 +58,7 @@ def run_episode(
         raise KeyboardInterrupt
     crash = fault
     if fault is None and outcome is not None:
-        made = Attempt(outcome.answer, outcome.artifact, outcome.answered, outcome.last_reply, outcome.isolation)
-        judged, fault = scored(episode.task, made)
+        judged, fault = scored(episode.task, Attempt.of(outcome))
     row = make_row(
         study,
         episode,

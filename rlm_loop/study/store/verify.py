@@ -23,21 +23,28 @@ def verify_traces(folder: str | Path) -> list[str]:
     are those of the row.
     """
     problems: list[str] = []
+    for row, path in traces_of(folder):
+        try:
+            found = list(_problems(row, read(path, run=row.get("trace_run") or None)))
+        except TraceError as error:
+            found = [str(error)]
+        problems += [f"{row['trace']}: {problem}" for problem in found]
+    return problems
+
+
+def traces_of(folder: str | Path) -> Iterator[tuple[Row, Path]]:
+    """The finished rows of a folder, each with the file of its trace, there until the next is asked for.
+
+    Raises `StudyError` for rows that cannot be read, and `TraceError` for an archive that cannot.
+    """
     packed = read_packed(folder)
     with tempfile.TemporaryDirectory() as scratch:
-        for row in read_rows(folder):
-            if not finished(row):
-                continue
+        for row in filter(finished, read_rows(folder)):
             path = Path(folder) / row["trace"]
             if not path.is_file() and row["trace"] in packed:
                 path = Path(scratch) / "trace.jsonl"
                 path.write_bytes(packed[row["trace"]])
-            try:
-                found = list(_problems(row, read(path, run=row.get("trace_run") or None)))
-            except TraceError as error:
-                found = [str(error)]
-            problems += [f"{row['trace']}: {problem}" for problem in found]
-    return problems
+            yield row, path
 
 
 def _problems(row: Row, run: RunRecord) -> Iterator[str]:

@@ -1,0 +1,66 @@
+"""One recorded run, scored by each contract that its task knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlm_loop import LeanAgent, Study, ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.study import StudyError, rescore
+from rlm_loop.tasks import Suite, Task
+from rlm_loop.tasks.humaneval import humaneval
+
+CODE = "def twice(x):\n    return 2 * x"
+PROBLEM = {
+    "task_id": "HumanEval/0",
+    "prompt": 'def twice(x):\n    """ Two times x. """\n',
+    "entry_point": "twice",
+    "canonical_solution": "    return 2 * x\n",
+    "test": "def check(candidate):\n    assert candidate(3) == 6\n",
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    (tmp_path / "problems.jsonl").write_text(json.dumps(PROBLEM), encoding="utf-8")
+    return humaneval(tmp_path / "problems.jsonl", timeout=30)
+
+
+def contracts(suite: Suite) -> Study:
+    arms = {
+        # defines the function in the REPL and answers with something else
+        "code": ToolLoopAgent(model=ScriptedModel([f"```python\n{CODE}\nfinal_answer = 'done'\n```"])),
+        "lean": LeanAgent(model=ScriptedModel([f"```python\n{CODE}\n```"]), presentation="text"),
+    }
+    return Study("contracts", arms, suite)
+
+
+def test_rows_keep_every_contract_and_a_run_can_be_scored_again(tmp_path: Path, suite: Suite) -> None:
+    rows = contracts(suite).run(tmp_path / "runs", progress=False).rows
+    found = {row["arm"]: (row["resolved"], row["by_submission"]) for row in rows}
+    assert found == {
+        "code": (True, {"artifact": True, "answer": False}),
+        "lean": (True, {"artifact": True, "answer": True}),
+    }
+    again = {row["arm"]: row for row in rescore(tmp_path / "runs", lambda _: suite.submitting("answer"))}
+    assert {arm: (row["recorded"], row["resolved"]) for arm, row in again.items()} == {
+        "code": (True, False),
+        "lean": (True, True),
+    }
+    assert all(row["by_submission"] == found[arm][1] for arm, row in again.items())
+
+
+def test_a_task_with_one_contract_has_no_such_field(tmp_path: Path) -> None:
+    value = Suite("values", (Task("one", "1 + 1?", 2),))
+    agent = {"lean": LeanAgent(model=ScriptedModel(["2"]), presentation="text")}
+    (row,) = Study("one", agent, value).run(tmp_path, progress=False).rows
+    assert "by_submission" not in row
+
+
+def test_a_task_that_is_gone_is_named(tmp_path: Path, suite: Suite) -> None:
+    contracts(suite).run(tmp_path / "runs", progress=False)
+    with pytest.raises(StudyError, match="no task HumanEval/0 today"):
+        list(rescore(tmp_path / "runs", lambda name: Suite(name, (Task("other", "?", 1),))))
