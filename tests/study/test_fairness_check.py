@@ -257,7 +257,7 @@ def test_one_arm_and_arms_that_are_not_ours(tmp_path: Path) -> None:
     arms = {"short": Arm("short", 1), "long": Arm("long", 3)}
     found = fairness_check(Study("mine", arms, Suite("s", (TASK,))))
     assert {d.factor for d in found.differences} == {"other"}
-    assert "no request of short on s/t: it is not an agent of ours" in str(found)
+    assert "no request of short on s/t: it is not an agent of this package" in str(found)
     with pytest.raises(Unfair):
         Study("mine", arms, Suite("s", (TASK,)), differs=("loop",)).run(tmp_path / "b", False)
     assert Study("mine", arms, Suite("s", (TASK,))).run(tmp_path / "c", False).fairness_check is not None

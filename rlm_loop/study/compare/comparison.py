@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_loop.hints.install import install_line
@@ -19,6 +20,9 @@ from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rlm_loop.study.compare.planning import Plan
+    from rlm_loop.study.compare.sentences import ArmFindings
 
 
 class Rows(Protocol):
@@ -48,17 +52,37 @@ class Comparison(Judged):
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
         return _frame([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
 
+    @cached_property
+    def plans(self) -> list[Plan]:
+        """How many pairs each claim needs for a power of 80 % (`planning`)."""
+        from rlm_loop.study.compare.planning import plans
+
+        return plans(self)
+
     def power(self, power: float = 0.8) -> pd.DataFrame:
         """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
         from rlm_loop.study.compare.planning import Plan, plans
 
-        return _frame([asdict(p) for p in plans(self, power)], [f.name for f in fields(Plan)])
+        found = self.plans if power == 0.8 else plans(self, power)
+        return _frame([asdict(p) for p in found], [f.name for f in fields(Plan)])
+
+    @cached_property
+    def by_arm(self) -> list[ArmFindings]:
+        """What this comparison supports of each arm with each model: its contrasts, and sentences."""
+        from rlm_loop.study.compare.sentences import findings
+
+        return findings(self, self.plans)
+
+    @property
+    def methods(self) -> str:
+        """By which methods the intervals and p values of all arms were found, in one sentence or two."""
+        from rlm_loop.study.compare.sentences import methods
+
+        return methods(self)
 
     def sentences(self) -> list[str]:
         """What this comparison supports, in full sentences with numbers, intervals and what is missing."""
-        from rlm_loop.study.compare.sentences import sentences
-
-        return sentences(self)
+        return [*(sentence for of in self.by_arm for sentence in of.sentences), self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())

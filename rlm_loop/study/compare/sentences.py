@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rlm_loop.study.compare.contrast import Contrast, Judged, at_the_floor, p_value, percent
 from rlm_loop.study.compare.effects import GEOMETRIC
-from rlm_loop.study.compare.planning import Plan, plans
+from rlm_loop.study.compare.planning import Plan
 
 _NOUNS = {
     "input_tokens": "prompt tokens",
@@ -25,30 +26,40 @@ _POLICY = {
 }
 
 
-def sentences(comparison: Judged) -> list[str]:
-    """For each model and arm what holds, what is not shown, other measures and missing pairs; then the methods."""
-    said: list[str] = []
+@dataclass(frozen=True)
+class ArmFindings:
+    """What a comparison supports of one arm with one model: its contrasts, one a measure, and the sentences."""
+
+    model: str
+    arm: str
+    contrasts: tuple[Contrast, ...]
+    sentences: tuple[str, ...]
+
+
+def findings(comparison: Judged, planned: Sequence[Plan]) -> list[ArmFindings]:
+    """For each model and arm what holds, what is not shown, other measures and missing pairs."""
+    groups: dict[tuple[str, str], list[Contrast]] = {}
+    for contrast in comparison.contrasts:
+        groups.setdefault((contrast.model, contrast.arm), []).append(contrast)
+    return [
+        ArmFindings(model, arm, tuple(group), tuple(_of_arm(group, comparison, planned)))
+        for (model, arm), group in groups.items()
+    ]
+
+
+def _of_arm(group: Sequence[Contrast], comparison: Judged, planned: Sequence[Plan]) -> list[str]:
     word = "Exploratory: " if comparison.exploratory else ""
-    planned = plans(comparison)
-    for group in _groups(comparison.contrasts):
-        wanted = [c for c in group if c.measure in comparison.family and c.estimate is not None]
-        shown = [c for c in wanted if c.holds]
-        if shown:
-            parts = [_shown(c, comparison) for c in shown]
-            said.append(f"{word}{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
-        said += [f"{word}{s}" for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
-        said += [_not_shown(c, comparison, planned) for c in wanted if not c.holds and not _refuted(c, comparison)]
-        said += [f"{_unknown(c)}." for c in group if c.measure in comparison.family and c.estimate is None]
-        said += _described([c for c in group if c.measure not in comparison.family and c.estimate is not None])
-        said.append(_missing(group))
-    return [*said, _methods(comparison)]
-
-
-def _groups(contrasts: Sequence[Contrast]) -> list[list[Contrast]]:
-    made: dict[tuple[str, str], list[Contrast]] = {}
-    for contrast in contrasts:
-        made.setdefault((contrast.model, contrast.arm), []).append(contrast)
-    return list(made.values())
+    said: list[str] = []
+    wanted = [c for c in group if c.measure in comparison.family and c.estimate is not None]
+    shown = [c for c in wanted if c.holds]
+    if shown:
+        parts = [_shown(c, comparison) for c in shown]
+        said.append(f"{word}{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
+    said += [f"{word}{s}" for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
+    said += [_not_shown(c, comparison, planned) for c in wanted if not c.holds and not _refuted(c, comparison)]
+    said += [f"{_unknown(c)}." for c in group if c.measure in comparison.family and c.estimate is None]
+    said += _described([c for c in group if c.measure not in comparison.family and c.estimate is not None])
+    return [*said, _missing(group)]
 
 
 def _where(contrast: Contrast) -> str:
@@ -155,7 +166,8 @@ def _missing(group: Sequence[Contrast]) -> str:
     return f"{count} ({by}); {_POLICY[worst.policy].format(arm=one.arm)}."
 
 
-def _methods(comparison: Judged) -> str:
+def methods(comparison: Judged) -> str:
+    """By which methods the intervals and p values of a comparison were found."""
     one = comparison.contrasts[0]
     claims = sum(c.p_holm is not None for c in comparison.contrasts)
     several = (

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
@@ -17,6 +17,9 @@ SCHEMA = 1
 _SHARED = ("tool_order", "tool_schema")
 #: Lines of one diff that are shown.
 _MOST = 40
+
+#: How arms stand to each other in a factor.
+Standing = Literal["alike", "alike, though declared", "differs", "declared", "UNDECLARED"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,31 @@ class Difference:
     factor: str
     probe: Probe
     groups: tuple[tuple[tuple[str, ...], Any], ...]
+
+
+@dataclass(frozen=True)
+class ShownDifference:
+    """A factor in which arms fall into `groups`: on `probe`, the first task where they do, and alike on `more` others.
+
+    `diff` has the lines of a unified diff of each other group's value from the first group's; a long one is cut.
+    """
+
+    factor: str
+    groups: tuple[tuple[str, ...], ...]
+    probe: Probe
+    more: int
+    diff: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The factor and the groups of arms."""
+        return f"{self.factor}: {' | '.join(', '.join(group) for group in self.groups)}"
+
+    @property
+    def where(self) -> str:
+        """On which task, and on how many more."""
+        more = f", and alike on {self.more} more" if self.more else ""
+        return f"on {self.probe.suite}/{self.probe.task} ({self.probe.model}){more}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,24 @@ class FairnessCheck:
     def fair(self) -> bool:
         """Whether nothing differs but what was declared; true for a study that declares nothing."""
         return self.differs is None or not self.undeclared
+
+    @property
+    def factors(self) -> dict[str, Standing]:
+        """How the arms stand to each other in each factor, in the order of `FACTORS`."""
+        there = {d.factor for d in self.differences}
+        return {f: self._standing(f, f in there) for f in FACTORS}
+
+    def _standing(self, factor: str, differs: bool) -> Standing:
+        declared = factor in (self.differs or ())
+        if not differs:
+            return "alike, though declared" if declared else "alike"
+        return "differs" if self.differs is None else "declared" if declared else "UNDECLARED"
+
+    @property
+    def without_request(self) -> list[tuple[str, Probe, str]]:
+        """The arms of which a first request could not be made: arm, task and reason."""
+        other = "it is not an agent of this package, only its settings are compared"
+        return [(arm, p, p.failed.get(arm, other)) for p in self.probes for arm, r in p.requests.items() if r is None]
 
     def __str__(self) -> str:
         return report(self, self.differences)
@@ -174,56 +220,42 @@ def headline(study: str, undeclared: Sequence[Difference]) -> str:
 
 def report(found: FairnessCheck, shown: Sequence[Difference]) -> str:
     """The whole check as text, with a diff for each of the differences in `shown`."""
-    return "\n".join([*_summary(found), *_details(shown)])
+    lines = [*_summary(found)]
+    for one in shown_differences(shown):
+        lines += ["", one.label, f"  {one.where}", *(f"  {line}" for line in one.diff)]
+    return "\n".join(lines)
 
 
 def _summary(found: FairnessCheck) -> Iterator[str]:
     arms = list(dict.fromkeys(arm for p in found.probes for arm in p.arms))
     count = len(found.probes)
     yield f"{found.study}: {len(arms)} arms ({', '.join(arms)}), compared on {count} first requests each"
-    differing = {d.factor for d in found.differences}
-    for factor, covers in FACTORS.items():
-        if factor in differing:
-            free = found.differs is None
-            word = "differs" if free else "declared" if factor in (found.differs or ()) else "UNDECLARED"
-        else:
-            word = "alike, though declared" if factor in found.unused else "alike"
-        yield f"  {factor:<18}{word:<24}{covers}"
-    for probe in found.probes:
-        for arm, request in probe.requests.items():
-            if request is None:
-                why = probe.failed.get(arm, "it is not an agent of ours, only its settings are compared")
-                yield f"  no request of {arm} on {probe.suite}/{probe.task}: {why}"
+    for factor, standing in found.factors.items():
+        yield f"  {factor:<18}{standing:<24}{FACTORS[factor]}"
+    for arm, probe, why in found.without_request:
+        yield f"  no request of {arm} on {probe.suite}/{probe.task}: {why}"
     for changed in found.changed:
         yield f"  begun with another request: {changed}"
 
 
-def _details(shown: Sequence[Difference]) -> Iterator[str]:
-    """A diff for each factor, of the first task on which the arms fall apart in this way."""
-    seen: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
-    first: list[Difference] = []
-    for difference in shown:
-        key = difference.factor, tuple(group for group, _ in difference.groups)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] == 1:
-            first.append(difference)
-    for difference in first:
-        groups = [group for group, _ in difference.groups]
-        more = seen[difference.factor, tuple(groups)] - 1
-        probe = difference.probe
-        yield ""
-        yield f"{difference.factor}: {' | '.join(', '.join(group) for group in groups)}"
-        yield f"  on {probe.suite}/{probe.task} ({probe.model}){f', and alike on {more} more' if more else ''}"
-        (base, left), *others = difference.groups
-        for group, right in others:
-            yield from _diff(left, right, base[0], group[0])
+def shown_differences(differences: Sequence[Difference]) -> list[ShownDifference]:
+    """Each way in which the arms fall apart in a factor once, with a diff of the first task on which they do."""
+    alike: dict[tuple[str, tuple[tuple[str, ...], ...]], list[Difference]] = {}
+    for difference in differences:
+        alike.setdefault((difference.factor, tuple(group for group, _ in difference.groups)), []).append(difference)
+    return [
+        ShownDifference(factor, groups, every[0].probe, len(every) - 1, tuple(_diffs(every[0])))
+        for (factor, groups), every in alike.items()
+    ]
 
 
-def _diff(left: Any, right: Any, one: str, other: str) -> Iterator[str]:
-    lines = list(difflib.unified_diff(_lines(left), _lines(right), one, other, lineterm="", n=1))
-    yield from (f"  {line}" for line in lines[:_MOST])
-    if len(lines) > _MOST:
-        yield f"  ... {len(lines) - _MOST} more lines"
+def _diffs(difference: Difference) -> Iterator[str]:
+    (base, left), *others = difference.groups
+    for group, right in others:
+        lines = list(difflib.unified_diff(_lines(left), _lines(right), base[0], group[0], lineterm="", n=1))
+        yield from lines[:_MOST]
+        if len(lines) > _MOST:
+            yield f"... {len(lines) - _MOST} more lines"
 
 
 def _lines(value: Any, name: str = "") -> list[str]:
