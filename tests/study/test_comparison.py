@@ -208,6 +208,13 @@ def test_a_larger_family_makes_every_claim_harder() -> None:
     assert "Only described, as no claim was declared: lean against base, prompt tokens 0." in " ".join(one.sentences())
 
 
+def test_the_findings_of_each_arm_are_values_and_the_sentences_are_made_of_them() -> None:
+    compared = compare(paired(SMALL))
+    assert [(of.arm, {c.arm for c in of.contrasts}) for of in compared.by_arm] == [("lean", {"lean"})]
+    assert [*compared.by_arm[0].sentences, compared.methods] == compared.sentences()
+    assert len(compared.plans) == len(compared.power())
+
+
 def test_each_model_is_compared_by_itself() -> None:
     both = Results([*paired(LARGE).rows, *paired(SMALL, model="local:n").rows], paired(LARGE).lock)
     frame = compare(both).frame().query("measure == 'resolved'")
@@ -224,13 +231,6 @@ def test_each_model_is_compared_by_itself() -> None:
         ({"cluster": "repo"}, "not every task has a 'repo'; cluster by a column that all rows have, or by 'task'"),
     ],
 )
-def test_the_findings_of_each_arm_are_values_and_the_sentences_are_made_of_them() -> None:
-    compared = compare(paired(SMALL))
-    assert [(of.arm, {c.arm for c in of.contrasts}) for of in compared.by_arm] == [("lean", {"lean"})]
-    assert [*compared.by_arm[0].sentences, compared.methods] == compared.sentences()
-    assert len(compared.plans) == len(compared.power())
-
-
 def test_wrong_options_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(StudyError, match=message):
         compare(paired(SMALL), **wrong)
