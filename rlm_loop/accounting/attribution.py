@@ -9,12 +9,17 @@ text.  `attribute` makes one account of them:
   never is negative, and no cause is charged more than the bill;
 - nothing was counted: the reported number is shared out by length (`apportion`);
 - nothing was reported: the parts are what was counted, or none.  Unknown tokens are not invented.
+
+A cause may be told more finely, as `cause/detail`: `tool_result/read_file`, `scaffold:reminder/system-reminder`.  A row
+has the two apart, so sums by cause stay what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rlm_loop.accounting.later import Later
 from rlm_loop.messages import Prompt, Usage
@@ -28,7 +33,7 @@ Again = int | tuple[int, str]
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a prompt: its cause, the turn that wrote it, the index of its message, and its tokens.
+    """A stretch of a prompt: its cause (or `cause/detail`), the turn that wrote it, its message's index, its tokens.
 
     `message` is -1 for text before the first message (tool schemas, the template's head) and the number of
     messages for text after the last one (the marker that asks for a reply).
@@ -45,7 +50,8 @@ class Row:
     """Input tokens of one call charged to one cause and one turn of origin.
 
     `resent` is the part of `tokens` that an earlier call of the same agent had already sent (the rest is sent for the
-    first time), `cached` the part that the provider took from its cache (`None` where it does not say).
+    first time), `cached` the part that the provider took from its cache and `written` the part that it put there
+    (`None` where it does not say).  `detail` is what is known more finely: the tool, the tag of a block, or "".
     """
 
     call: int
@@ -57,6 +63,8 @@ class Row:
     tokens: int
     resent: int
     cached: int | None
+    detail: str = ""
+    written: int | None = None
 
 
 @dataclass(frozen=True)
@@ -140,25 +148,47 @@ def apportion(prompt: Prompt, tokens: int) -> list[Part]:
     """Split a reported number of prompt tokens over the prompt by its characters.
 
     For models whose tokenizer is not at hand.  Markers count as four tokens a message (charged to
-    `template`); what is left goes to the texts by length, largest remainder first, so the sum is exact.
+    `template`); what is left goes to the texts by length, largest remainder first, so the sum is exact.  Where the
+    prompt has something that is no text (a span without text whose cause is `unattributed/...`), a text is charged a
+    token for four characters, and the rest is that thing's.
     """
     pieces: list[tuple[str, int, int, float]] = []
     if prompt.tools:
         pieces.append(("tool_schema", 0, -1, float(sum(len(str(dict(t))) for t in prompt.tools))))
+    unread: list[tuple[str, int, int]] = []
     for index, message in enumerate(prompt.messages):
         pieces.append(("template", message.turn, index, 16.0))
-        pieces += [(s.cause, message.turn, index, float(len(s.text))) for s in message.spans]
+        pieces += [(s.cause, message.turn, index, float(len(s.text))) for s in message.spans if s.text]
+        unread += [(s.cause, message.turn, index) for s in message.spans if s.cause.startswith(f"{UNATTRIBUTED}/")]
         called = sum(len(c.name) + len(c.arguments) + 20 for c in message.tool_calls)
         if called:
             pieces.append(("assistant", message.turn, index, float(called)))
     pieces.append(("template", 0, len(prompt.messages), 12.0))
     weight = sum(p[3] for p in pieces) or 1.0
-    shares = [p[3] * tokens / weight for p in pieces]
-    whole = [int(s) for s in shares]
-    order = sorted(range(len(pieces)), key=lambda i: whole[i] - shares[i])
+    if unread:  # an image or a file: what the texts do not need at four characters a token is taken for it
+        share = max(4.0 * tokens - weight, 0.0) / len(unread)
+        pieces += [(*one, share) for one in unread]
+        pieces.sort(key=lambda piece: piece[2])
+        weight += share * len(unread)
+    whole = shared_out(tokens, [p[3] / weight for p in pieces])
+    return [Part(c, t, m, n) for (c, t, m, _), n in zip(pieces, whole, strict=True)]
+
+
+def shared_out(tokens: int, shares: Sequence[float]) -> list[int]:
+    """Whole numbers that sum to `tokens`, as near to these shares of it (which sum to 1) as can be."""
+    exact = [share * tokens for share in shares]
+    whole = [int(part) for part in exact]
+    order = sorted(range(len(exact)), key=lambda i: whole[i] - exact[i])
     for i in order[: tokens - sum(whole)]:
         whole[i] += 1
-    return [Part(c, t, m, n) for (c, t, m, _), n in zip(pieces, whole, strict=True)]
+    return whole
+
+
+def tool_name(tool: Mapping[str, Any]) -> str:
+    """The name of a tool of a request: of a function, of a custom one, or the type of one that the provider runs."""
+    function = tool.get("function")
+    named: Any = function.get("name") if isinstance(function, Mapping) else tool.get("name")
+    return str(named or tool.get("type") or "")
 
 
 def sent_before(part: Part, sent: int, again: Collection[Again] = ()) -> bool:
@@ -176,23 +206,43 @@ def rows_of(
     sent: int,
     cached: int | None,
     again: Collection[Again] = (),
+    written: int | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Row, ...]:
     """The parts of one call in sum by cause and turn of origin.
 
     `sent` is how many leading messages the caller's call before had, `again` what else it had sent at any time
     (compaction moves messages forward, and notes in one that others are left out), `cached` how many leading tokens
-    the provider took from its cache.  Unattributed tokens are never re-sent: nobody knows what they are.
+    the provider took from its cache, `written` how many of those that follow it put there.  What `tools` take together
+    is shared out among them by the length of their JSON.  Unattributed tokens are never re-sent: nobody knows what they
+    are.
     """
-    totals: dict[tuple[str, int], list[int]] = {}
-    left = cached or 0
-    for part in parts:
-        entry = totals.setdefault((part.cause, part.origin_turn), [0, 0, 0])
+    totals: dict[tuple[str, str, int], list[Any]] = {}
+    left, new = cached or 0, written or 0
+    for part in _by_tool(parts, tools):
+        cause, _, detail = part.cause.partition("/")
+        entry = totals.setdefault((cause, detail, part.origin_turn), [0, 0, None, None])
+        hit = min(left, part.tokens)
+        put = min(new, part.tokens - hit)
+        left, new = left - hit, new - put
         entry[0] += part.tokens
         entry[1] += part.tokens if sent_before(part, sent, again) else 0
-        hit = min(left, part.tokens)
-        left -= hit
-        entry[2] += hit
+        if cached is not None:
+            entry[2] = (entry[2] or 0) + hit
+        if written is not None:
+            entry[3] = (entry[3] or 0) + put
     return tuple(
-        Row(call, turn, depth, purpose, cause, origin, tokens, resent, None if cached is None else hit)
-        for (cause, origin), (tokens, resent, hit) in totals.items()
+        Row(call, turn, depth, purpose, cause, origin, tokens, resent, hit, detail, put)
+        for (cause, detail, origin), (tokens, resent, hit, put) in totals.items()
     )
+
+
+def _by_tool(parts: Iterable[Part], tools: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+    """The parts with what all tools take together shared out among them."""
+    sizes = [len(json.dumps(tool, default=str)) for tool in tools]
+    for part in parts:
+        if part.cause == "tool_schema" and tools:
+            each = shared_out(part.tokens, [size / sum(sizes) for size in sizes])
+            yield from (replace(part, cause=f"tool_schema/{tool_name(t)}", tokens=n) for t, n in zip(tools, each) if n)
+        else:
+            yield part

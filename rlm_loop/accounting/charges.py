@@ -46,20 +46,23 @@ def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, 
         yield event, prompt, reply, attribute(prompt, counted[number] if stored is not None else None, reply.usage)
 
 
-def rows_under(event: Mapping[str, Any], found: Attribution, cached: int | None) -> tuple[Row, ...]:
-    """The rows of the call of a `reply` event, if so many of its leading tokens came from a cache."""
+def rows_under(
+    event: Mapping[str, Any], prompt: Prompt, found: Attribution, cached: int | None, written: int | None = None
+) -> tuple[Row, ...]:
+    """The rows of the call of a `reply` event, if so many of its leading tokens came from a cache, and so many of those
+    that follow were written to it."""
     charged: Mapping[str, Any] = event["charged"]
     who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
     again = [item if isinstance(item, int) else (int(item[0]), str(item[1])) for item in charged.get("again", ())]
-    return rows_of(found.parts, *who, charged["sent"], cached, again)
+    return rows_of(found.parts, *who, charged["sent"], cached, again, written, prompt.tools)
 
 
 def calls_of(record: RunRecord) -> Iterator[Call]:
     """Every model call of a recorded run, sub-calls included, with its rows as they were counted."""
-    for event, _, reply, found in accounts_of(record):
+    for event, prompt, reply, found in accounts_of(record):
         charged: Mapping[str, Any] = event["charged"]
         who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-        rows = rows_under(event, found, found.usage.cache_read_tokens)
+        rows = rows_under(event, prompt, found, found.usage.cache_read_tokens, found.usage.cache_write_tokens)
         where = (reply.seconds, reply.waited, event.get("node", "0"))
         yield Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.usage_warning)
     for event in record.of("model_error"):

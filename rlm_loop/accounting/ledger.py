@@ -6,9 +6,9 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Again, Part, Row, apportion, attribute, reconcile, rows_of
 from rlm_loop.accounting.calls import Cached, Call
@@ -54,12 +54,13 @@ class Ledger:
         waited: float = 0.0,
         counted: int | None = None,
         usage_warning: str = "",
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Call:
         """Add one call.
 
-        `sent_messages` is how many leading messages the caller's call before had, `again` what else
-        it had sent earlier.  Parts that do not sum to the usage are made to, with an `unattributed` one, and the
-        call is not exact then.
+        `sent_messages` is how many leading messages the caller's call before had, `again` what else it had sent
+        earlier, `tools` those of the request.  Parts that do not sum to the usage are made to, with an `unattributed`
+        one, and the call is not exact then.
         """
         reported, cached, again = usage.input_tokens, usage.cache_read_tokens, tuple(again)
         parts = parts if isinstance(parts, Later) else tuple(parts)
@@ -67,7 +68,8 @@ class Ledger:
         with self._lock:
             number = len(self.calls) + 1
             who = (number, turn, depth, purpose)
-            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, sent_messages, cached, again))
+            more = (sent_messages, cached, again, usage.cache_write_tokens, tools)
+            rows = Later(lambda: rows_of(reconcile(parts, reported), *who, *more))
             call = Call(number, turn, depth, purpose, usage, rows, exact, seconds, waited, node, counted, usage_warning)
             self.calls.append(call)
             return call

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,15 @@ class Line:
 class Bill:
     """What a run would have cost.
 
-    `causes` are US dollars by cause of the prompt tokens, and `output`, at the high end of the range.
+    `causes` are US dollars by cause of the prompt tokens, and `output`, at the high end of the range.  `parts` are the
+    same by cause, detail (such as the tool) and state: `read` at the full price, `cached`, `written` to the cache, and
+    `output`.
     """
 
     lines: tuple[Line, ...]
     causes: Mapping[str, float]
     cache: str
+    parts: Mapping[tuple[str, str, str], float] = field(default_factory=dict[tuple[str, str, str], float])
 
     @property
     def unknown(self) -> int:
@@ -118,8 +121,8 @@ def price(
     models |= {(e["digest"], e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
     table = _table(prices, set(models.values()))
     lines: list[Line] = []
-    causes: dict[str, float] = {}
-    for event, _, _, found in accounts_of(record):
+    parts: dict[tuple[str, str, str], float] = {}
+    for event, prompt, _, found in accounts_of(record):
         model = models[event["request"], event.get("node", "0")]
         own = table.get(model) or table[ANY]
         number, usage = int(event["charged"]["call"]), found.usage
@@ -127,29 +130,32 @@ def price(
         if usage.input_tokens is None or usage.output_tokens is None:
             lines.append(Line(*who, usage.input_tokens, None, None, usage.output_tokens, None, None))
             continue
-        cases = _cases(own, usage, rows_under(event, found, None), (simulated or {}).get(number))
+        cases = _cases(own, usage, rows_under(event, prompt, found, None), (simulated or {}).get(number))
         costs = [own.of_input(usage.input_tokens, *case) for case in cases]
         out = usage.output_tokens * own.output / 1e6
         same = len(set(cases)) == 1
         used = cases[0] if same else (cases[0][0] if len({c[0] for c in cases}) == 1 else None, None)
         lines.append(Line(*who, usage.input_tokens, *used, usage.output_tokens, min(costs) + out, max(costs) + out))
         dear = cases[costs.index(max(costs))]
-        for row in rows_under(event, found, dear[0]):
-            fresh = usage.input_tokens - dear[0]
-            written = (row.tokens - (row.cached or 0)) * dear[1] / fresh if fresh else 0.0
-            part = own.of_input(row.tokens, row.cached or 0, 0) + written * (
-                own.of_input(1, 0, 1) - own.of_input(1, 0, 0)
-            )
-            causes[row.cause] = causes.get(row.cause, 0.0) + part
-        causes["output"] = causes.get("output", 0.0) + out
+        for row in rows_under(event, prompt, found, *dear):
+            hit, put = row.cached or 0, row.written or 0
+            states = {"cached": (hit, hit, 0), "written": (put, 0, put), "read": (row.tokens - hit - put, 0, 0)}
+            for state, case in states.items():
+                if case[0]:
+                    key = (row.cause, row.detail, state)
+                    parts[key] = parts.get(key, 0.0) + own.of_input(*case)
+        parts["output", "", "output"] = parts.get(("output", "", "output"), 0.0) + out
     for event in record.of("model_error"):
         if "call" in event:  # under way when the run ended: billed, and nobody knows how much
             who = (int(event["call"]), int(event["turn"]), int(event["depth"]))
             model = models.get((event["request"], event.get("node", "0")), "")
             lines.append(Line(*who, model, None, None, None, None, None, None))
     how = f"cache simulated ({report.rules.name})" if report is not None else "cached tokens as reported"
+    causes: dict[str, float] = {}
+    for (cause, _, _), dollars in parts.items():
+        causes[cause] = causes.get(cause, 0.0) + dollars
     ordered = dict(sorted(causes.items(), key=lambda item: -item[1]))
-    return Bill(tuple(sorted(lines, key=lambda line: line.call)), ordered, how)
+    return Bill(tuple(sorted(lines, key=lambda line: line.call)), ordered, how, parts)
 
 
 def _cases(own: Price, usage: Usage, rows: Sequence[Row], simulated: tuple[int, int] | None) -> list[tuple[int, int]]:

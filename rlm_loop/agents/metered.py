@@ -178,6 +178,7 @@ class Metered:
             waited=reply.waited,
             counted=found.counted,
             usage_warning=found.usage_warning,
+            tools=prompt.tools,
         )
         after, before = self._counted
         charged = {

@@ -18,7 +18,7 @@ from rlm_loop.traces.trace import TraceError
 if TYPE_CHECKING:
     import pandas as pd
 
-_ROWS = ["session", "node", "call", "turn", "cause", "origin_turn", "tokens", "resent", "cached"]
+_ROWS = ["session", "node", "call", "turn", "cause", "detail", "origin_turn", "tokens", "resent", "cached", "written"]
 _TIMES = [
     "session",
     "number",

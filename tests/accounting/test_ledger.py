@@ -70,7 +70,7 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
     ledger.charge(parts(), Usage(40, 1, 0), turn=2, sent_messages=2)
     frame = ledger.frame()
     assert list(frame.columns) == [
-        "call", "turn", "depth", "purpose", "cause", "origin_turn", "tokens", "resent", "cached",
+        "call", "turn", "depth", "purpose", "cause", "origin_turn", "tokens", "resent", "cached", "detail", "written",
     ]  # fmt: skip
     assert frame["tokens"].sum() == ledger.usage.input_tokens == 80
     assert ledger.scaffold_tokens == 12

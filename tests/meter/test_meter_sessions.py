@@ -61,7 +61,7 @@ def test_no_key_is_written_anywhere(tmp_path: Path) -> None:
     assert key not in repr(url.meter.calls)
 
 
-COLUMNS = ["session", "node", "call", "turn", "cause", "origin_turn", "tokens", "resent", "cached"]
+COLUMNS = ["session", "node", "call", "turn", "cause", "detail", "origin_turn", "tokens", "resent", "cached", "written"]
 
 
 def test_a_growing_conversation() -> None:
