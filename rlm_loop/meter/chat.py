@@ -80,6 +80,8 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
 
 def _call(data: Any, where: str) -> ToolCall:
     form = Reading(data, where)
+    if custom := form.take("custom", dict):
+        return ToolCall(form.take("id", str), str(custom.get("name") or ""), arguments_of(custom.get("input")))
     function = form.take("function", dict)
     if function is None:
         raise Refused(f"{where} is no function call; send one with a function", param=where)
@@ -94,11 +96,9 @@ def arguments_of(value: Any) -> str:
 
 
 def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
-    """Function tools as they were sent: the model is told their very schemas."""
+    """Tools as they were sent, functions and others: the model is told their very schemas."""
     for index, tool in enumerate(cast("list[Any]", listed or [])):
-        if not isinstance(tool, dict) or not isinstance(cast("dict[str, Any]", tool).get("function"), dict):
-            raise Refused(f"tools[{index}] is no function; only tools of type function are served", param="tools")
-        yield cast("dict[str, Any]", tool)
+        yield Reading(tool, f"tools[{index}]").body
 
 
 def _functions(listed: Any) -> Iterator[Mapping[str, Any]]:

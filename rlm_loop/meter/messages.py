@@ -51,8 +51,8 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Reques
     """One message; results of tools, which come in a user's message here, are messages of their own."""
     form = Reading(data, where)
     role, content = form.take("role", str), form.take("content", (str, list))
-    if role not in ("user", "assistant"):
-        raise Refused(f"{where}.role is {role!r}; use user or assistant", param=f"{where}.role")
+    if role not in ("user", "assistant", "system"):
+        raise Refused(f"{where}.role is {role!r}; use user, assistant or system", param=f"{where}.role")
     texts: list[Any] = []
     calls: list[ToolCall] = []
     blocks: list[Any] = [content] if isinstance(content, str) else content or []
@@ -85,9 +85,10 @@ def _plain(content: Any, where: str, ignored: dict[str, None]) -> Any:
 
 def _tools(listed: Any, ignored: dict[str, None]) -> Iterator[Mapping[str, Any]]:
     for index, tool in enumerate(cast("list[Any]", listed or [])):
-        if not isinstance(tool, dict) or not isinstance(cast("dict[str, Any]", tool).get("input_schema"), dict):
-            raise Refused(f"tools[{index}] has no input_schema; only tools of your own are served", param="tools")
-        form = Reading(tool)
+        form = Reading(tool, f"tools[{index}]")
+        if not isinstance(form.body.get("input_schema"), dict):  # one that the provider runs, or whose schema it knows
+            yield form.body
+            continue
         function = {"name": form.take("name", str), "description": form.take("description", str) or ""}
         yield {"type": "function", "function": {**function, "parameters": form.take("input_schema")}}
         ignored.update((f"tools[].{name}", None) for name in form.ignored if name != "type")

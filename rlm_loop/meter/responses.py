@@ -22,6 +22,11 @@ _SAMPLING = frozenset(
 )
 
 
+#: Items that hold a call, and items that hold what came of one.
+_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "web_search_call"))
+_RESULTS = frozenset(("function_call_output", "custom_tool_call_output", "local_shell_call_output"))
+
+
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` where it cannot be served."""
     form = Reading(body)
@@ -65,13 +70,16 @@ def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, N
         if role not in _ROLES:
             raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
         said.append(RequestMessage(_ROLES[role], text_of(form.take("content"), f"{where}.content")))
-    elif kind == "function_call":
-        call = ToolCall(form.take("call_id", str), form.take("name", str) or "", arguments_of(form.take("arguments")))
+    elif kind in _CALLS:
+        given = next(
+            (value for name in ("arguments", "input", "action") if (value := form.take(name)) is not None), None
+        )
+        call = ToolCall(form.take("call_id", str), form.take("name", str) or kind, arguments_of(given))
         if said and said[-1].role == "assistant":  # a chat model's message holds its text and its calls together
             said[-1] = RequestMessage("assistant", said[-1].text, (*said[-1].tool_calls, call))
         else:
             said.append(RequestMessage("assistant", "", (call,)))
-    elif kind == "function_call_output":
+    elif kind in _RESULTS:
         text = text_of(form.take("output"), f"{where}.output")
         said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str)))
     elif kind == "reasoning":
@@ -83,11 +91,11 @@ def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, N
 
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
+    """Functions as function tools; custom, built-in and grouped ones as they were sent."""
     for index, tool in enumerate(cast("list[Any]", listed or [])):
-        if not isinstance(tool, dict) or cast("dict[str, Any]", tool).get("type") != "function":
-            raise Refused(f"tools[{index}] is no function; only tools of type function are served", param="tools")
-        function = {k: v for k, v in cast("dict[str, Any]", tool).items() if k != "type"}
-        yield {"type": "function", "function": function}
+        given = Reading(tool, f"tools[{index}]").body
+        function = {k: v for k, v in given.items() if k != "type"}
+        yield {"type": "function", "function": function} if given.get("type") == "function" else given
 
 
 def _as_chat(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -109,7 +117,8 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
     }
 
 
-def _items(reply: Reply, name: str) -> list[dict[str, Any]]:
+def _items(reply: Reply, request: Request, name: str) -> list[dict[str, Any]]:
+    custom = {tool.get("name") for tool in request.tools if tool.get("type") == "custom"}
     items: list[dict[str, Any]] = []
     if reply.text or not reply.tool_calls:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
@@ -118,14 +127,27 @@ def _items(reply: Reply, name: str) -> list[dict[str, Any]]:
         )
     for index, call in enumerate(reply.tool_calls):
         about = {"id": f"fc_{name}_{index}", "call_id": call.id, "name": call.name, "status": "completed"}
-        items.append({"type": "function_call", **about, "arguments": call.arguments or "{}"})
+        if call.name in custom:
+            items.append({"type": "custom_tool_call", **about, "input": _input(call.arguments)})
+        else:
+            items.append({"type": "function_call", **about, "arguments": call.arguments or "{}"})
     return items
+
+
+def _input(arguments: str) -> str:
+    """The text that a custom tool is given: the one field of a model's JSON arguments, or the arguments as they are."""
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        return arguments
+    texts = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
+    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments
 
 
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     cut = reply.cut_off
-    tools = [{"type": "function", **dict(tool["function"])} for tool in request.tools]
+    tools = [{"type": "function", **tool["function"]} if "function" in tool else dict(tool) for tool in request.tools]
     return {
         "id": f"resp_{name}",
         "object": "response",
@@ -136,7 +158,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
         "instructions": None,
         "metadata": {},
         "model": request.model,
-        "output": _items(reply, name),
+        "output": _items(reply, request, name),
         "parallel_tool_calls": True,
         "previous_response_id": None,
         "temperature": None,
@@ -169,6 +191,10 @@ def _events(whole: Mapping[str, Any], begun: Mapping[str, Any]) -> Iterator[dict
             yield {"type": "response.output_text.delta", **at, "delta": part["text"], "logprobs": []}
             yield {"type": "response.output_text.done", **at, "text": part["text"], "logprobs": []}
             yield {"type": "response.content_part.done", **at, "part": part}
+        elif item["type"] == "custom_tool_call":
+            yield _added(index, {**item, "status": "in_progress", "input": ""})
+            yield {"type": "response.custom_tool_call_input.delta", **at, "delta": item["input"]}
+            yield {"type": "response.custom_tool_call_input.done", **at, "input": item["input"]}
         else:
             yield _added(index, {**item, "status": "in_progress", "arguments": ""})
             yield {"type": "response.function_call_arguments.delta", **at, "delta": item["arguments"]}

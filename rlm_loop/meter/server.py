@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
-from rlm_loop.meter import chat, messages, responses
+from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             session = self._session()
-            api = _SERVED.get(self._rest())
+            api, more = _api(self._rest())
             if api is None:
                 raise self._nowhere()
         except (Refused, TraceError) as error:
@@ -107,7 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         call = session.arrive(api.__name__.rpartition(".")[2], self.arrived)
         try:
-            request = api.read(_json(raw))
+            body = _json(raw)
+            request = api.read({**body, **more} if more and isinstance(body, dict) else body)
             reply = session.complete(request, call)
             about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
             if request.stream:
@@ -161,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         return name
 
     def _fail(self, told: ErrorReply) -> None:
-        body = _SERVED.get(self._rest(), chat).error(told)
+        body = (_api(self._rest())[0] or chat).error(told)
         more = {"x-should-retry": "true" if told.again else "false"}
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
@@ -190,6 +191,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed for a request: the meter's own record says more."""
+
+
+def _api(rest: str) -> tuple[Any, dict[str, Any]]:
+    """The API of a path (`None` for no API's), and what the path tells of the request."""
+    found = gemini.PATH.fullmatch(rest)
+    if found is not None:
+        return gemini, {"model": found["model"], "stream": found["stream"].startswith("stream")}
+    return _SERVED.get(rest), {}
 
 
 def _json(raw: bytes) -> Any:

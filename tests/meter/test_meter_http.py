@@ -162,7 +162,7 @@ BAD: list[tuple[Any, str]] = [
     ({"messages": [user("x")], "max_tokens": 0}, "max_tokens is 0"),
     ({"messages": [user("x")], "max_tokens": True}, "max_tokens is bool"),
     ({"messages": [user("x")], "stop": [1]}, "stop holds"),
-    ({"messages": [user("x")], "tools": [{"type": "web_search"}]}, r"tools\[0\] is no function"),
+    ({"messages": [user("x")], "tools": ["web_search"]}, r"tools\[0\] is not a JSON object"),
     ({"messages": [user("x")], "response_format": {"type": "grammar"}}, "response_format"),
 ]
 

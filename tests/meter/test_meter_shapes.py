@@ -66,19 +66,53 @@ MESSAGES = {
     ],
     "max_tokens": 50,
 }
-SHAPES = [("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES)]
+GEMINI = {
+    "systemInstruction": {"parts": [{"text": "Rules."}]},
+    "contents": [
+        {"role": "user", "parts": [{"text": "1 + 2?"}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "hm", "thought": True},
+                {"text": "I add."},
+                {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "c1", "name": "add", "response": {"output": "3"}}},
+                {"text": "Sure?"},
+            ],
+        },
+    ],
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "add",
+                    "description": FUNCTION["description"],
+                    "parametersJsonSchema": FUNCTION["parameters"],
+                }
+            ]
+        }
+    ],
+    "generationConfig": {"maxOutputTokens": 50},
+}
+GEMINI_PATH = "beta/models/m:generateContent"  # after /v1
+SHAPES = [("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES), (GEMINI_PATH, GEMINI)]
 
 
 def test_the_same_prompt_whatever_the_shape() -> None:
-    model = ScriptedModel(["Yes."] * 3)
+    model = ScriptedModel(["Yes."] * len(SHAPES))
     with metered_endpoint(model) as url:
         for path, body in SHAPES:
             response = post(url, body, path)
             assert response.status_code == 200, response.text
     assert len({prompt.digest() for prompt in model.prompts}) == 1
-    assert [call.protocol for call in url.meter.calls] == ["chat", "responses", "messages"]
+    assert [call.protocol for call in url.meter.calls] == ["chat", "responses", "messages", "gemini"]
     assert len({call.input_tokens for call in url.meter.calls}) == 1
-    assert [call.node for call in url.meter.calls] == ["0"] * 3
+    assert [call.node for call in url.meter.calls] == ["0"] * len(SHAPES)
     assert url.meter.calls[1].ignored == ("store", "input[].reasoning")
     assert url.meter.calls[2].ignored == ("system[].cache_control", "messages[].thinking")
 
@@ -164,13 +198,15 @@ def test_arguments_that_are_no_object_reach_the_client(arguments: str) -> None:
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("/responses", {}, "input is missing"),
     ("/responses", {"input": "Q", "previous_response_id": "resp_1"}, "send the whole input"),
-    ("/responses", {"input": [{"type": "web_search_call"}]}, "web_search_call"),
+    ("/responses", {"input": [{"type": "item_reference"}]}, "item_reference"),
     ("/responses", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "text only"),
-    ("/responses", {"input": "Q", "tools": [{"type": "file_search"}]}, "no function"),
+    ("/responses", {"input": "Q", "tools": ["file_search"]}, "tools[0] is not a JSON object"),
     ("/messages", {}, "messages is missing"),
-    ("/messages", {"messages": [{"role": "system", "content": "x"}]}, "use user or assistant"),
+    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "use user, assistant or system"),
     ("/messages", {"messages": [user([{"type": "image", "source": {}}])]}, "text only"),
-    ("/messages", {"messages": [user("x")], "tools": [{"type": "bash_20250124", "name": "bash"}]}, "input_schema"),
+    (GEMINI_PATH, {}, "contents is missing"),
+    (GEMINI_PATH, {"contents": [{"role": "robot"}]}, "use user or model"),
+    (GEMINI_PATH, {"contents": [{"parts": [{"inlineData": {}}]}]}, "inlineData"),
 ]
 
 
@@ -181,10 +217,8 @@ def test_bad_requests(path: str, body: dict[str, Any], says: str) -> None:
     assert response.status_code == 400
     error = response.json()["error"]
     assert says in error["message"]
-    assert (response.json().get("type"), error["type"]) == (
-        "error" if path == "/messages" else None,
-        "invalid_request_error",
-    )
+    assert response.json().get("type") == ("error" if path == "/messages" else None)
+    assert error.get("type", error.get("status")) in ("invalid_request_error", "INVALID_ARGUMENT")
 
 
 def test_an_error_in_the_form_of_a_message() -> None:
@@ -194,3 +228,75 @@ def test_an_error_in_the_form_of_a_message() -> None:
         429,
         {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}},
     )
+
+
+def test_a_gemini_response() -> None:
+    answer = served(GEMINI_PATH, GEMINI)
+    (candidate,) = answer["candidates"]
+    assert candidate["content"]["parts"] == [
+        {"text": "I add."},
+        {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
+    ]
+    usage = answer["usageMetadata"]
+    assert usage["totalTokenCount"] == usage["promptTokenCount"] + usage["candidatesTokenCount"]
+    assert (answer["modelVersion"], candidate["finishReason"]) == ("m", "STOP")
+
+
+def test_a_stream_of_a_gemini_response() -> None:
+    with metered_endpoint(ScriptedModel([CALLS])) as url:
+        (sent,) = events(post(url, GEMINI, "beta/models/m:streamGenerateContent?alt=sse"))
+    assert [next(iter(part)) for part in sent["candidates"][0]["content"]["parts"]] == ["text", "functionCall"]
+    assert url.meter.calls[0].stream
+
+
+#: What coding agents send beside functions: tools that the provider runs, groups of tools, tools that take plain text.
+TOOLS = {
+    "/chat/completions": [TOOL, {"type": "custom", "custom": {"name": "patch"}}],
+    "/responses": [
+        {"type": "function", **FUNCTION},
+        {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]},
+        {"type": "web_search", "external_web_access": False},
+        {"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}},
+    ],
+    "/messages": [{"name": "add", "input_schema": FUNCTION["parameters"]}, {"type": "bash_20250124", "name": "bash"}],
+    GEMINI_PATH: [*GEMINI["tools"], {"googleSearch": {}}],
+}
+
+
+@pytest.mark.parametrize(("path", "body"), SHAPES)
+def test_tools_of_every_kind_are_taken_and_counted(path: str, body: dict[str, Any]) -> None:
+    model = ScriptedModel(["Yes.", "Yes."])
+    with metered_endpoint(model) as url:
+        for tools in (body["tools"], TOOLS[path]):
+            response = post(url, {**body, "tools": tools}, path)
+            assert response.status_code == 200, response.text
+    plain, more = (prompt.tools for prompt in model.prompts)
+    assert len(more) == (4 if path == "/responses" else 2)
+    assert len(plain) == 1
+    frame = url.meter.frame().query("cause == 'tool_schema'").groupby("call")["tokens"].sum()
+    assert frame[2] > frame[1] > 0
+
+
+def test_a_custom_tool_is_called_with_plain_text_and_its_call_is_read_again() -> None:
+    patch = Reply("", (ToolCall("c1", "patch", '{"input": "*** Begin"}'),), "tool_calls")
+    model = ScriptedModel([patch, "Done."])
+    body = {"input": [user("Fix it.")], "tools": TOOLS["/responses"]}
+    with metered_endpoint(model) as url:
+        (item,) = post(url, body, "/responses").json()["output"]
+        assert (item["type"], item["input"]) == ("custom_tool_call", "*** Begin")
+        result = {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "ok"}
+        response = post(url, {**body, "input": [*body["input"], item, result]}, "/responses")
+        assert response.status_code == 200, response.text
+    call, told = model.prompts[1].messages[1:]
+    assert (call.tool_calls[0].name, call.tool_calls[0].arguments, told.role, told.text) == (
+        *("patch", "*** Begin"),
+        *("tool", "ok"),
+    )
+    assert {c.node for c in url.meter.calls} == {"0"}
+
+
+def test_system_text_in_the_midst_of_messages() -> None:
+    with metered_endpoint(ScriptedModel(["Yes."])) as url:
+        said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
+        assert post(url, {"messages": said, "max_tokens": 9}, "/messages").status_code == 200
+    assert url.meter.frame().groupby("cause")["tokens"].sum()["system"] > 0
