@@ -47,7 +47,13 @@ CHANGED = {"code": tuple(CHANGES), "lean": ("injectors", "temperature")}
 
 def arms(model: Any, warm: Any, seed: int, steps: int = 5, max_tokens: int = 300) -> dict[str, Agent]:
     """The arms: each loop with the defaults, and with one setting changed; `warm` is the model that samples."""
-    same: dict[str, Any] = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    same: dict[str, Any] = {
+        "model": model,
+        "seed": seed,
+        "budget": Budget(steps=steps),
+        "max_tokens": max_tokens,
+        "max_depth": 1,
+    }
     # Small models make no native tool calls: the tools are listed as text, and calls written as text are read.
     loops: dict[str, Agent] = {"code": ToolLoopAgent(**same), "lean": LeanAgent(**same, presentation="text")}
     made: dict[str, Agent] = {}

@@ -38,6 +38,7 @@ def arms(
         "model": model,
         "seed": seed,
         "budget": Budget(steps=steps),
+        "max_depth": 1,
         "max_tokens": max_tokens,
         "localise": Localise(files=files, leave_out=("test*", "*/test*")) if files else None,
     }

@@ -25,7 +25,7 @@ PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_t
 
 def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
     """The lean loop, ReAct as text, and the code-block loop, as in `../lean_vs_react`."""
-    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
     # Small models make no native tool calls: tools are listed as text, and calls written as text are read.
     listed = {**same, "presentation": "text"}
     return {"lean": LeanAgent(**listed), "react-text": ReActAgent(**listed, form="text"), "code": ToolLoopAgent(**same)}

@@ -24,7 +24,7 @@ DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
     """The arms.  Model, budget, tools and how these are listed are the same in all; each differs from its neighbour
     in one thing."""
-    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens}
+    same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
     # Small models make no native tool calls: all arms with tools list them as text, and read calls written as text.
     listed = {**same, "presentation": "text"}
     return {

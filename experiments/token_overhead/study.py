@@ -48,7 +48,12 @@ def arms(
 ) -> dict[str, Agent]:
     """The arms: one lean loop, and the same with each dose."""
     lean = LeanAgent(
-        model=model, seed=seed, budget=Budget(steps=steps), max_tokens=max_tokens, presentation=presentation
+        model=model,
+        seed=seed,
+        budget=Budget(steps=steps),
+        max_tokens=max_tokens,
+        max_depth=1,
+        presentation=presentation,
     )
     return {name: replace(lean, injectors=injectors) for name, injectors in added.items()}
 

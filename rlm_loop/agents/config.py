@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from rlm_loop.tools.function import Tool, as_tool
@@ -29,6 +30,7 @@ _MODULES = (
     "agents.localise.brief",
 )
 A = TypeVar("A")
+_PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
 
 
@@ -56,16 +58,24 @@ def agent_config(agent: Made) -> dict[str, Any]:
     return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools]}
 
 
-def agent_from_config(made: Mapping[str, Any], family: type[A], unknown: Callable[[str, Unknown], Any]) -> A:
+def agent_from_config(
+    made: Mapping[str, Any],
+    family: type[A],
+    unknown: Callable[[str, Unknown], Any],
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> A:
     """The agent, one of a `family` of classes; `unknown` is asked for what is not known here, by its field.
 
-    Its model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
+    `settings` are all that the run recorded: its numbers and words hold also where today's default is another.  Its
+    model and tools are to be given.  Raises `NotMade` for an agent of the caller's own class.
     """
     kind = class_named(str(made["is"]))
     if kind is None or not issubclass(kind, family):
         raise NotMade(f"the agent is of the class {made['is']}, which is not part of rlm_loop: give agent=")
     given = {name: _value(value, name, unknown) for name, value in made["with"].items()}
     known = {f.name for f in fields(cast("Any", kind)) if f.init}
+    plain = {name: value for name, value in settings.items() if name in known and isinstance(value, _PLAIN)}
+    given = plain | given
     if missing := sorted(given.keys() - known):
         raise NotMade(f"{kind.__name__} has no setting {', '.join(missing)} any more: give agent=")
     try:
@@ -90,7 +100,7 @@ def _defaults(kind: type[Any]) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, _PLAIN):
         return value
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in cast("list[Any]", value)]

@@ -51,8 +51,11 @@ class LeanAgent(Agent):
 
     Without `answer_tool` there is no tool `final_answer`: only a reply that calls nothing is the answer.  That saves
     its schema in every call; a model that ends with prose then has no way to give a value.
+
+    `max_depth` is 0: sub-calls are offered only where they were asked for.
     """
 
+    max_depth: int = 0
     presentation: Presentation | None = None
     answer_tool: bool = True
 
@@ -92,9 +95,10 @@ class ReActAgent(Agent):
 
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
     own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
-    `max_steps` is in place of the 50.
+    `max_steps` is in place of the 50.  `max_depth` is 0: sub-calls are offered only where they were asked for.
     """
 
+    max_depth: int = 0
     budget: Budget = field(default_factory=lambda: Budget(steps=None))
     max_history: int | None = 40
     form: Literal["text", "calls"] = "text"

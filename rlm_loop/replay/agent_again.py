@@ -48,7 +48,7 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
     try:
         if "made" not in start:
             raise NotMade(f"the trace says not enough of the agent ({start.get('agent')}): give agent=")
-        agent = agent_from_config(start["made"], Agent, unknown)
+        agent = agent_from_config(start["made"], Agent, unknown, start.get("settings", {}))
     except NotMade as error:
         raise ReplayError(str(error)) from None
     if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):

@@ -136,7 +136,7 @@ REACT = (
 @pytest.mark.parametrize(("agent", "replies"), [(LeanAgent, LEAN), (ReActAgent, REACT)])
 def test_every_dialect_has_the_same_tools(agent: Any, replies: tuple[str, str]) -> None:
     model = ScriptedModel([replies[0], "A", ModelError("no route"), replies[1]], name="local:scripted")
-    outcome = agent(model=model, concurrency=1).run("?", context="c")
+    outcome = agent(model=model, concurrency=1, max_depth=1).run("?", context="c")
     assert outcome.answer == "done"
     assert outcome.turns[0].observations[0].text == "['A', <failed: no route>]"
     assert [c.depth for c in outcome.ledger.calls] == [0, 1, 0]
@@ -146,10 +146,18 @@ def test_every_dialect_has_the_same_tools(agent: Any, replies: tuple[str, str]) 
 def test_every_dialect_is_told_of_them_in_the_same_words(agent: Any) -> None:
     model = ScriptedModel([ModelError("x")], name="local:scripted")
     with pytest.raises(ModelError):
-        agent(model=model).run("?", context="c")
+        agent(model=model, max_depth=1).run("?", context="c")
     text = "".join(m.text for m in model.prompts[0].messages)
     assert "Ask a fresh model, which sees only the prompt and the context." in text
     assert "llm_query_batched" in text
+
+
+@pytest.mark.parametrize(("agent", "told"), [(ToolLoopAgent, True), (LeanAgent, False), (ReActAgent, False)])
+def test_only_the_code_loop_offers_sub_calls_unasked(agent: Any, told: bool) -> None:
+    model = ScriptedModel([ModelError("x")], name="local:scripted")
+    with pytest.raises(ModelError):
+        agent(model=model).run("?", context="c")
+    assert ("llm_query" in "".join(m.text for m in model.prompts[0].messages)) is told
 
 
 def test_the_trace_holds_the_tree(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def cell(code: str) -> str:
 
 
 @pytest.mark.parametrize("form", ["llm_query('x', model={!r})", "llm_query_batched(['x'], model={!r})"])
-@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent()], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("agent", [ToolLoopAgent(), LeanAgent(max_depth=1)], ids=lambda agent: agent.name)
 def test_a_cell_cannot_have_the_host_ask_anywhere(agent: Any, elsewhere: Listening, form: str, tmp_path: Path) -> None:
     from dataclasses import replace
 
