@@ -16,7 +16,7 @@ from rlm_loop import Suite
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Results, StudyError, load_study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Split, get_suite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,10 +33,10 @@ def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any
     return LocalModel(model, slots=slots, context_size=context_size, seed=seed, **sampling)
 
 
-def first_tasks(names: Mapping[str, int], half: Half, most: int | None = None) -> list[Suite]:
-    """The first tasks of this half of each suite, as many as `names` says and at most `most`."""
+def first_tasks(names: Mapping[str, int], split: Split, most: int | None = None) -> list[Suite]:
+    """The first tasks of this split of each suite, as many as `names` says and at most `most`."""
     counts = {name: number if most is None else min(most, number) for name, number in names.items()}
-    found = {name: get_suite(f"{name}/{half}") for name in counts}
+    found = {name: get_suite(f"{name}/{split}") for name in counts}
     return [replace(suite, tasks=suite.tasks[: counts[name]]) for name, suite in found.items()]
 
 

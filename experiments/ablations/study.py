@@ -13,7 +13,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.dialects.injectors import ThoughtPrompt
 from rlm_loop.models import get_model
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half
+from rlm_loop.tasks import Split
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -73,7 +73,7 @@ def label(setting: str) -> str:
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     tasks: int = 4,
     seed: int = 0,
     steps: int = 5,
@@ -87,9 +87,9 @@ def study(
     """
     cold, warm = (sampled(model, t, seed, slots) for t in (0.0, CHANGES["temperature"]))
     return Study(
-        name=f"ablations-{half}",
+        name=f"ablations-{split}",
         arms=lambda model, seed: chosen(arms(model, warm, seed, steps, max_tokens), words(only)),
-        tasks=first_tasks(dict.fromkeys(SUITES, tasks), half),
+        tasks=first_tasks(dict.fromkeys(SUITES, tasks), split),
         seeds=(seed,),
         model=cold,
         differs=DIFFERS,

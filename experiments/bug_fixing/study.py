@@ -13,7 +13,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.localise import Localise
 from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.study import Study, StudyError
-from rlm_loop.tasks import Half, Task, get_suite
+from rlm_loop.tasks import Split, Task, get_suite
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -53,15 +53,15 @@ def arms(
 
 
 def suites(
-    half: Half = "held",
+    split: Split = "test",
     tasks: int = 20,
     statement: str = "output",
     names: Sequence[str] = SUITES,
     shown: bool = False,
 ) -> list[Suite]:
-    """`tasks` of this half of each suite, spread evenly over it (so that every package has its turn)."""
+    """`tasks` of this split of each suite, spread evenly over it (so that every package has its turn)."""
     forms = [f"{name}@{statement}" if name == "package_bugs" else name for name in names]
-    found = [get_suite(f"{name}/{half}") for name in forms]
+    found = [get_suite(f"{name}/{split}") for name in forms]
     spread = [tuple(s.tasks[i * len(s) // tasks] for i in range(min(tasks, len(s)))) for s in found]
     return [replace(s, tasks=tuple(map(with_file, ts)) if shown else ts) for s, ts in zip(found, spread, strict=True)]
 
@@ -77,7 +77,7 @@ def with_file(task: Task) -> Task:
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     tasks: int = 20,
     seed: int = 0,
     steps: int = 8,
@@ -99,9 +99,9 @@ def study(
     change a text.
     """
     return Study(
-        name=f"bug_fixing-{half}-shown" if shown else f"bug_fixing-{half}",
+        name=f"bug_fixing-{split}-shown" if shown else f"bug_fixing-{split}",
         arms=lambda model, seed: chosen(arms(model, seed, steps, max_tokens, files, presentation), words(only)),
-        tasks=suites(half, tasks, statement, words(names), shown),
+        tasks=suites(split, tasks, statement, words(names), shown),
         seeds=(seed,),
         model=served(model, slots, 12_288, seed),
         differs=DIFFERS,

@@ -9,7 +9,7 @@ from typing import Any
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.study import Analysis, Study
-from rlm_loop.tasks import Half
+from rlm_loop.tasks import Split
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -33,7 +33,7 @@ def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[s
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     tasks: int | None = None,
     seed: int = 0,
     steps: int = 5,
@@ -42,9 +42,9 @@ def study(
 ) -> Study:
     """The grid: three arms on 100 tasks; `slots` as in `experiments.shared.served`."""
     return Study(
-        name=f"headline-{half}",
+        name=f"headline-{split}",
         arms=lambda model, seed: arms(model, seed, steps, max_tokens),
-        tasks=first_tasks(SUITES, half, tasks),
+        tasks=first_tasks(SUITES, split, tasks),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),
         differs=DIFFERS,

@@ -12,8 +12,8 @@ TASKS = {"computation": 2, "tables": 1, "function-repair": 1}
 
 
 def study(model: str = "local") -> Study:
-    """Three arms of the study on tasks of its development half, so that trying things out spoils no held task."""
-    whole = load_study_file(Path(__file__).parent, model=model, half="development")
+    """Three arms of the study on tasks of its dev split, so that trying things out spoils none of the test split."""
+    whole = load_study_file(Path(__file__).parent, model=model, split="dev")
     make = whole.arms
 
     def arms(model: str, seed: int) -> dict[str, object]:

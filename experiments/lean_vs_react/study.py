@@ -10,7 +10,7 @@ from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.injectors import Nudge
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half
+from rlm_loop.tasks import Split
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -38,7 +38,7 @@ def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[s
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     tasks: int = 12,
     seed: int = 0,
     steps: int = 5,
@@ -50,9 +50,9 @@ def study(
     `slots` as in `experiments.shared.served`.
     """
     return Study(
-        name=f"lean_vs_react-{half}",
+        name=f"lean_vs_react-{split}",
         arms=lambda model, seed: arms(model, seed, steps, max_tokens),
-        tasks=first_tasks(dict.fromkeys(SUITES, tasks), half),
+        tasks=first_tasks(dict.fromkeys(SUITES, tasks), split),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),
         differs=DIFFERS,

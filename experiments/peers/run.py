@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default="local")
     parser.add_argument("--suites", default="computation", help="computation, humaneval-repair, or both with a comma")
-    parser.add_argument("--tasks", type=int, default=6, help="the first so many of the held half of each suite")
+    parser.add_argument("--tasks", type=int, default=6, help="the first so many of the test split of each suite")
     parser.add_argument("--peers", default="", help="names, separated by commas (default: all)")
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--max-tokens", type=int, default=400)
@@ -120,7 +120,7 @@ def main() -> None:
     waiting = [
         (suite, task, one)
         for suite in options.suites.split(",")
-        for task in get_suite(f"{suite}/held").tasks[: options.tasks]
+        for task in get_suite(f"{suite}/test").tasks[: options.tasks]
         for one in chosen(options.peers)
         if (suite, task.id, one.name) not in done
     ]

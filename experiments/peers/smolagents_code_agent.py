@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=here / "smolagents.jsonl", help="where the lines are appended")
     parser.add_argument("--suites", default="computation,tables", help="computation, tables, or both")
-    parser.add_argument("--tasks", type=int, default=12, help="of the held half of each suite, the first so many")
+    parser.add_argument("--tasks", type=int, default=12, help="of the test split of each suite, the first so many")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--max-tokens", type=int, default=400)
     parser.add_argument("--slots", type=int, default=4, help="tasks side by side")
@@ -105,7 +105,7 @@ def main() -> None:
     todo = [
         (suite, task)
         for suite in options.suites.split(",")
-        for task in get_suite(f"{suite}/held").tasks[: options.tasks]
+        for task in get_suite(f"{suite}/test").tasks[: options.tasks]
         if task.id not in seen
     ]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.slots) as pool, out.open("a") as file:

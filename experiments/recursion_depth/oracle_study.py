@@ -16,7 +16,7 @@ from typing import Any
 from rlm_loop import Budget, DirectAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Split, get_suite
 from rlm_loop.tasks.long_context.oracle import Oracle
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
@@ -41,17 +41,15 @@ def arms(seed: int) -> dict[str, Agent]:
 
 
 def study(
-    half: Half = "held",
+    split: Split = "test",
     families: str | Sequence[str] = FAMILIES,
     sizes: str | Sequence[str] = SIZES,
     tasks: int = 3,
     seed: int = 0,
 ) -> Study:
     """4 families x 4 sizes x 4 arms x `tasks`.  `--set sizes=10M` takes minutes, and its traces hold the whole text."""
-    split = words(families), words(sizes)
-    suites = [
-        get_suite(f"long_context/{family}@{size}/{half}", tasks=2 * tasks) for size in split[1] for family in split[0]
-    ]
+    names = [f"long_context/{family}@{size}/{split}" for size in words(sizes) for family in words(families)]
+    suites = [get_suite(name, tasks=2 * tasks) for name in names]
     return Study(
-        f"recursion_depth-oracle-{half}", lambda _model, seed: arms(seed), suites, (seed,), Oracle(window=WINDOW)
+        f"recursion_depth-oracle-{split}", lambda _model, seed: arms(seed), suites, (seed,), Oracle(window=WINDOW)
     )

@@ -14,7 +14,7 @@ from typing import Any
 from rlm_loop import Budget, DirectAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Split, get_suite
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -43,16 +43,16 @@ def arms(
 
 
 def suites(
-    half: Half, families: Sequence[str], sizes: Sequence[str], tasks: int, text: str = "docstrings"
+    split: Split, families: Sequence[str], sizes: Sequence[str], tasks: int, text: str = "docstrings"
 ) -> list[Suite]:
     """`tasks` of each family and size, small texts first: one round through the suites covers all families."""
-    found = [get_suite(f"long_context/{f}@{s}/{half}", tasks=2 * tasks, text=text) for s in sizes for f in families]
+    found = [get_suite(f"long_context/{f}@{s}/{split}", tasks=2 * tasks, text=text) for s in sizes for f in families]
     return [replace(suite, tasks=suite.tasks[:tasks]) for suite in found]
 
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     families: str | Sequence[str] = FAMILIES,
     sizes: str | Sequence[str] = SIZES,
     only: str | Sequence[str] = ARMS,
@@ -68,9 +68,9 @@ def study(
     As it stands: 5 families x 2 sizes x 2 arms x 2 tasks are 40 episodes; `slots` as in `experiments.shared.served`.
     """
     return Study(
-        name=f"recursion_depth-{half}",
+        name=f"recursion_depth-{split}",
         arms=lambda model, seed: arms(model, seed, words(only), steps=steps, max_tokens=max_tokens, window=window),
-        tasks=suites(half, words(families), words(sizes), tasks),
+        tasks=suites(split, words(families), words(sizes), tasks),
         seeds=(seed,),
         model=served(model, slots, 4096, seed),
         differs=DIFFERS,

@@ -14,7 +14,7 @@ from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.dialects.injectors import Injector, Nudge
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.study import Study
-from rlm_loop.tasks import Half, get_suite
+from rlm_loop.tasks import Split, get_suite
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -58,18 +58,18 @@ def arms(
     return {name: replace(lean, injectors=injectors) for name, injectors in added.items()}
 
 
-def suites(half: Half, tasks: int, files: Sequence[int]) -> list[Suite]:
-    """The first `tasks` of this half of `tables`, once for each seed of the files that they ask about."""
-    found = [get_suite(f"tables/{half}", seed=seed) for seed in files]
+def suites(split: Split, tasks: int, files: Sequence[int]) -> list[Suite]:
+    """The first `tasks` of this split of `tables`, once for each seed of the files that they ask about."""
+    found = [get_suite(f"tables/{split}", seed=seed) for seed in files]
     return [
-        replace(suite, name=f"tables-{seed}/{half}", tasks=suite.tasks[:tasks])
+        replace(suite, name=f"tables-{seed}/{split}", tasks=suite.tasks[:tasks])
         for seed, suite in zip(files, found, strict=True)
     ]
 
 
 def study(
     model: Any = "local",
-    half: Half = "held",
+    split: Split = "test",
     tasks: int = 14,
     files: str | Sequence[int] = (0, 1),
     sizes: str | Sequence[int] = SIZES,
@@ -87,9 +87,9 @@ def study(
     """
     added = doses(numbers(sizes), numbers(turns))
     return Study(
-        name=f"token_overhead-{half}",
+        name=f"token_overhead-{split}",
         arms=lambda model, seed: arms(model, seed, added, steps, max_tokens, presentation),
-        tasks=suites(half, tasks, numbers(files)),
+        tasks=suites(split, tasks, numbers(files)),
         seeds=(seed,),
         model=served(model, slots, 4096, seed),
         differs=DIFFERS,

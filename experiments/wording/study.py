@@ -1,4 +1,4 @@
-"""Which texts to use: every candidate wording on tasks of the development halves, same model, same limits.
+"""Which texts to use: every candidate wording on tasks of the dev splits, same model, same limits.
 
 rlm-loop study run experiments/wording/study.py --out runs/wording-code
 """
@@ -38,7 +38,7 @@ def study(
     max_tokens: int = 300,
     suites: str = "computation,tables,function-repair",
 ) -> Study:
-    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each development half, at equal distances;
+    """`kind` is `code`, `calls`, `react` or `all`; `per_suite` tasks of each dev split, at equal distances;
     `first` takes the first so many instead; `only` names arms (c1,c5); an arm `-require` asks once
     for code where a reply has none.
 
@@ -65,9 +65,9 @@ def study(
         wanted = only.split(",")
         arms = {n: a for n, a in arms.items() if n in wanted or n.split("-")[0] in wanted}
     halves = [
-        spread(get_suite(f"{n}/development"), per_suite)
+        spread(get_suite(f"{n}/dev"), per_suite)
         if not first
-        else replace(s := get_suite(f"{n}/development"), tasks=s.tasks[:first])
+        else replace(s := get_suite(f"{n}/dev"), tasks=s.tasks[:first])
         for n in suites.split(",")
     ]
     return Study(f"wording-{kind}", arms, halves, model=served(model, slots, 8192, 0))

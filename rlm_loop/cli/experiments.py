@@ -13,6 +13,7 @@ import typer
 
 from rlm_loop.cli.setup import INTERRUPTED, Misuse
 from rlm_loop.cli.terminal import echo, note, results
+from rlm_loop.tasks.base import OLD_SPLITS
 
 if TYPE_CHECKING:
     from rlm_loop.report.tables.table import Table
@@ -21,18 +22,19 @@ if TYPE_CHECKING:
 Experiment = Annotated[
     str, typer.Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
-HalfRun = Annotated[str | None, typer.Option("--half", help="As it was run.")]
+SplitRun = Annotated[str | None, typer.Option("--split", "--half", help="As it was run.")]
 ChosenRun = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
 ]
 Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
 
 
-def chosen_options(pairs: list[str], half: str | None) -> dict[str, Any]:
+def chosen_options(pairs: list[str], split: str | None) -> dict[str, Any]:
     """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
-    if half not in (None, "development", "held"):
-        raise Misuse(f"there is no half {half!r}; there are development and held")
-    options: dict[str, Any] = {} if half is None else {"half": half}
+    split = OLD_SPLITS.get(split or "", split)
+    if split not in (None, "dev", "test"):
+        raise Misuse(f"there is no split {split!r}; there are dev and test")
+    options: dict[str, Any] = {} if split is None else {"split": split}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:

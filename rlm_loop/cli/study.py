@@ -11,7 +11,7 @@ from rlm_loop.cli.experiments import (
     ChosenRun,
     Experiment,
     Folder,
-    HalfRun,
+    SplitRun,
     chosen_options,
     load,
     run_study,
@@ -31,11 +31,11 @@ def run(
     experiment: Experiment,
     out: Annotated[str | None, typer.Option("--out", help="Where results go; default runs/NAME.")] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
-    half: Annotated[str | None, typer.Option("--half", help="development or held; passed to the experiment.")] = None,
+    split: Annotated[str | None, typer.Option("--split", "--half", help="dev or test; for the experiment.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Cells at a time; default 1, or what the executor takes.")
+        int | None, typer.Option("--jobs", min=1, help="Episodes at a time; default 1, or what the executor takes.")
     ] = None,
     executor: Annotated[
         str | None,
@@ -58,7 +58,7 @@ def run(
     ] = False,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
-    options = chosen_options(chosen or [], half)
+    options = chosen_options(chosen or [], split)
     if model is not None:
         setup_of(context).models(model)  # a wrong name is said now, before anything is made
         options["model"] = model
@@ -149,7 +149,7 @@ def fairness_check(
         str, typer.Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
     ],
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
-    half: HalfRun = None,
+    split: SplitRun = None,
     chosen: ChosenRun = None,
     json_: Annotated[bool, typer.Option("--json", help="As contract.json has it.")] = False,
 ) -> int:
@@ -162,7 +162,7 @@ def fairness_check(
 
     found = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
     if found is None:
-        options = chosen_options(chosen or [], half) | ({} if model is None else {"model": model})
+        options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
         found = checked(load(experiment, **options))
     echo(as_json(found.to_dict()) if json_ else str(found))
     return 0 if found.fair else 1

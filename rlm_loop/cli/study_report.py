@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, HalfRun, chosen_options, load, show_table
+from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
 from rlm_loop.cli.options import Markdown
 from rlm_loop.cli.setup import Misuse, as_json
 from rlm_loop.cli.terminal import echo, note
@@ -63,7 +63,7 @@ def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -
 def failures(
     folder: Folder,
     experiment: Experiment,
-    half: HalfRun = None,
+    split: SplitRun = None,
     chosen: ChosenRun = None,
     by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
@@ -75,7 +75,7 @@ def failures(
     from rlm_loop.study import diagnose_episodes, load_study
     from rlm_loop.study.compare.patch_failures import diagnose_patches
 
-    suites = load(experiment, **chosen_options(chosen or [], half)).suites
+    suites = load(experiment, **chosen_options(chosen or [], split)).suites
     patches = any(task.workspace is not None for suite in suites for task in suite)
     known = ("suite", "task") if patches else ("size", "family", "suite", "task")
     if by not in (None, *known):
@@ -92,7 +92,7 @@ def failures(
 def anytime(
     folder: Folder,
     experiment: Experiment,
-    half: HalfRun = None,
+    split: SplitRun = None,
     chosen: ChosenRun = None,
     out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
     markdown: Markdown = False,
@@ -103,7 +103,7 @@ def anytime(
     from rlm_loop.study import load_study
     from rlm_loop.study.compare.anytime_curves import anytime_of
 
-    suites = load(experiment, **chosen_options(chosen or [], half)).suites
+    suites = load(experiment, **chosen_options(chosen or [], split)).suites
     found, there = load_study(folder), Path(out or folder)
     try:
         scores = load_scores(there / "scores.json")

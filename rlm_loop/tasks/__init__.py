@@ -1,6 +1,6 @@
 """Problems to give to agents, and how an answer is judged."""
 
-from rlm_loop.tasks.base import Attempt, Deferred, Half, Score, Suite, Task
+from rlm_loop.tasks.base import Attempt, Deferred, Score, Split, Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.match import Match, matches
 from rlm_loop.tasks.registry import get_suite, list_suites
@@ -8,9 +8,9 @@ from rlm_loop.tasks.registry import get_suite, list_suites
 __all__ = [
     "Attempt",
     "Deferred",
-    "Half",
     "Match",
     "Score",
+    "Split",
     "Suite",
     "SuiteFileError",
     "Task",

@@ -13,13 +13,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.outcome import Outcome, Score
 from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.tasks.written import Written, written_in
 from rlm_loop.workspace import Workspace
 
-Half = Literal["development", "held"]
+Split = Literal["dev", "test"]
+#: What the splits were called in 0.1: suites in rows and locks of then have these names.
+OLD_SPLITS: Mapping[str, Split] = {"development": "dev", "held": "test"}
 #: What of a run is scored: the answer that it gave, or what it left behind (a patch, a definition in the REPL).
 Submission = Literal["answer", "artifact"]
 #: Character ranges [start, end) of a context.
@@ -177,7 +180,7 @@ class Task:
 @spelled()
 @dataclass(frozen=True)
 class Suite:
-    """A named, ordered set of tasks, split in halves: wordings are chosen on one and reported on the other."""
+    """A named, ordered set of tasks, with two splits: wordings are chosen on `dev` and reported on `test`."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -210,9 +213,13 @@ class Suite:
         """The old name of `rlm_loop.tasks.git_history.from_git_history`."""
         return _moved("from_git_history", "git_history", "from_git_history")(repo, **options)
 
-    def half(self, which: Half) -> Suite:
-        """Every second task, in order: the development half starts with the first, the held with the second."""
-        start = {"development": 0, "held": 1}[which]
+    def half(self, which: str) -> Suite:
+        """The old name of `split`."""
+        return old_name("Suite.half", "split", self.split)(OLD_SPLITS[which])
+
+    def split(self, which: Split) -> Suite:
+        """Every second task, in order: `dev` starts with the first, `test` with the second."""
+        start = {"dev": 0, "test": 1}[which]
         return Suite(f"{self.name}/{which}", self.tasks[start::2], self.description, self.licence)
 
     def submitting(self, what: Submission) -> Suite:
@@ -230,6 +237,12 @@ class Suite:
         if missing:
             raise KeyError(f"suite {self.name!r} has no task {missing}; it has {sorted(known)[:8]} ...")
         return Suite(self.name, tuple(t for t in self.tasks if t.id in set(ids)), self.description, self.licence)
+
+
+def current_suite(name: str) -> str:
+    """A suite's name as it is today: `tables/held` was a name of `tables/test`."""
+    whole, slash, split = name.rpartition("/")
+    return f"{whole}/{OLD_SPLITS[split]}" if slash and split in OLD_SPLITS else name
 
 
 INLINE_CAP = 6000  # characters of file text, about 2,500 tokens of a table

@@ -7,7 +7,8 @@ import re
 from importlib import import_module
 from typing import Any
 
-from rlm_loop.tasks.base import Suite
+from rlm_loop.hints.renamed import old_name
+from rlm_loop.tasks.base import Suite, current_suite
 from rlm_loop.tasks.jsonl import read_suite
 
 _MAKERS = {
@@ -28,7 +29,7 @@ def list_suites() -> tuple[str, ...]:
 
 
 def get_suite(name: str, **options: Any) -> Suite:
-    """The suite of this name, of a half of it (`tables/held`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/held`);
+    """The suite of this name, of a split of it (`tables/test`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/test`);
     `long_context/needle@100k` has the size of its texts in characters (see `tasks.long_context`);
     `package_bugs@bare` has the form of its questions (see `tasks.package_bugs`);
     `oolong:PLACE` and `ruler:PLACE` are published sets, of files or of the hub (see `tasks.published`);
@@ -37,11 +38,12 @@ def get_suite(name: str, **options: Any) -> Suite:
     `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
     the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
     """
-    whole, _, half = name.rpartition("/")
-    if half not in ("development", "held"):
-        whole, half = name, ""
-    suite = _suite(whole, options)
-    return suite.half(half) if half else suite
+    if (now := current_suite(name)) != name:
+        name = old_name(f"the suite {name}", now, now)
+    whole, _, split = name.rpartition("/")
+    if split == "dev" or split == "test":
+        return _suite(whole, options).split(split)
+    return _suite(name, options)
 
 
 def _suite(name: str, options: dict[str, Any]) -> Suite:

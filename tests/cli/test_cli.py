@@ -226,7 +226,7 @@ def one_line(err: str) -> str:
         (("models", "pull"), "NAME"),
         (("trace", "show", "does/not/exist.jsonl"), "No such file"),
         (("study", "run", "does-not-exist"), "does-not-exist"),
-        (("study", "run", "x", "--half", "third"), "development"),
+        (("study", "run", "x", "--half", "third"), "dev and test"),
         (("study", "report", "does-not-exist"), "study.json"),
         (("study", "status", "does-not-exist"), "study.json"),
         (("demo", "--experiment", "does-not-exist"), "repository"),

@@ -19,10 +19,10 @@ def judge(attempt):
     return Score(attempt.answer == "yes", 1.0 if attempt.answer == "yes" else 0.0)
 
 
-def study(half="held", model=None):
+def study(split="test", model=None):
     from rlm_loop.study import Study
 
-    tasks = tuple(Task(f"{half}-{i}", f"Is it {i}?", judge) for i in range(3))
+    tasks = tuple(Task(f"{split}-{i}", f"Is it {i}?", judge) for i in range(3))
 
     def arms(model, seed):
         replies = {"right": ["yes"] * 9, "wrong": ["no"] * 9, "stopped": ["yes", KeyboardInterrupt]}
@@ -48,14 +48,14 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["small", "experiments/small", "experiments/small/study.py"])
 def test_a_study_runs_by_name_folder_or_file(experiment: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "run", name, "--half", "development"]) == 0
+    assert main(["study", "run", name, "--split", "dev"]) == 0
     out, err = capsys.readouterr()
     assert "right" in out
     assert "100%" in out
     for part in ("runs/small/figure.png", "runs/small/results.jsonl", "runs/small/traces"):
         assert part in err
         assert Path(part).exists()
-    assert {row["task"] for row in load_study("runs/small").rows} == {"development-0", "development-1", "development-2"}
+    assert {row["task"] for row in load_study("runs/small").rows} == {"dev-0", "dev-1", "dev-2"}
 
 
 def test_a_study_goes_on_where_it_stopped(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:

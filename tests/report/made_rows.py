@@ -16,7 +16,7 @@ ARMS = {
     "react-native": (0.33, 420, 210, 3.9),
     "react-text": (0.27, 320, 150, 3.4),
 }
-SUITES = ("computation/held", "tables/held", "function-repair/held")
+SUITES = ("computation/test", "tables/test", "function-repair/test")
 
 
 def made_results(tasks: int = 12, seed: int = 1, arms: dict[str, Any] = ARMS, recorded: bool = False) -> Results:

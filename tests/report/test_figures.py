@@ -55,7 +55,7 @@ DRAWN: dict[str, tuple[Callable[[], Any], str]] = {
         "code, input tokens: +25 % (+10 to +40)",
     ),
     "ablation": (lambda: ablation_heatmap(crossed()), "code, temperature 0.0, max depth 0: "),
-    "ablation of arms": (lambda: ablation_heatmap(full(), value="input_tokens"), "arm code, suite tables/held: "),
+    "ablation of arms": (lambda: ablation_heatmap(full(), value="input_tokens"), "arm code, suite tables/test: "),
     "dose": (lambda: dose_response(crossed(), factor="temperature"), "code, temperature 0.8: "),
     "anytime": (lambda: anytime_curves(full().frame()), "code: {code} of 12, half of them within "),
     "tree": (lambda: cost_tree(tree()), "depth 2: 3 nodes, 300 tokens of their own (18%), 1 failed"),

@@ -16,7 +16,7 @@ def test_the_grid_is_forty_tasks_four_arms() -> None:
     episodes = load_study_file(HERE).episodes()
     assert len(episodes) == 160
     assert {c.arm for c in episodes} == {"code", "lean", "react-native", "react-text"}
-    assert all(c.suite.endswith("/held") for c in episodes)
+    assert all(c.suite.endswith("/test") for c in episodes)
     packages = {c.task.facts["package"] for c in episodes if "package" in c.task.facts}
     assert len(packages) >= 12  # spread over the packages, not the first of them
     first = [c.task.id for c in episodes[:4]]
@@ -32,7 +32,7 @@ def test_the_arms_differ_in_how_they_speak() -> None:
 
 def test_one_suite_and_another_statement() -> None:
     study = load_study_file(HERE, names="package_bugs", statement="bare", tasks=3)
-    assert [suite.name for suite in study.suites] == ["package_bugs@bare/held"]
+    assert [suite.name for suite in study.suites] == ["package_bugs@bare/test"]
     assert len(study.episodes()) == 12
     assert all("A test of this repository fails" in c.task.question for c in study.episodes())
     with pytest.raises(StudyError, match="has no option statements"):
@@ -41,7 +41,7 @@ def test_one_suite_and_another_statement() -> None:
 
 def test_the_file_can_stand_in_the_question() -> None:
     study = load_study_file(HERE, names="humaneval-repair", shown=1, tasks=2)
-    assert study.name == "bug_fixing-held-shown"  # so that its rows never mix with the others
+    assert study.name == "bug_fixing-test-shown"  # so that its rows never mix with the others
     task = study.episodes()[0].task
     assert task.workspace is not None
     with task.workspace() as space:
@@ -62,7 +62,7 @@ def test_states_are_scored_only_where_there_is_a_workspace(capsys: pytest.Captur
     [
         ("lean_vs_react", (), "names the places"),
         ("recursion_depth", ("--by", "colour"), "size, family, suite, task"),
-        ("recursion_depth", ("--half", "third"), "there is no half"),
+        ("recursion_depth", ("--split", "third"), "there is no split"),
     ],
 )
 def test_reasons_that_cannot_be_had_are_one_line(

@@ -68,7 +68,7 @@ def test_every_patch_fits_a_clean_checkout(results: Results, tasks: dict[str, Ta
 
 
 def test_predictions_are_read_by_the_official_package(results: Results, tmp_path: Path) -> None:
-    made = study_predictions(results, "lean", suite="package_bugs/held")
+    made = study_predictions(results, "lean", suite="package_bugs/test")
     path = tmp_path / "predictions.jsonl"
     made.write(path)
     assert [p.instance_id for p in read_predictions(path)] == [p.instance_id for p in made.rows]

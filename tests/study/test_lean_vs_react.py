@@ -15,15 +15,15 @@ def test_the_grid() -> None:
     episodes = study.episodes()
     assert len(episodes) == 5 * 36
     assert {c.arm for c in episodes} == {"code", "lean", "lean+nudge", "react-native", "react-text"}
-    assert {c.suite for c in episodes} == {"computation/held", "tables/held", "function-repair/held"}
-    other = {c.task.id for c in load_study_file(HERE, half="development").episodes()}
+    assert {c.suite for c in episodes} == {"computation/test", "tables/test", "function-repair/test"}
+    other = {c.task.id for c in load_study_file(HERE, split="dev").episodes()}
     assert not other & {c.task.id for c in episodes}
 
 
-def test_the_demo_is_a_small_part_of_the_development_half() -> None:
+def test_the_demo_is_a_small_part_of_the_dev_split() -> None:
     episodes = load_study_file(HERE / "demo.py").episodes()
     assert len(episodes) == 3 * 4
-    assert all(c.suite.endswith("/development") for c in episodes)
+    assert all(c.suite.endswith("/dev") for c in episodes)
 
 
 def test_arms_differ_only_in_how_they_speak() -> None:
@@ -42,7 +42,7 @@ def test_the_real_agents_run_in_a_study(tmp_path: Path) -> None:
     from rlm_loop import LeanAgent, ToolLoopAgent
     from rlm_loop.tasks import get_suite
 
-    suite = get_suite("computation/held").take([get_suite("computation/held").tasks[0].id])
+    suite = get_suite("computation/test").take([get_suite("computation/test").tasks[0].id])
     truth = suite.tasks[0].expected
     code = ScriptedModel(["```python\nprint(1)\n```", f"```python\nfinal_answer = {truth!r}\n```"])
     call = f'{{"name": "final_answer", "arguments": {{"answer": {str(truth)!r}}}}}'.replace("'", '"')

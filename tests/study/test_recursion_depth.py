@@ -20,9 +20,9 @@ def test_the_grid_is_five_families_two_sizes_two_arms() -> None:
     assert len({c.task.facts["family"] for c in episodes}) == 5
     assert {c.task.facts["size"] for c in episodes} == {8_000, 128_000}
     assert {c.arm for c in episodes} == {"direct", "depth-0"}
-    assert all(c.suite.endswith("/held") for c in episodes)
+    assert all(c.suite.endswith("/test") for c in episodes)
     assert len({c.task.id for c in episodes[:20]}) == 10  # one round through all families and sizes first
-    other = load_study_file(HERE, half="development", only="direct,depth-0,depth-1,depth-2", sizes=["32k"], tasks=1)
+    other = load_study_file(HERE, split="dev", only="direct,depth-0,depth-1,depth-2", sizes=["32k"], tasks=1)
     assert len(other.episodes()) == 5 * 4
     assert not {c.task.id for c in other.episodes()} & {c.task.id for c in episodes}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -210,9 +211,10 @@ def test_a_folder_without_a_study(tmp_path: Path) -> None:
 
 FILE = """
 from pathlib import Path
+from typing import Any
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Suite
-def study(model="local", half="held"):
+def study(model="local", half="held"):  # as in a file of 0.1
     return Study(f"{model}-{half}", {}, Suite("empty", ()))
 """
 
@@ -220,7 +222,7 @@ def study(model="local", half="held"):
 def test_an_experiment_is_loaded_by_path(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(FILE)
     assert load_study_file(tmp_path).name == "local-held"
-    assert load_study_file(tmp_path / "study.py", half="development").name == "local-development"
+    assert load_study_file(tmp_path / "study.py", split="dev").name == "local-development"
     with pytest.raises(StudyError, match="no option depth; it has model, half"):
         load_study_file(tmp_path, depth=3)
 
@@ -247,7 +249,7 @@ def test_a_file_that_is_no_experiment(tmp_path: Path, text: str | None, message:
 def test_a_slug_is_a_file_name(name: str) -> None:
     assert "/" not in slug(name)
     assert slug(name)[0] != "."
-    assert slug("computation/held") == "computation-held"
+    assert slug("computation/test") == "computation-test"
 
 
 def test_names_lose_folders_but_not_addresses() -> None:
@@ -257,7 +259,8 @@ def test_names_lose_folders_but_not_addresses() -> None:
         assert without_folder(kept) == kept
 
 
-def test_rows_of_the_first_version_say_unattributed() -> None:
-    rows = [{"arm": "a", "by_cause": {"task": 3, "residual": 2}}, {"arm": "b", "by_cause": {"task": 1}}, {"arm": "c"}]
-    found = list(in_todays_words(rows))
+def test_rows_of_the_first_version_say_unattributed_and_call_their_suites_by_split() -> None:
+    causes: list[dict[str, Any]] = [{"by_cause": {"task": 3, "residual": 2}}, {"by_cause": {"task": 1}}, {}]
+    found = list(in_todays_words({"suite": name, **of} for name, of in zip(("t/held", "t/development", "t"), causes)))
+    assert [row["suite"] for row in found] == ["t/test", "t/dev", "t"]
     assert [row.get("by_cause") for row in found] == [{"task": 3, "unattributed": 2}, {"task": 1}, None]

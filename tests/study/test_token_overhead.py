@@ -57,8 +57,8 @@ def test_the_grid() -> None:
     assert sorted(c.arm for c in episodes[:6]) == sorted(ARMS)
     assert len({(c.suite, c.task.id) for c in episodes}) == 28
     assert len({c.task.id for c in episodes[:6]}) == 1  # every arm meets a task before the next begins
-    assert {c.suite for c in episodes} == {"tables-0/held", "tables-1/held"}
-    other = {c.task.id for c in load_study_file(HERE, half="development").episodes()}
+    assert {c.suite for c in episodes} == {"tables-0/test", "tables-1/test"}
+    other = {c.task.id for c in load_study_file(HERE, split="dev").episodes()}
     assert not other & {c.task.id for c in episodes}
 
 
@@ -103,7 +103,7 @@ def test_the_nudge_comes_when_its_name_says(arm: str, turns: list[int]) -> None:
 def test_numbers_from_the_command_line() -> None:
     study = load_study_file(HERE, sizes="10,20", turns="3", files=4, tasks=2)
     assert list(study.agents()["local", 0]) == ["lean", "thought-10", "thought-20", "nudge-every-3"]
-    assert [c.suite for c in study.episodes()] == ["tables-4/held"] * 8
+    assert [c.suite for c in study.episodes()] == ["tables-4/test"] * 8
 
 
 def test_the_arms_run_in_a_study(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_shape() -> None:
     assert len({t.question for t in SUITE}) == 32
     assert computation() == SUITE
     assert all("Answer" in t.question and t.needs_repl and not t.files for t in SUITE)
-    levels = [Counter(t.level for t in SUITE.half(half)) for half in ("development", "held")]
+    levels = [Counter(t.level for t in SUITE.split(split)) for split in ("dev", "test")]
     assert levels[0] == levels[1]
     assert set(levels[0]) == {1, 2, 3}
 

@@ -51,7 +51,7 @@ def test_shape() -> None:
     assert len({t.id for t in SUITE}) == 32
     assert len({c.kind for c in CASES}) >= 10
     assert function_repair() == SUITE
-    for first, second in zip(SUITE.half("development"), SUITE.half("held"), strict=True):
+    for first, second in zip(SUITE.split("dev"), SUITE.split("test"), strict=True):
         assert first.level == second.level
 
 

@@ -49,7 +49,7 @@ def test_all_fields(tmp_path: Path) -> None:
     assert e.score(Attempt("aaa")).resolved
     assert not e.score(Attempt("aab")).resolved
     assert get_suite(str(path)) == suite
-    assert [t.id for t in get_suite(f"{path}/held")] == ["b", "4"]
+    assert [t.id for t in get_suite(f"{path}/test")] == ["b", "4"]
 
 
 def test_needles_and_a_large_file(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_oolong_synth(tmp_path: Path) -> None:
     assert not second.score(Attempt(14)).resolved
     assert [t.id for t in get_suite(f"oolong:{place}", where={"context_len": 2048})] == [second.id]
     assert len(get_suite(f"oolong:{place}", limit=1)) == 1
-    assert [t.id for t in get_suite(f"oolong:{place}/held")] == [second.id]
+    assert [t.id for t in get_suite(f"oolong:{place}/test")] == [second.id]
 
 
 def test_a_digest_is_of_the_text_and_the_text_is_read_again(tmp_path: Path) -> None:

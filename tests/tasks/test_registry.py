@@ -23,7 +23,7 @@ def test_a_suite_its_halves_and_its_ids(name: str) -> None:
     assert isinstance(suite, Suite)
     assert suite.name == name
     assert len(suite) >= 24
-    halves = get_suite(f"{name}/development"), get_suite(f"{name}/held")
+    halves = get_suite(f"{name}/dev"), get_suite(f"{name}/test")
     assert [len(h) for h in halves] == [len(suite) / 2] * 2
     assert {t.id for h in halves for t in h} == {t.id for t in suite}
     assert suite.take([suite.tasks[3].id]).tasks == (suite.tasks[3],)
@@ -36,7 +36,7 @@ def test_no_id_is_in_two_suites() -> None:
 
 def test_options_and_underscores() -> None:
     assert get_suite("tables", seed=3) == get_suite("tables", seed=3) != get_suite("tables")
-    assert get_suite("function_repair/held") == get_suite("function-repair/held")
+    assert get_suite("function_repair/test") == get_suite("function-repair/test")
     with pytest.raises(ValueError, match="takes no options, but got seed"):
         get_suite("x.jsonl", seed=1)
 

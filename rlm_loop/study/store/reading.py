@@ -10,6 +10,7 @@ from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.fairness import SCHEMA as FAIRNESS_SCHEMA
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row, class_of, finished, key
+from rlm_loop.tasks.base import current_suite
 from rlm_loop.traces.received import file_bytes
 from rlm_loop.traces.received import parse as parse_json
 
@@ -21,6 +22,8 @@ PARQUET = "results.parquet"
 LOCK = "study.json"
 FAIRNESS = "contract.json"
 
+#: What is recorded of each task, by suite.
+BY_TASK = ("tasks", "truths", "scorers")
 _OF_LOCK = {"name": str, "arms": dict, "models": list, "seeds": list, "tasks": dict}
 _NUMBER = (int, float, type(None))
 #: What a row must have, and the types that are relied on; of the last three, where it has them.
@@ -60,6 +63,9 @@ def read_lock(folder: str | Path) -> dict[str, Any] | None:
     wrong = [name for name, kind in _OF_LOCK.items() if not isinstance(lock.get(name), kind)]
     if wrong and set(lock) - {"schema", "name"}:
         raise StudyError(f"{path} is of no study that this version knows (no {wrong[0]}); give another folder")
+    for part in BY_TASK:
+        if part in lock:
+            lock[part] = {current_suite(suite): marks for suite, marks in lock[part].items()}
     return lock
 
 
@@ -125,8 +131,9 @@ def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
 
 
 def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows of 0.1 called `residual` what is `unattributed`."""
+    """Rows of 0.1 called `residual` what is `unattributed`, and the splits of a suite halves."""
     for row in rows:
+        row["suite"] = current_suite(row["suite"])
         if "residual" in (causes := row.get("by_cause") or {}):
             causes["unattributed"] = causes.pop("residual")
         yield row

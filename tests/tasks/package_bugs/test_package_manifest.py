@@ -42,7 +42,7 @@ def test_each_breaks_some_tests_and_few() -> None:
 
 def test_both_halves_have_every_package() -> None:
     suite = package_bugs()
-    halves = [{task.facts["package"] for task in suite.half(which)} for which in ("development", "held")]
+    halves = [{task.facts["package"] for task in suite.split(which)} for which in ("dev", "test")]
     assert halves[0] == halves[1]
 
 

@@ -85,8 +85,8 @@ def test_facts_of_a_task(made: Made) -> None:
 def test_names_and_options() -> None:
     whole = get_suite("package_bugs")
     assert get_suite("package-bugs").name == whole.name == "package_bugs"
-    bare = get_suite("package_bugs@bare/held")
-    assert bare.name == "package_bugs@bare/held"
+    bare = get_suite("package_bugs@bare/test")
+    assert bare.name == "package_bugs@bare/test"
     assert len(bare) == len(whole) // 2
     assert {t.question for t in get_suite("package_bugs@bare")} == {bare.tasks[0].question}
     few = get_suite("package_bugs", statement="description", packages=["xmltodict"], run_tests=False)
