@@ -34,7 +34,7 @@ from rlm_loop.repl.cell_calls import CellCall, Noted
 from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.repl.rerun import Fallback, PastCell, run_again
+from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
 from rlm_loop.tools.calls import KEY, Kept
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway

@@ -30,6 +30,10 @@ class CellCall:
     asked: str
     outcome: Mapping[str, Any] | None = None
 
+    def asks(self, args: Any, kwargs: Any) -> bool:
+        """Whether the call was made with these arguments, given in the forms that cross."""
+        return self.asked == _sha256(args, kwargs)
+
 
 class Noted:
     """Host functions that note the calls which cells make of them; safe to call from threads."""
@@ -67,16 +71,21 @@ class Noted:
 
 def asked(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """SHA-256 of what a host tool is called with."""
-    form = [[_form(a) for a in args], {k: _form(v) for k, v in sorted(kwargs.items())}]
+    return _sha256([form_of(a) for a in args], {k: form_of(v) for k, v in kwargs.items()})
+
+
+def _sha256(args: Any, kwargs: Any) -> str:
+    form = [args, dict(sorted(kwargs.items()))]
     return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
 
 
-def _form(value: Any) -> Any:
+def form_of(value: Any) -> Any:
+    """The form in which a value crosses, or its `repr` where it has none."""
     packed = portable(value, _MOST)
     return packed.get("value", packed.get("repr"))
 
 
 def _kept(value: Any) -> Mapping[str, Any]:
-    form = _form(value)
+    form = form_of(value)
     length = len(json.dumps(form))
     return {"value": form} if length <= _MOST else {"left_out": length}

@@ -7,27 +7,28 @@ from pathlib import Path
 from typing import Any, Self
 
 from rlm_loop.repl.base import CellResult, EvaluationFailed
-from rlm_loop.repl.host.life import Life
 from rlm_loop.repl.host.transfer import set_frame
+from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journal import Cell, Rebuilt
 from rlm_loop.repl.names import check_names, tools_frame
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
-from rlm_loop.repl.results import cell_result, given
+from rlm_loop.repl.results import NO_RESTART, cell_result, given
 
 
 class JournaledSession:
     """A `Session` that remembers what ran, gets its variables back after a loss, and can go back to any cell.
 
-    A subclass says what the REPL is started by, in the `Life` that it hands over.
+    A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
     """
 
     name = "python"
     description = DESCRIPTION
     _rich = False  # whether its cells can display pictures and HTML
 
-    def __init__(self, life: Life) -> None:
-        self._life, self._held, self._settings = life, life.held, life.settings
-        self.timeout, self.grace, self.output_cap = life.settings.timeout, life.settings.grace, life.settings.output_cap
+    def __init__(self, lifecycle: WorkerLifecycle) -> None:
+        self._lifecycle, self._state, self._settings = lifecycle, lifecycle.state, lifecycle.settings
+        self.timeout, self.grace = self._settings.timeout, self._settings.grace
+        self.output_cap = self._settings.output_cap
         self.last: CellResult | None = None
         """The result of the latest cell, also where `run` raised."""
 
@@ -50,18 +51,18 @@ class JournaledSession:
         `KeyboardInterrupt` after Ctrl-C (the cell is stopped, the session stays usable), and `ReplError`.
         """
         limit = self.timeout if timeout is None else timeout
-        life, held = self._life, self._held
-        with life.turn(limit) as driver:
-            held.cells += 1
-            news = held.take_news()
-            ended, spent, calls = life.serve(
-                driver, {"t": "exec", "code": code, "file": f"<cell {held.cells}>"}, limit, grace
-            )
-            fate = life.account(driver, ended)
-            self.last = own = cell_result(ended, fate, limit, self.output_cap, rich=self._rich)
-            if news.note:
-                self.last = cell_result(ended, fate, limit, self.output_cap, news, rich=self._rich)
-            held.add_cell(code, own, ended, calls)
+        lifecycle, state = self._lifecycle, self._state
+        with lifecycle.turn():
+            driver = lifecycle.ready(limit)
+            state.cells += 1
+            earlier, state.untold = state.untold, NO_RESTART
+            frame = {"t": "exec", "code": code, "file": f"<cell {state.cells}>"}
+            ended, spent, calls = driver.serve(frame, state.tools, limit, grace)
+            restart = lifecycle.account(driver, ended)
+            self.last = own = cell_result(ended, limit, self.output_cap, restart, rich=self._rich)
+            if earlier.note:
+                self.last = cell_result(ended, limit, self.output_cap, restart, earlier, rich=self._rich)
+            state.add_cell(code, own, ended, calls)
             if spent is not None:
                 raise spent
             return self.last
@@ -73,15 +74,16 @@ class JournaledSession:
         It comes back after a restart as it was set.  Raises `TypeError` for what cannot be copied.
         """
         check_names([name])
-        if name in self._held.tools:
+        if name in self._state.tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
-        with self._life.turn(start=False) as driver:
-            owned = self._life.owned
-            reach = owned.lent.reach(self.isolation, driver.worker is not None)
-            frame = {**set_frame(name, value, owned.new_path(), reach), "reserved": reserved}
+        with self._lifecycle.turn():
+            driver = self._lifecycle.ready(start=False)
+            resources = self._lifecycle.resources
+            reach = resources.lent.reach(self.isolation, driver.worker is not None)
+            frame = {**set_frame(name, value, resources.new_path(), reach), "reserved": reserved}
             if driver.worker is not None:
-                self._life.tell(driver, frame, f"cannot set {name!r}")
-            self._held.bind(frame)
+                self._lifecycle.tell(driver, frame, f"cannot set {name!r}")
+            self._state.bind(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
         """The value of an expression: equal to the one in the REPL where it can cross, else its `repr`.
@@ -89,13 +91,14 @@ class JournaledSession:
         `timeout` overrides the session's, in seconds.  Raises `EvaluationFailed` where evaluating it fails.
         """
         limit = self.timeout if timeout is None else timeout
-        with self._life.turn() as driver:
-            ended, spent, _ = self._life.serve(driver, {"t": "eval", "code": expression}, limit)
-            fate = self._life.account(driver, ended)
+        with self._lifecycle.turn():
+            driver = self._lifecycle.ready()
+            ended, spent, _ = driver.serve({"t": "eval", "code": expression}, self._state.tools, limit)
+            restart = self._lifecycle.account(driver, ended)
             if spent is not None:
                 raise spent
             if ended.how != "done" or ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, fate, limit, self.output_cap)
+                failed = cell_result(ended, limit, self.output_cap, restart)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
             return given(ended.report).value
 
@@ -105,53 +108,56 @@ class JournaledSession:
         A call runs in a thread of the host.  What it raises arrives in the cell as a `RuntimeError`, except that a
         `BudgetSpent` or anything but an `Exception` ends the cell and is raised by `run`.
         """
-        check_names(tools, taken=self._held.variables)
-        with self._life.turn(start=False) as driver:
-            merged = {**self._held.tools, **tools}
+        check_names(tools, taken=self._state.variables)
+        with self._lifecycle.turn():
+            driver = self._lifecycle.ready(start=False)
+            merged = {**self._state.tools, **tools}
             if driver.worker is not None:
-                self._life.tell(driver, tools_frame(merged), "cannot add tools")
-            self._held.tools = merged
+                self._lifecycle.tell(driver, tools_frame(merged), "cannot add tools")
+            self._state.tools = merged
 
     def remove_tools(self, names: Iterable[str]) -> None:
         """Take host functions away again; names that are no tools are passed over."""
-        with self._life.turn(start=False) as driver:
-            left = {name: tool for name, tool in self._held.tools.items() if name not in set(names)}
+        with self._lifecycle.turn():
+            driver = self._lifecycle.ready(start=False)
+            left = {name: tool for name, tool in self._state.tools.items() if name not in set(names)}
             if driver.worker is not None:
-                self._life.tell(driver, tools_frame(left), "cannot remove tools")
-            self._held.tools = left
+                self._lifecycle.tell(driver, tools_frame(left), "cannot remove tools")
+            self._state.tools = left
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
-        with self._life.turn(start=False) as driver:
+        with self._lifecycle.turn():
+            driver = self._lifecycle.ready(start=False)
             if driver.worker is not None:
-                self._life.tell(driver, {"t": "new_run"}, "cannot begin a new run")
-            self._held.journal.new_run()
+                self._lifecycle.tell(driver, {"t": "new_run"}, "cannot begin a new run")
+            self._state.journal.new_run()
 
     def close(self) -> None:
         """End the process and all that it started, and remove the private folder.  May be called again."""
-        self._life.end()
+        self._lifecycle.end()
 
     # -- beyond the protocol
 
     def start(self) -> None:
         """Start now instead of at first use; raises `SetupFailed` or `ReplError`."""
-        with self._life.turn() as driver:
-            driver.ensure()
+        with self._lifecycle.turn():
+            self._lifecycle.ready().ensure()
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Public names in the namespace after the latest cell, tools not included."""
-        return self._held.names
+        return self._state.names
 
     @property
     def rebuilt(self) -> Rebuilt | None:
         """How the variables came back after the latest restart; `None` where there was nothing to rebuild."""
-        return self._held.rebuilt
+        return self._state.rebuilt
 
     @property
     def journal(self) -> tuple[Cell, ...]:
         """The cells that ran, oldest first, with what they printed, changed and asked of the host."""
-        return self._held.journal.cells
+        return self._state.journal.cells
 
     def at(self, step: int, *, cwd: Path | str | None = None) -> Self:
         """A new session in the state after cell `step` (0: before the first), with this one's settings and tools.
@@ -160,13 +166,15 @@ class JournaledSession:
         `cwd` is the new session's working folder; default: that given for this session, else a private one with
         the `files` of the beginning.  Raises `ValueError` where there is no such cell any more, or yet.
         """
-        with self._life.alone():
-            self._held.check_step(step)
+        with self._lifecycle.turn():
+            self._lifecycle.check_open()
+            self._state.check_step(step)
             other = self._another(self._settings.cwd if cwd is None else cwd)
-            other._held.take_over(self._held, step, other._life.owned.new_path)
-            other._life.owned.lent.take_over(self._life.owned.lent)
+            other._state.take_over(self._state, step, other._lifecycle.resources.new_path)
+            other._lifecycle.resources.lent.take_over(self._lifecycle.resources.lent)
         try:
-            with other._life.turn(float("inf")):
+            with other._lifecycle.turn():
+                other._lifecycle.ready(float("inf"))
                 return other
         except BaseException:
             other.close()
@@ -180,14 +188,15 @@ class JournaledSession:
         """
         from rlm_loop.repl.notebook import write_notebook
 
-        held, settings = self._held, self._settings
-        with self._life.alone():
-            return write_notebook(Path(path), held.journal, settings.setup, held.setup_calls or (), settings.files)
+        state, settings = self._state, self._settings
+        with self._lifecycle.turn():
+            self._lifecycle.check_open()
+            return write_notebook(Path(path), state.journal, settings.setup, state.setup_calls or (), settings.files)
 
     @property
     def cwd(self) -> Path:
         """The working folder of the cells."""
-        return self._life.place()[1]
+        return self._lifecycle.place()[1]
 
     def as_tool(self) -> ReplTool:
         """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""

@@ -1,17 +1,99 @@
-"""Run a session's cells again, with recorded host results, to get its variables back."""
+"""Run recorded cells again with the recorded results of what they asked of the host, and say what was not as before.
+
+`Rebuild` does so from the journal of a session, after its REPL was lost or to go back to a cell; `run_again` does so
+from a trace, in any session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rlm_loop.repl.host.calls import RecordedCalls
+from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
+from rlm_loop.repl.base import CellResult, Session
+from rlm_loop.repl.cell_calls import CellCall, form_of
+from rlm_loop.repl.host.calls import CellCalls, HostCall
 from rlm_loop.repl.host.driver import Driver, Ended
+from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.journal import Cell, Rebuilt, Setting
-from rlm_loop.repl.results import Fate, cell_result
+from rlm_loop.repl.results import cell_result
 from rlm_loop.repl.text import same_text
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
+
+#: A cell of a trace that ended so never ran.
+_NOT_RUN: tuple[FailureKind | None, ...] = ("skipped", "invalid_arguments", "denied", "unknown_tool", "malformed")
+#: One that ended so was stopped, and might go on again.
+_STOPPED: tuple[FailureKind | None, ...] = ("timeout", "died", "interrupted", "budget")
+_CELL = re.compile(r"(?<=<cell )\d+(?=>)")
+
+Fallback = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
+
+
+# -- what both compare, and how both answer
+
+
+def difference(asked: Iterable[str], failed: bool, result: CellResult, same_output: Callable[[], bool]) -> str:
+    """What was not as before, in a few words; empty where all was.
+
+    `asked` names the host tools that were called otherwise; `failed` says whether the cell failed before.
+    """
+    if names := ", ".join(dict.fromkeys(asked)):
+        return f"called {names} otherwise"
+    if failed != (result.error is not None):
+        return f"failed: {result.message}" if result.error else "did not fail"
+    return "" if same_output() else "printed something else"
+
+
+class PastCalls:
+    """Host calls on record; each answers one call that is equal to it."""
+
+    def __init__(self, calls: list[HostCall] | list[CellCall]) -> None:
+        self._left = calls
+        self.unknown: list[str] = []
+        """Names of tools that were called otherwise than in the record."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of tools that were called according to the record, and now were not."""
+        return [call.name for call in self._left]
+
+    def take(self, name: Any, args: Any, kwargs: Any) -> HostCall | CellCall | None:
+        """The recorded call of a tool with these arguments (in the forms that cross), no longer on record after."""
+        for place, call in enumerate(self._left):
+            if call.name == name and call.asks(args, kwargs):
+                return self._left.pop(place)
+        return None
+
+
+class RecordedCalls(CellCalls):
+    """The calls of a cell that is run again in a worker: they are answered from the record, and no tool runs twice.
+
+    What is not in the record is refused, except with `live`, where it is made.
+    """
+
+    def __init__(self, calls: CellCalls, recorded: Iterable[HostCall], live: bool = False) -> None:
+        super().__init__(calls.worker, calls.generation, calls.tools, calls.clock)
+        self.past, self._live = PastCalls([*recorded]), live
+
+    def start(self, frame: Mapping[str, Any], session: int) -> None:
+        name = frame.get("name")
+        call = self.past.take(name, frame.get("args"), frame.get("kwargs"))
+        if call is not None:
+            if call.outcome is not None:  # else it had not answered when the cell ended, and will not now
+                self.reply(frame.get("id"), dict(call.outcome))
+        elif self._live:
+            super().start(frame, session)
+        else:
+            self.past.unknown.append(str(name))
+            refusal = "this call was not made when the cell ran first, and is not made while it runs again"
+            self.reply(frame.get("id"), {"error": f"RuntimeError: {refusal}"})
+
+
+# -- from a journal
 
 
 class Rebuild:
@@ -28,10 +110,9 @@ class Rebuild:
         seconds: float,
         cap: int,
         clock: Callable[[], float],
-        session: int,
         given: frozenset[str],
     ) -> None:
-        self._events, self._cap, self._clock, self._session = tuple(events), cap, clock, session
+        self._events, self._cap, self._clock = tuple(events), cap, clock
         self._given = given
         self._left, self._began = seconds, clock()
         self._ended: set[int] = set()
@@ -59,7 +140,7 @@ class Rebuild:
                 self.out.append(event)
                 if not self._drop(driver, event.changed):
                     return False
-            elif not self._again(driver, event):
+            elif not self._run(driver, event):
                 return False
         return self._drop(driver, [n for n in self._names if n not in expected])
 
@@ -97,7 +178,7 @@ class Rebuild:
         self._notes.append(f"the host's value of {event.frame['name'] if event.frame else '?'} could not be set again")
         return True
 
-    def _again(self, driver: Driver, cell: Cell) -> bool:
+    def _run(self, driver: Driver, cell: Cell) -> bool:
         calls = RecordedCalls(driver.calls({}), cell.calls)
         limit = min(self._left, _LEAST + 3 * cell.seconds)
         began = self._clock()
@@ -117,18 +198,13 @@ class Rebuild:
     def _compare(
         self, driver: Driver, cell: Cell, ended: Ended, changed: Mapping[str, str], calls: RecordedCalls
     ) -> bool:
-        result = cell_result(ended, Fate(), 0, self._cap)
-        what = ""
-        if calls.unknown or calls.missing:
-            what = f"called {', '.join(dict.fromkeys(calls.unknown + calls.missing))} otherwise"
-        elif result.error != cell.error:
-            what = f"failed: {result.message}" if result.error else "did not fail"
-        elif not same_text(cell.output, result.output):
-            what = "printed something else"
-        elif other := [n for n in changed if n in cell.changed and changed[n] != cell.changed[n]]:
-            what = f"gave {', '.join(other)} another value"
+        result = cell_result(ended, 0, self._cap)
+        asked = [*calls.past.unknown, *calls.past.missing]
+        what = difference(asked, cell.error is not None, result, lambda: same_text(cell.output, result.output))
+        other = [n for n in changed if n in cell.changed and changed[n] != cell.changed[n]]
+        if not what and other:
             self._doubtful.update(other)
-            self._notes.append(f"cell {cell.step} {what} when it was run again")
+            self._notes.append(f"cell {cell.step} gave {', '.join(other)} another value when it was run again")
             return True
         if not what:
             self._doubtful -= set(changed)
@@ -147,8 +223,7 @@ class Rebuild:
         return True
 
     def _do(self, driver: Driver, frame: Mapping[str, Any], limit: float, calls: RecordedCalls | None = None) -> Ended:
-        job = driver.send(frame, driver.number())
-        ended = driver.wait(job, limit, calls or driver.calls({}), session=self._session)
+        ended = driver.wait(driver.send(frame), limit, calls or driver.calls({}))
         if ended.how == "done":
             self._names = names_in_report(ended, self._names)
         return ended
@@ -168,3 +243,104 @@ def names_changed(ended: Ended) -> dict[str, str]:
     if not isinstance(changed, dict):
         return {}
     return {str(k): str(v) for k, v in changed.items()}
+
+
+# -- from a trace
+
+
+@dataclass
+class PastCell:
+    """A cell as it ran in a turn: its code, what came of it, and the host calls of that turn."""
+
+    turn: int
+    code: str
+    seen: Observation
+    calls: list[CellCall] = field(default_factory=list[CellCall])
+
+
+def cells_of(
+    turn: int, actions: Iterable[object], seen: Iterable[Observation], calls: list[CellCall]
+) -> list[PastCell]:
+    """The cells of a turn that ran, in order; they share the turn's host calls."""
+    found: list[PastCell] = []
+    for action, observation in zip(actions, seen, strict=True):
+        code = _code(action)
+        kind = None if observation.failure is None else observation.failure.kind
+        if code is not None and kind not in _NOT_RUN:
+            found.append(PastCell(turn, code, observation, calls))
+    return found
+
+
+def _code(action: object) -> str | None:
+    if isinstance(action, RunCode):
+        return action.code
+    if isinstance(action, CallTool) and action.name == "python":
+        try:
+            code = json.loads(action.arguments or "{}", strict=False).get("code")
+        except (ValueError, AttributeError):
+            return None
+        return code if isinstance(code, str) else None
+    return None
+
+
+def run_again(
+    session: Session, cells: Iterable[PastCell], names: Iterable[str], fallback: Callable[[PastCell], Fallback | None]
+) -> tuple[str, ...]:
+    """Run the cells; host functions of these names give what they gave, and are not called.
+
+    `fallback` answers calls of a cell that are not on record.  Returns what was not as before, a line each; a cell that
+    was stopped is not run again.
+    """
+    notes: list[str] = []
+    for cell in cells:
+        seen = cell.seen
+        kind = None if seen.failure is None else seen.failure.kind
+        if kind in _STOPPED:
+            notes.append(f"a cell of turn {cell.turn} was stopped ({kind}), and is not run again")
+            continue
+        past, other = PastCalls(cell.calls), fallback(cell)
+        session.add_tools({name: _recorded(name, past, other) for name in names})
+        result = session.run(cell.code, timeout=max(60.0, 3 * seen.seconds))
+        whole = not seen.truncated and kind in (None, "runtime")
+        what = difference(
+            past.unknown,
+            kind == "runtime",
+            result,
+            lambda seen=seen, now=result.output, whole=whole: not whole or _same_but_numbers(seen.text, now),
+        )
+        if what:
+            notes.append(f"a cell of turn {cell.turn} {what} when it was run again")
+    return tuple(notes)
+
+
+def _same_but_numbers(before: str, now: str) -> bool:
+    """Whether two outputs agree, apart from the numbers of cells."""
+    old, new = (_CELL.sub("", text).strip() for text in (before, now))
+    return old.startswith(new) or same_text(old, new)
+
+
+def _recorded(name: str, past: PastCalls, fallback: Fallback | None) -> Callable[..., Any]:
+    """A host function that gives what it gave."""
+
+    def play(*args: Any, **kwargs: Any) -> Any:
+        forms = [form_of(a) for a in args], {key: form_of(value) for key, value in kwargs.items()}
+        if (call := past.take(name, *forms)) is not None:
+            return _again(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
+        if fallback is not None:
+            try:
+                return fallback(name, args, kwargs)
+            except LookupError:
+                pass
+        past.unknown.append(name)
+        raise RuntimeError("this call is not on record, and is not made while the cell runs again")
+
+    return play
+
+
+def _again(outcome: Mapping[str, Any]) -> Any:
+    if "value" in outcome:
+        return decode(outcome["value"])
+    if "left_out" in outcome:
+        raise RuntimeError(f"the result of this call was too long to be recorded ({outcome['left_out']:,} characters)")
+    name, _, text = str(outcome.get("error", outcome.get("end"))).partition(": ")
+    raise type(name if name.isidentifier() else "RuntimeError", (Exception,), {})(text)

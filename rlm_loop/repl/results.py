@@ -14,31 +14,41 @@ from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.repl.journal import Rebuilt
-from rlm_loop.repl.text import Piece, shown
+from rlm_loop.repl.text import NOTHING, Piece, shown
 
 _NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Fate:
-    """What becomes of the variables where the REPL was replaced: names that are lost, and names to be rebuilt."""
+class RestartReport:
+    """What a restart of the REPL does to the variables, and what the next cell's result has to say of it.
+
+    `lost` names variables that are gone, `promised` those that will be rebuilt.  `note` is empty where the cell that
+    led to the restart tells of it itself, or where there was none.
+    """
 
     lost: tuple[str, ...] = ()
     promised: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class News:
-    """What the next cell's result has to say of an earlier restart."""
-
     note: str = ""
-    lost: tuple[str, ...] = ()
+
+
+NO_RESTART = RestartReport()  # made once, since nearly every cell ends so
 
 
 def cell_result(
-    ended: Ended, fate: Fate, limit: float, cap: int, news: News | None = None, *, rich: bool = False
+    ended: Ended,
+    limit: float,
+    cap: int,
+    restart: RestartReport = NO_RESTART,
+    earlier: RestartReport = NO_RESTART,
+    *,
+    rich: bool = False,
 ) -> CellResult:
-    """The result of a cell.  Only a `rich` session displays things: what another one sent as such was forged."""
+    """The result of a cell that ended with `restart`, or with none; `earlier` is of a restart before it.
+
+    `limit` is in seconds, `cap` in characters.  Only a `rich` session displays things: what another one sent as such
+    was forged.
+    """
     report = ended.report
     text = ended.out
     if "echo" in report and not text.characters:
@@ -52,13 +62,13 @@ def cell_result(
         text = _below(text, _piece(fault.get("text")))
     if ended.how != "done" or ended.stopped:
         error = ended.stopped or "died"
-        message = restarted(ended, limit, fate)
-    lost = fate.lost
-    if news is not None and news.note:
-        lost = tuple(dict.fromkeys(news.lost + lost))
-        text = Piece(f"[{news.note}]\n").then(text)
+        message = restarted(ended, limit, restart)
+    lost = restart.lost
+    if earlier.note:
+        lost = tuple(dict.fromkeys(earlier.lost + lost))
+        text = Piece(f"[{earlier.note}]\n").then(text)
     answer = given(report["answer"]) if isinstance(report.get("answer"), dict) else None
-    output, truncated = text.clip(cap)
+    output, truncated = text.clip(cap) if text is not NOTHING else ("", False)
     return CellResult(
         output=output,
         error=error,
@@ -67,14 +77,14 @@ def cell_result(
         pending=answer if error is not None else None,
         lost=lost,
         truncated=truncated,
-        characters=text.characters,
+        characters=text.characters if text is not NOTHING else 0,
         seconds=ended.seconds,
         displays=displays_in(report) if rich else (),
         full=text.clip(max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
 
-def restarted(ended: Ended, limit: float, fate: Fate) -> str:
+def restarted(ended: Ended, limit: float, restart: RestartReport) -> str:
     """One line: why the job was stopped or died, and what became of the variables."""
     why = {
         "timeout": f"the cell was stopped after {limit:g} s, its time limit",
@@ -89,26 +99,28 @@ def restarted(ended: Ended, limit: float, fate: Fate) -> str:
     elif ended.stopped:
         why += f" (and the process died: {ended.cause})"
     text = f"{why}; the REPL was restarted, what this cell had set is lost"
-    if fate.lost:
-        text += f", and {_listed(fate.lost)}"
-    if fate.promised:
-        text += f"; {_listed(fate.promised)} will be rebuilt before the next cell, by running the earlier cells again"
+    if restart.lost:
+        text += f", and {_listed(restart.lost)}"
+    if restart.promised:
+        text += (
+            f"; {_listed(restart.promised)} will be rebuilt before the next cell, by running the earlier cells again"
+        )
     return text
 
 
-def restart_news(cause: str, fate: Fate, rebuilt: Rebuilt | None) -> News:
+def restart_report(cause: str, expected: RestartReport, rebuilt: Rebuilt | None) -> RestartReport:
     """What is to be said after a restart.  `cause` is empty where the cell that led to it has told of it.
 
-    `fate` is what was expected then; a rebuild that came out as it promised needs no further word.
+    `expected` is what was said then; a rebuild that came out as it promised needs no further word.
     """
     if rebuilt is None:
         if not cause:
-            return News()
-        gone = f"these names are lost: {_listed(fate.lost)}" if fate.lost else "no variables were lost"
-        return News(f"before this cell the REPL was restarted ({cause}); {gone}", fate.lost)
-    lost = rebuilt.lost if cause else tuple(n for n in rebuilt.lost if n not in fate.lost)
+            return NO_RESTART
+        gone = f"these names are lost: {_listed(expected.lost)}" if expected.lost else "no variables were lost"
+        return RestartReport(expected.lost, note=f"before this cell the REPL was restarted ({cause}); {gone}")
+    lost = rebuilt.lost if cause else tuple(n for n in rebuilt.lost if n not in expected.lost)
     if not cause and not lost and not rebuilt.notes and not rebuilt.doubtful:
-        return News()
+        return NO_RESTART
     parts = [f"before this cell the REPL was restarted ({cause})" if cause else "after the restart of the REPL"]
     if rebuilt.names:
         parts.append(f"rebuilt from the journal: {_listed(rebuilt.names)}")
@@ -118,7 +130,7 @@ def restart_news(cause: str, fate: Fate, rebuilt: Rebuilt | None) -> News:
     if rebuilt.notes:
         more = f" and {len(rebuilt.notes) - 3} more" if len(rebuilt.notes) > 3 else ""
         parts.append(", ".join(rebuilt.notes[:3]) + more)
-    return News("; ".join(parts), lost)
+    return RestartReport(lost, note="; ".join(parts))
 
 
 def given(report: Mapping[str, Any]) -> FinalAnswer:

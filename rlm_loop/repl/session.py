@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from rlm_loop.repl.host.launch import Launcher, default_python
-from rlm_loop.repl.host.life import Life
 from rlm_loop.repl.host.process import Starter, program_starter
+from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.limits import Limits
@@ -69,7 +69,7 @@ class PythonREPL(JournaledSession):
             start = zygote.starter(self._launcher)
         else:
             start = program_starter(self._launcher, python or default_python(), self._launcher.direct)
-        super().__init__(Life(settings, lambda _: start))
+        super().__init__(WorkerLifecycle(settings, lambda _: start))
 
     @property
     def isolation(self) -> str:

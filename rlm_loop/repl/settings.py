@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.host.belongings import check_inside
+from rlm_loop.repl.host.session_resources import check_inside
 from rlm_loop.repl.limits import REPEAT, Limits
 
 

@@ -37,6 +37,10 @@ class Piece:
         return clip_parts(self.head, self.dropped, self.tail, limit)
 
 
+NOTHING = Piece()
+"""What a cell printed that printed nothing."""
+
+
 def printed(head: bytes, dropped: int, tail: bytes) -> Piece:
     """Decode what came through a cell's pipe: bad bytes and control characters replaced, ANSI sequences removed."""
     if not dropped:

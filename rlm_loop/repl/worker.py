@@ -1364,6 +1364,7 @@ def _unpickled(job: dict[str, Any], form: str) -> Any:
 # -------------------------------------------------------------------------------------------- supervisor
 
 
+CANNOT_GO_ON = 70  # the exit status where the worker's own code fails
 RECORD = 262_144  # characters of a cell's text that are kept for the record, where the session's own cap is smaller
 
 
@@ -1571,7 +1572,7 @@ class Supervisor:
                     os.close(fd)
                 self._become_repl(kind, theirs, supervisor)
             finally:
-                os._exit(70)
+                os._exit(CANNOT_GO_ON)
         theirs.close()
         with contextlib.suppress(OSError):  # it did so itself, or is gone
             os.setpgid(pid, pid)
@@ -2088,7 +2089,7 @@ class Zygote:
         except BaseException:
             traceback.print_exc()
         finally:
-            os._exit(70)
+            os._exit(CANNOT_GO_ON)
 
     def _reap(self) -> None:
         while True:

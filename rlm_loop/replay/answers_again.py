@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlm_loop.repl.rerun import Fallback, text_key
+from rlm_loop.agents.recursion.record import sha256_of
+from rlm_loop.repl.rebuild import Fallback
 from rlm_loop.repl.worker import SubAnswer, SubFailure
 from rlm_loop.replay.recorded import NodeRecord, Recorded
 
@@ -20,7 +21,7 @@ def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
 
     def take(prompt: Any) -> Mapping[str, Any]:
         for place, start in enumerate(left):
-            if isinstance(prompt, str) and start["prompt_sha256"] == text_key(prompt):
+            if isinstance(prompt, str) and start["prompt_sha256"] == sha256_of(prompt):
                 return left.pop(place)
         raise LookupError(prompt)
 
@@ -52,6 +53,6 @@ def _answer(recorded: Recorded, start: Mapping[str, Any]) -> str | Exception:
     wanted = (over or {}).get("answer_sha256")  # answered from an earlier one
     for other in recorded.nodes.values():
         for call in other.calls:
-            if call.reply is not None and text_key(call.reply.text) == wanted:
+            if call.reply is not None and sha256_of(call.reply.text) == wanted:
                 return call.reply.text
     raise LookupError(start["node"])

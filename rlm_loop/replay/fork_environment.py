@@ -22,7 +22,7 @@ from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.cell_calls import CellCall
-from rlm_loop.repl.rerun import PastCell, cells_of
+from rlm_loop.repl.rebuild import PastCell, cells_of
 from rlm_loop.replay.answers_again import past_answers
 from rlm_loop.replay.errors import ReplayError
 from rlm_loop.replay.playback import Playback

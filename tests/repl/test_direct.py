@@ -26,7 +26,7 @@ def patient() -> object:
 def test_an_interrupt_that_is_under_way_does_not_strike_the_next_cell(patient: PythonREPL) -> None:
     """The supervisor sends interrupts, and the cell does not come through it: it may be slow to get a processor."""
     supervisor = patient.get("__import__('os').getppid()")
-    driver = patient._life.owned.driver  # pyright: ignore[reportPrivateUsage]
+    driver = patient._lifecycle.resources.driver  # pyright: ignore[reportPrivateUsage]
     assert driver is not None
     assert driver.worker is not None
     os.kill(supervisor, signal.SIGSTOP)

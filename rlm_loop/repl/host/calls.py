@@ -7,7 +7,7 @@ import contextvars
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,14 @@ class HostCall:
     kwargs: Any
     outcome: dict[str, Any] | None = None
 
+    def asks(self, args: Any, kwargs: Any) -> bool:
+        """Whether the call was made with these arguments, given in the forms that cross."""
+        return _same(self.args, args) and _same(self.kwargs, kwargs)
+
+
+def _same(before: Any, after: Any) -> bool:
+    return before == after or same_text(json.dumps(before), json.dumps(after))  # NaN, and addresses in a repr
+
 
 class CellCalls:
     """The calls of one cell.  While at least one is under way, the cell's own clock stands still."""
@@ -50,7 +58,7 @@ class CellCalls:
         tools: Mapping[str, Callable[..., Any]],
         clock: Callable[[], float],
     ) -> None:
-        self._worker, self._generation, self._tools, self._clock = worker, generation, dict(tools), clock
+        self.worker, self.generation, self.tools, self.clock = worker, generation, dict(tools), clock
         self._lock = threading.Lock()
         self._under_way = 0
         self._since = 0.0
@@ -74,13 +82,13 @@ class CellCalls:
         if not self.made:
             return 0.0
         with self._lock:
-            return self._waited + (self._clock() - self._since if self._under_way else 0.0)
+            return self._waited + (self.clock() - self._since if self._under_way else 0.0)
 
     def close(self) -> None:
         """The cell is over or is being stopped: no further call starts, and a late result is credited to nobody."""
         with self._lock:
             if self._under_way:
-                self._waited += self._clock() - self._since
+                self._waited += self.clock() - self._since
             self._under_way = 0
             self._closed = True
             scope = self._scope
@@ -91,7 +99,7 @@ class CellCalls:
         """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
         number, name = frame.get("id"), frame.get("name")
         call = HostCall(str(name), frame.get("args"), frame.get("kwargs"))
-        tool = self._tools.get(name) if isinstance(name, str) else None
+        tool = self.tools.get(name) if isinstance(name, str) else None
         refusal = ""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
@@ -113,11 +121,11 @@ class CellCalls:
             else:
                 self.made.append(call)
                 if self.ended is not None:
-                    self._reply(number, {"end": "the cell was ended"})
+                    self.reply(number, {"end": "the cell was ended"})
                     return
                 if not refusal:
                     if not self._under_way:
-                        self._since = self._clock()
+                        self._since = self.clock()
                     self._under_way += 1
                     if self._threads >= _AT_ONCE:
                         self._queue.append((call, number, tool, args, kwargs))  # pyright: ignore[reportArgumentType]
@@ -127,7 +135,7 @@ class CellCalls:
                 self._scope = Scope()
         if refusal or tool is None:
             call.outcome = {"error": refusal}
-            self._reply(number, call.outcome)
+            self.reply(number, call.outcome)
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
@@ -167,48 +175,12 @@ class CellCalls:
                 self.ended = ended
             self._under_way -= 1
             if not self._under_way:
-                self._waited += self._clock() - self._since
-        self._reply(number, outcome)
+                self._waited += self.clock() - self._since
+        self.reply(number, outcome)
         if ended is not None:
-            self._worker.wake()
+            self.worker.wake()
 
-    def _reply(self, number: Any, outcome: dict[str, Any]) -> None:
+    def reply(self, number: Any, outcome: dict[str, Any]) -> None:
+        """Send what a call gave to the cell."""
         with contextlib.suppress(WorkerGone):  # whoever reads from the worker notices
-            self._worker.send({"t": "reply", "g": self._generation, "id": number, **outcome})
-
-
-class RecordedCalls(CellCalls):
-    """The calls of a cell that is run again: they are answered from its record, and no tool runs twice.
-
-    What is not in the record is refused, except with `live`, where it is made.
-    """
-
-    def __init__(self, calls: CellCalls, recorded: Sequence[HostCall], live: bool = False) -> None:
-        super().__init__(calls._worker, calls._generation, calls._tools, calls._clock)
-        self._left, self._live = list(recorded), live
-        self.unknown: list[str] = []
-        """Names of tools that were called otherwise than in the record."""
-
-    @property
-    def missing(self) -> list[str]:
-        """Names of tools that were called according to the record, and now were not."""
-        return [call.name for call in self._left]
-
-    def start(self, frame: Mapping[str, Any], session: int) -> None:
-        name = frame.get("name")
-        for i, call in enumerate(self._left):
-            if call.name == name and _same(call.args, frame.get("args")) and _same(call.kwargs, frame.get("kwargs")):
-                del self._left[i]
-                if call.outcome is not None:  # else it had not answered when the cell ended, and will not now
-                    self._reply(frame.get("id"), call.outcome)
-                return
-        if self._live:
-            super().start(frame, session)
-            return
-        self.unknown.append(str(name))
-        refusal = "RuntimeError: this call was not made when the cell ran first, and is not made while it runs again"
-        self._reply(frame.get("id"), {"error": refusal})
-
-
-def _same(before: Any, after: Any) -> bool:
-    return before == after or same_text(json.dumps(before), json.dumps(after))  # NaN, and addresses in a repr
+            self.worker.send({"t": "reply", "g": self.generation, "id": number, **outcome})

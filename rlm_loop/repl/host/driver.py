@@ -17,7 +17,8 @@ from rlm_loop.repl.host.direct import DirectWorker
 from rlm_loop.repl.host.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.limits import REPEAT
-from rlm_loop.repl.text import Piece, printed
+from rlm_loop.repl.text import NOTHING, Piece, printed
+from rlm_loop.repl.worker import CANNOT_GO_ON
 
 _SLICE = 0.5  # seconds: never sleep longer without a look at the clock, which is an argument
 _BUSY_SLICE = 0.05
@@ -25,61 +26,69 @@ _AFTER_KILL = 0.2  # seconds for the supervisor to report a kill, before it is t
 _QUIT = 0.2  # seconds for it to do so, before it is killed too
 _AHEAD = 10_000  # messages between two cells; there is one for each job sent ahead, and the rest is a flood
 
-_NOTHING = Piece()
-
 Stopped = Literal["", "timeout", "budget", "interrupted"]
 
 
+EndedBy = Literal["cell", "worker", "supervisor"]
+"""What ended a REPL: the cell (or the system, for what it did), the worker's code that could not go on, or the loss
+of its supervisor."""
+
+
+class Death(NamedTuple):
+    """That a REPL ended: what ended it, and why in a few words."""
+
+    by: EndedBy
+    cause: str
+
+
 class Ended(NamedTuple):
-    """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported."""
+    """How a job ended: `how` it came back, whether the host had `stopped` it, and what it printed and reported.
+
+    `cause` and `by` say why the REPL ended, where it did; `seconds` is the job's own time.
+    """
 
     how: Literal["done", "died", "killed"]
     stopped: Stopped = ""
     report: Mapping[str, Any] = MappingProxyType({})
-    out: Piece = _NOTHING
+    out: Piece = NOTHING
     seconds: float = 0.0
     cause: str = ""
+    by: EndedBy = "cell"
 
 
 class Driver:
-    """One worker, replaced when it is lost; `fresh` says that the REPL in it knows nothing yet."""
+    """One worker, replaced when it is lost.
 
-    def __init__(
-        self,
-        start: Callable[[], Worker],
-        clock: Callable[[], float],
-        grace: float,
-    ) -> None:
-        self._start, self._clock, self._grace = start, clock, grace
+    `ready` says that the worker has been heard of, `fresh` that the REPL in it knows nothing yet.  `session` is the
+    identity of the session, which the tools that it waits for must not use.
+    """
+
+    def __init__(self, start: Callable[[], Worker], clock: Callable[[], float], grace: float, session: int) -> None:
+        self._start, self._clock, self._grace, self._session = start, clock, grace, session
         self._backlog: deque[dict[str, Any]] = deque()
         self.worker: Worker | None = None
         self.generation = 0
         self.fresh = True
-        self._ready = False
-        self._printed = _NOTHING
-
-    @property
-    def settled(self) -> bool:
-        """The worker runs, was heard of, and its REPL was set up."""
-        return self._ready and not self.fresh and self.worker is not None
+        self.ready = False
+        self._printed = NOTHING
 
     def begin(self) -> Worker:
         """The worker, started when there is none.  It can be given jobs, also before it is ready for them."""
         if self.worker is None:
             with shielded():
                 worker = self._start()
-                self.worker, self.generation, self.fresh, self._ready = worker, 1, True, False
+                self.worker, self.generation, self.fresh, self.ready = worker, 1, True, False
         return self.worker
 
     def ensure(self) -> Worker:
         """The running worker, started when there is none, once it is ready."""
         worker = self.begin()
-        if not self._ready:
+        if not self.ready:
             try:
                 end = self._clock() + 30
                 while worker.repl_pid is None:
-                    if cause := self._take(worker.receive(_SLICE)):
-                        raise ReplError(f"the REPL ended while starting: {worker.complaint() or cause}")
+                    if death := self._take(worker.receive(_SLICE)):
+                        raise ReplError(f"the REPL ended while starting: {worker.complaint() or death.cause}")
                     if self._clock() > end:
                         raise ReplError("the REPL did not start within 30 s")
             except WorkerGone:
@@ -89,44 +98,72 @@ class Driver:
             except BaseException:
                 self.drop()
                 raise
-            self._ready = True
+            self.ready = True
         return worker
 
-    def died_meanwhile(self) -> str:
-        """Read what arrived between jobs; how the REPL ended if it did, else an empty string."""
+    def died_meanwhile(self) -> Death | None:
+        """Read what arrived between jobs; how the REPL ended, if it did."""
         worker = self.worker
         if worker is None:
-            return ""
-        cause = ""
+            return None
+        death = None
         try:
             while (frame := worker.receive(0)) is not None:
                 if len(self._backlog) >= _AHEAD:
                     self.drop()
-                    return f"it sent more than {_AHEAD:,} messages between two cells"
+                    return Death("cell", f"it sent more than {_AHEAD:,} messages between two cells")
                 died = self._take(frame)
                 if died:
-                    cause = died
+                    death = died
                     self._backlog.clear()
                 else:
                     self._backlog.append(frame)  # jobs sent ahead may be done by now
         except WorkerGone:
             self.drop()
-            return "its supervisor was killed"
-        return cause
+            return _UNSUPERVISED
+        return death
 
-    def number(self) -> int:
-        """A number for the next job."""
-        return secrets.randbits(48) + 1  # not to be guessed: a cell may write frames, and not for cells to come
-
-    def send(self, frame: Mapping[str, Any], number: int) -> int:
-        """Hand over a job and return its number; it runs after those before it."""
+    def send(self, frame: Mapping[str, Any], number: int = 0) -> int:
+        """Hand over a job and return its number (a new one unless given); it runs after those before it."""
+        number = number or job_number()
         with contextlib.suppress(WorkerGone):  # `wait` notices
             worker = self.worker or self.begin()
             worker.send({**frame, "g": self.generation, "id": number})
         return number
 
     def calls(self, tools: Mapping[str, Callable[..., Any]]) -> CellCalls:
+        """A record for the calls of host tools by the next job."""
         return CellCalls(self.worker or self.begin(), self.generation, tools, self._clock)
+
+    def serve(
+        self,
+        frame: Mapping[str, Any],
+        tools: Mapping[str, Callable[..., Any]],
+        limit: float,
+        grace: float | None = None,
+    ) -> tuple[Ended, BaseException | None, CellCalls]:
+        """Run a job; how it ended, what a host tool raised to end it, and its calls."""
+        job, calls = job_number(), CellCalls(self.worker or self.begin(), self.generation, tools, self._clock)
+        try:
+            self.send(frame, job)
+            ended = self.wait(job, limit, calls, grace=grace)
+            return ended, calls.ended, calls
+        except KeyboardInterrupt as interrupt:
+            return self._stop(job), interrupt, calls
+        except BaseException:
+            self.drop()
+            raise
+
+    def _stop(self, job: int) -> Ended:
+        """Ctrl-C: stop the cell and keep the session; a second Ctrl-C kills the worker."""
+        try:
+            calls = self.calls({})
+            calls.close()
+            ping = self.send({"t": "ping"})  # answered after the job, also if the job never got there
+            return self.wait(job, 0.0, calls, stopped="interrupted", ping=ping)
+        except BaseException:
+            self.drop()
+            raise
 
     def wait(
         self,
@@ -134,7 +171,6 @@ class Driver:
         timeout: float,
         calls: CellCalls,
         *,
-        session: int,
         stopped: Stopped = "",
         ping: int = -1,
         grace: float | None = None,
@@ -145,20 +181,20 @@ class Driver:
         already is given the grace time only; `ping` is a later job of which the end says the same.  `grace` shortens
         the grace time.
         """
-        worker = self.worker if self._ready and self.worker is not None else self.ensure()
+        worker = self.worker if self.ready and self.worker is not None else self.ensure()
         clock, began = self._clock, self._clock()
         grace = self._grace if grace is None else min(grace, self._grace)
         if ping < 0:  # else Ctrl-C may have struck after the output was received
-            self._printed = _NOTHING
+            self._printed = NOTHING
         out = self._printed
         since, next_interrupt, killed = began, 0.0, False
 
-        def ended(
-            how: Literal["done", "died", "killed"], report: Mapping[str, Any] | None = None, cause: str = ""
-        ) -> Ended:
-            calls.close()
-            waited = calls.waited() if calls.made else 0.0
-            return Ended(how, stopped, report or {}, out, max(0.0, clock() - began - waited), cause)
+        def ended(how: Literal["done", "died", "killed"], report: Mapping[str, Any], cause: Death = _ALIVE) -> Ended:
+            waited = 0.0
+            if calls.made:
+                calls.close()
+                waited = calls.waited()
+            return Ended(how, stopped, report, out, max(0.0, clock() - began - waited), cause.cause, cause.by)
 
         try:
             while True:
@@ -193,23 +229,23 @@ class Driver:
                 kind = frame["t"]
                 if kind == "call" and frame.get("g") == self.generation:
                     if frame.get("cell") == job:
-                        calls.start(frame, session)
+                        calls.start(frame, self._session)
                 elif kind == "out":
                     if frame.get("id", job) == job:
                         self._printed = out = _piece(frame)
                 elif kind == "done" and frame.get("g") == self.generation and frame.get("id") in (job, ping):
                     if frame.get("id") == ping:
-                        return ended("done")
+                        return ended("done", {})
                     if stopped == "timeout" and not frame.get("interrupts"):
                         stopped = ""  # it was done before the interrupt reached it
                     return ended("done", frame)
                 elif kind == "done" and frame.get("quiet") is not True:
-                    self._printed = out = _NOTHING  # it was printed by that cell
-                elif cause := self._take(frame):
-                    return ended("killed" if killed else "died", cause=cause)
+                    self._printed = out = NOTHING  # it was printed by that cell
+                elif death := self._take(frame):
+                    return ended("killed" if killed else "died", {}, death)
         except WorkerGone:
             self.drop()
-            return ended("killed" if killed else "died", cause="its supervisor was killed")
+            return ended("killed" if killed else "died", {}, _UNSUPERVISED)
 
     def drop(self) -> None:
         """Give the worker up, and all that runs in it; the next job starts a new one."""
@@ -224,10 +260,10 @@ class Driver:
         if worker is not None:
             worker.close()
 
-    def _take(self, frame: Mapping[str, Any] | None) -> str:
+    def _take(self, frame: Mapping[str, Any] | None) -> Death | None:
         """Note what the supervisor says about its REPL; how it ended, where the frame says that it did."""
         if frame is None or frame.get("g") != self.generation or self.worker is None:
-            return ""
+            return None
         if frame["t"] == "hello":
             pid = frame.get("pid")
             self.worker.repl_pid = pid if isinstance(pid, int) and pid > 1 else None
@@ -235,8 +271,16 @@ class Driver:
             self.generation += 1
             self.fresh = True
             fault, self.worker.fault = self.worker.fault, ""
-            return fault or _cause(frame)
-        return ""
+            return Death("cell", fault) if fault else _death(frame)
+        return None
+
+
+_ALIVE, _UNSUPERVISED = Death("cell", ""), Death("supervisor", "its supervisor was killed")
+
+
+def job_number() -> int:
+    """A number that no cell can guess: a cell may write frames, and none for cells to come."""
+    return secrets.randbits(48) + 1
 
 
 def worker_starter(start: Starter, options: Mapping[str, Any], cwd: Path, log: Path) -> Callable[[], Worker]:
@@ -258,14 +302,15 @@ def _piece(frame: Mapping[str, Any]) -> Piece:
     return printed(head.encode("latin-1", "replace"), dropped, tail.encode("latin-1", "replace"))
 
 
-def _cause(frame: Mapping[str, Any]) -> str:
+def _death(frame: Mapping[str, Any]) -> Death:
+    """How the REPL ended, out of what its supervisor says."""
     if isinstance(fault := frame.get("fault"), str) and fault:
-        return fault[:200]
+        return Death("cell", fault[:200])
     number, code = frame.get("signal"), frame.get("code")
     if not isinstance(number, int):
-        return f"it ended itself with exit status {code}"
+        return Death("worker" if code == CANNOT_GO_ON else "cell", f"it ended itself with exit status {code}")
     try:
         name = signal.Signals(number).name
     except ValueError:
         name = f"signal {number}"
-    return f"killed by {name}" + (", probably because memory ran out" if name == "SIGKILL" else "")
+    return Death("cell", f"killed by {name}" + (", probably because memory ran out" if name == "SIGKILL" else ""))

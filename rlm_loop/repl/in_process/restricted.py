@@ -17,8 +17,8 @@ from typing import Any
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.belongings import Belongings, check_inside, working_folder, write_files
 from rlm_loop.repl.host.incoming import decode
+from rlm_loop.repl.host.session_resources import SessionResources, check_inside, working_folder, write_files
 from rlm_loop.repl.in_process.modules import ANALYSIS
 from rlm_loop.repl.in_process.session import InProcessSession, split
 from rlm_loop.repl.worker import portable
@@ -73,8 +73,8 @@ class RestrictedREPL(InProcessSession):
         self._files, self._given_cwd = dict(files or {}), cwd
         for name in self._files:
             check_inside(name)
-        self._owned = Belongings()
-        self._finalizer = weakref.finalize(self, Belongings.release, self._owned, os.getpid())
+        self._owned = SessionResources()
+        self._finalizer = weakref.finalize(self, SessionResources.release, self._owned, os.getpid())
         names: dict[str, Any] = {"__name__": MAIN}
         owned, parts = self._owned, (cwd, self._files)  # not `self`: built-ins outlive it in the hands of cells
         self._builtins = restricted_builtins(imports, lambda: _folder(owned, *parts), sys_write, names)
@@ -151,7 +151,7 @@ def sys_write(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _folder(owned: Belongings, cwd: Path | str | None, files: Mapping[str, str | bytes]) -> Path:
+def _folder(owned: SessionResources, cwd: Path | str | None, files: Mapping[str, str | bytes]) -> Path:
     if owned.cwd is None:
         owned.cwd = working_folder(cwd, owned.home)
         write_files(files, owned.cwd)

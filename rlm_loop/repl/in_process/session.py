@@ -24,7 +24,7 @@ from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
 from rlm_loop.repl.names import check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
-from rlm_loop.repl.results import Fate, cell_result, given
+from rlm_loop.repl.results import cell_result, given
 from rlm_loop.repl.worker import AnswerGiven, HostEnded, explain, one_line, portable, tool_error
 
 _LONGEST_REPR = 1_000_000
@@ -110,7 +110,7 @@ class InProcessSession:
         with self._turn():
             self._cells += 1
             ended, raised = self._perform(code, f"<cell {self._cells}>", limit)
-            self.last = cell_result(ended, Fate(), limit, self.output_cap, rich=True)
+            self.last = cell_result(ended, limit, self.output_cap, rich=True)
             if raised is not None:
                 raise raised
             return self.last
@@ -144,7 +144,7 @@ class InProcessSession:
             if raised is not None:
                 raise raised
             if ended.stopped or "error" in ended.report:
-                failed = cell_result(ended, Fate(), limit, self.output_cap)
+                failed = cell_result(ended, limit, self.output_cap)
                 raise EvaluationFailed(f"{expression!r}: {failed.message}")
             return given(ended.report).value
 
@@ -225,7 +225,7 @@ class InProcessSession:
         if raised is not None:
             raise raised
         if ended.stopped or "error" in ended.report:
-            reason = cell_result(ended, Fate(), self.timeout, self.output_cap)
+            reason = cell_result(ended, self.timeout, self.output_cap)
             raise SetupFailed(f"the setup code failed: {reason.message}\n{reason.output}".rstrip())
         self._slot.forget()
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.host.belongings import Belongings
 from rlm_loop.repl.host.launch import worker_environment
-from rlm_loop.repl.host.life import Life
 from rlm_loop.repl.host.process import Running, Starter
+from rlm_loop.repl.host.session_resources import SessionResources
+from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.kernel.bridge import KernelBridge
 from rlm_loop.repl.kernel.process import check_kernel
@@ -56,7 +56,7 @@ class KernelREPL(JournaledSession):
     ) -> None:
         self.kernel = kernel
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
-        super().__init__(_life(kernel, settings))
+        super().__init__(_lifecycle(kernel, settings))
 
     @property
     def isolation(self) -> str:
@@ -67,10 +67,10 @@ class KernelREPL(JournaledSession):
         return KernelREPL(self.kernel, **self._settings.again(cwd))
 
 
-def _life(kernel: str, settings: Settings) -> Life:
+def _lifecycle(kernel: str, settings: Settings) -> WorkerLifecycle:
     bridges: list[KernelBridge] = []  # at most one: the latest
 
-    def starter(owned: Belongings) -> Starter:
+    def starter(owned: SessionResources) -> Starter:
         profile = owned.home() / "ipython"
 
         def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Running:
@@ -91,7 +91,7 @@ def _life(kernel: str, settings: Settings) -> Life:
         if bridges:
             bridges[0].ready.wait(_START)
 
-    return Life(settings, starter, until_ready)
+    return WorkerLifecycle(settings, starter, until_ready)
 
 
 def kernel_environment(profile: Path) -> dict[str, str]:

@@ -11,17 +11,13 @@ from rlm_loop.repl.host.calls import CellCalls, HostCall
 from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.journal import Cell, Journal, Rebuilt, names_in
 from rlm_loop.repl.rebuild import Rebuild, names_changed, names_in_report
-from rlm_loop.repl.results import Fate, News, restart_news
+from rlm_loop.repl.results import NO_RESTART, RestartReport, restart_report
 
 _OLD_VALUES = 1 << 30  # bytes on disk of host values that were replaced since, kept to rebuild what was made of them
 
-_ALL_KEPT, _NO_NEWS = Fate(), News()  # made once, since nearly every cell ends so
 
-_WORKER_FAILED = "exit status 70"  # what the worker's own code ends with where it cannot go on
-
-
-class Holdings:
-    """Tools, variables and names, the journal that leads to them, and the news of a loss that is still to be told.
+class SessionState:
+    """Tools, variables and names, the journal that leads to them, and the report of a loss that is still to be told.
 
     With `rebuilds`, names are expected back after a loss: the journal has the cells that make them.
     """
@@ -41,14 +37,13 @@ class Holdings:
         self.cells = 0
         self.expected: tuple[str, ...] | None = None
         """Names to be rebuilt, where that is still to be done."""
-        self.cause, self.fate, self._news = "", Fate(), News()
+        self.cause = ""
+        """Why the REPL ended, where that is still to be told and a rebuild comes first."""
+        self._expects = NO_RESTART  # what was said of the names when the REPL was lost
+        self.untold = NO_RESTART
+        """What the next cell has to say of an earlier restart."""
         self.rebuilt: Rebuilt | None = None
         self._just_rebuilt = False  # and no cell has ended well since
-
-    @property
-    def settled(self) -> bool:
-        """Nothing is to be rebuilt, and no loss is to be told of."""
-        return self.expected is None and not self.cause
 
     # -- what was done in the REPL
 
@@ -62,43 +57,43 @@ class Holdings:
             Path(path).unlink(missing_ok=True)
 
     def add_cell(self, code: str, result: CellResult, ended: Ended, calls: CellCalls) -> None:
-        cell = Cell(self.cells, code, result.output, result.error, names_changed(ended), tuple(calls.made))
+        """Put the cell that ended on record."""
+        changed = names_changed(ended) if "changed" in ended.report else {}
+        cell = Cell(self.cells, code, result.output, result.error, changed, tuple(calls.made))
         cell.seconds, cell.names = ended.seconds, self.names if ended.how == "done" else None
         self.journal.add(cell)
 
-    def take_news(self) -> News:
-        """What the next cell has to say of an earlier restart; told once."""
-        news, self._news = self._news, _NO_NEWS
-        return news
-
     # -- how it is lost
 
-    def after(self, ended: Ended) -> Fate:
+    def after(self, ended: Ended) -> RestartReport:
         """Bring the names up to date after a job; what becomes of them where the REPL was replaced."""
         if ended.how == "done":
-            self.names, self._just_rebuilt = names_in_report(ended, self.names), False
-            return _ALL_KEPT
-        if self._just_rebuilt and _WORKER_FAILED in ended.cause:
+            self._just_rebuilt = False
+            if "names" in ended.report:
+                self.names = names_in_report(ended, self.names)
+            return NO_RESTART
+        if self._just_rebuilt and ended.by == "worker":
             self.journal.begin()  # the earlier cells leave a process in which the worker cannot go on: not again
-        self.fate = self.foreseen()
-        return self.fate
+        self._expects = self.foreseen()
+        return self._expects
 
-    def foreseen(self) -> Fate:
+    def foreseen(self) -> RestartReport:
         """What will become of the names if the REPL is gone now: setup and the host's variables always come back."""
         names = self.names if self.expected is None else self.expected
         own = [n for n in names if n not in self.kept and n not in self.variables]
         if not self.rebuilds:
-            return Fate(tuple(own))
+            return RestartReport(tuple(own))
         last = names_in(e for e in self.journal.plan().events if isinstance(e, Cell))
         again = tuple(n for n in own if n in last and last[n].repeatable)
-        return Fate(tuple(n for n in own if n not in again), again)
+        return RestartReport(tuple(n for n in own if n not in again), again)
 
-    def died_unseen(self, cause: str, fate: Fate) -> None:
+    def died_unseen(self, cause: str, report: RestartReport) -> None:
         """The REPL ended while no cell ran: the next one is to tell."""
         if self.rebuilds:
             self.cause = cause
         else:
-            self._news = restart_news(cause, Fate(tuple(dict.fromkeys(self._news.lost + fate.lost))), None)
+            lost = tuple(dict.fromkeys(self.untold.lost + report.lost))
+            self.untold = restart_report(cause, RestartReport(lost), None)
             self.names = ()
 
     # -- how it comes back
@@ -116,16 +111,16 @@ class Holdings:
     def nothing_to_rebuild(self) -> None:
         """The REPL is ready: report the restart, if there was one."""
         if self.cause:
-            self._news, self.cause = restart_news(self.cause, Fate(), None), ""
+            self.untold, self.cause = restart_report(self.cause, NO_RESTART, None), ""
 
     def came_back(self, again: Rebuild, expected: tuple[str, ...]) -> None:
         for cell in again.out:
             cell.gone_at = self.cells
         self.rebuilt, self.names = again.outcome(expected)
         self.expected, self._just_rebuilt = None, True
-        news = restart_news(self.cause, self.fate, self.rebuilt)
-        self._news = News(news.note or self._news.note, self._news.lost + news.lost)
-        self.cause, self.fate = "", Fate()
+        report = restart_report(self.cause, self._expects, self.rebuilt)
+        self.untold = RestartReport(self.untold.lost + report.lost, note=report.note or self.untold.note)
+        self.cause, self._expects = "", NO_RESTART
 
     def check_step(self, step: int) -> None:
         """Raise `ValueError` where there is no such cell any more, or yet; 0 is before the first."""
@@ -133,7 +128,7 @@ class Holdings:
             first = self.journal.forgotten + 1
             raise ValueError(f"there is no cell {step} to go back to; there are {first} to {self.cells}")
 
-    def take_over(self, other: Holdings, step: int, new_path: Callable[[], Path]) -> None:
+    def take_over(self, other: SessionState, step: int, new_path: Callable[[], Path]) -> None:
         """Take over what another session held after a cell, so that a start leads there."""
         journal = other.journal.upto(step)
         self.journal, self.cells, self.tools = journal.copied_to(new_path), step, dict(other.tools)

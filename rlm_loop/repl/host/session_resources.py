@@ -1,0 +1,136 @@
+"""What a session uses outside its own memory: a worker, a private folder, a working folder, files lent to its cells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rlm_loop.repl.base import ReplError
+from rlm_loop.repl.contexts.on_disk import ContextFolder, OnDisk
+from rlm_loop.repl.host.clearing import remove
+from rlm_loop.repl.host.driver import Driver
+from rlm_loop.repl.host.shielded import shielded
+
+_SEE_EVERYTHING = ("plain", "kernel", "custom")
+
+
+class SessionResources:
+    """What must be cleared away when a session ends in whatever way."""
+
+    def __init__(self) -> None:
+        self.driver: Driver | None = None
+        self.cwd: Path | None = None
+        self.lent = Lent()
+        self._home: Path | None = None
+        self._files = 0
+
+    def home(self) -> Path:
+        """The private folder: values on their way, the worker's log, and the working folder where none was given."""
+        if self._home is None:
+            with shielded():
+                self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
+        return self._home
+
+    def new_path(self) -> Path:
+        self._files += 1
+        return self.home() / f"value{self._files}"
+
+    def remove(self) -> None:
+        if self._home is not None:
+            remove(self._home)
+
+    @staticmethod
+    def release(owned: SessionResources, pid: int) -> None:
+        if os.getpid() != pid:
+            return  # a forked copy of the host: the session is not its own
+        if owned.driver is not None:
+            owned.driver.close()
+        owned.remove()
+
+
+class Lent:
+    """What has been lent.  `paths` are told to the launcher at each start, which makes them readable in place.
+
+    A launcher cannot open a door later on, so what is lent after the start is copied into the session's private
+    folder, which isolated cells see; and so is what they may not read where it lies, because they run as another user
+    than root.
+    """
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def reach(self, isolation: str, started: bool) -> Callable[[OnDisk, Path], Path]:
+        """The function that `set_frame` asks where the cells find a file or folder: in place, or as a copy."""
+
+        def at(value: OnDisk, copy: Path) -> Path:
+            if isolation in _SEE_EVERYTHING or (str(value.path) in self.paths and _readable(value)):
+                return value.path
+            if started or not _readable(value):
+                return _copied(value, copy)
+            self.paths.append(str(value.path))
+            return value.path
+
+        return at
+
+    def take_over(self, other: Lent) -> None:
+        """Lend what another session lent."""
+        self.paths += [path for path in other.paths if path not in self.paths]
+
+
+def working_folder(cwd: Path | str | None, home: Callable[[], Path]) -> Path:
+    """The folder that was given, or one in the session's private folder; raises `ReplError` where it is missing."""
+    if cwd is None:
+        folder = home() / "work"
+        folder.mkdir(exist_ok=True)
+        return folder
+    folder = Path(cwd).resolve()
+    if not folder.is_dir():
+        raise ReplError(f"the working folder {str(cwd)!r} does not exist; create it, or leave cwd out")
+    return folder
+
+
+def check_inside(name: str) -> None:
+    """Refuse a file name that leads out of the working folder."""
+    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")
+
+
+def write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write them byte for byte: no line ending is changed."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+
+
+def _readable(value: OnDisk) -> bool:
+    """Whether cells may read it in place; where the host is root, isolated ones are some other user."""
+    if os.geteuid() != 0:
+        return True
+    if isinstance(value, ContextFolder):
+        files = [value.path / name for name in value.sizes]
+        folders = {parent for file in files for parent in file.parents if parent.is_relative_to(value.path)}
+        return all(_open(p, 0o005) for p in {value.path, *folders}) and all(_open(file, 0o004) for file in files)
+    return _open(value.path, 0o004)
+
+
+def _open(path: Path, wanted: int) -> bool:
+    try:
+        return path.stat().st_mode & wanted == wanted
+    except OSError:
+        return True  # it has gone meanwhile, which whoever reads it is told
+
+
+def _copied(value: OnDisk, copy: Path) -> Path:
+    names = value.sizes if isinstance(value, ContextFolder) else ("",)
+    for name in names:
+        target = copy / name if name else copy
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(value.path / name if name else value.path, target)
+        target.chmod(0o644)
+    if isinstance(value, ContextFolder):
+        copy.mkdir(exist_ok=True)
+    return copy
