@@ -121,7 +121,7 @@ CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
     "an answer's type": (LEAN, replace(LEAN, answer_type=int), {"answer_check"}),
     "a setting of its own": (Careful(model="some/model"), Careful(model="some/model", care=2), {"other"}),
     "code or calls": (
-        ToolLoopAgent(model="some/model", tools=(look, search)),
+        ToolLoopAgent(model="some/model", tools=(look, search), max_depth=0),
         LEAN,
         {"loop", "system", "tool_presentation"},
     ),
@@ -195,7 +195,7 @@ class Silent:
 def test_what_was_found_is_stored_and_read_back(tmp_path: Path) -> None:
     def arms(model: Any, seed: int) -> Mapping[str, Agent]:
         made = ScriptedModel(["5"] * 9)
-        return {"code": ToolLoopAgent(model=made), "lean": LeanAgent(model=made)}
+        return {"code": ToolLoopAgent(model=made, max_depth=0), "lean": LeanAgent(model=made)}
 
     suite = Suite("s", (TASK, replace(TASK, id="u")))
     mine = Study("mine", arms, suite, model="scripted", differs=("loop", "system", "tool_presentation"))
