@@ -20,8 +20,7 @@ from experiments.bug_search.manifest import write_manifest
 from experiments.bug_search.verify import sample, verify
 from rlm_loop.tasks.humaneval import read_problems
 from rlm_loop.tasks.package_bugs.bugs import recorded, recorded_path
-from rlm_loop.tasks.package_bugs.packages import PACKAGES, Package
-from rlm_loop.tasks.package_bugs.sdists import PackageMissing, pull, sdist_folder
+from rlm_loop.tasks.package_bugs.sdists import PACKAGES, Package, PackageMissing, pull, sdist_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

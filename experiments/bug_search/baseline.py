@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from experiments.bug_search.finder import functions
 from rlm_loop.repl.limits import Limits
-from rlm_loop.tasks.package_bugs.packages import Package
+from rlm_loop.tasks.package_bugs.sdists import Package
 from rlm_loop.workspace.testing import TestRun, run_tests
 
 _CPU = Limits(cpu_seconds=30, file_size=1 << 28)  # of one run of a suite; a mutant that loops is stopped by this

@@ -15,8 +15,7 @@ from experiments.bug_search.baseline import Baseline, BaselineError, baseline, r
 from experiments.bug_search.progress import Progress, load
 from experiments.bug_search.search import Found, judged, search
 from rlm_loop.tasks.package_bugs.bugs import Bug, Manifest, mutated
-from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.tasks.package_bugs.sdists import PackageMissing, source_files
+from rlm_loop.tasks.package_bugs.sdists import Package, PackageMissing, source_files
 
 Tell = Callable[[str], None]
 

@@ -11,7 +11,7 @@ from typing import Any
 from experiments.bug_search.baseline import Baseline
 from experiments.bug_search.search import Found
 from rlm_loop.tasks.mutation import Mutation
-from rlm_loop.tasks.package_bugs.packages import Package
+from rlm_loop.tasks.package_bugs.sdists import Package
 
 
 @dataclass

@@ -16,7 +16,7 @@ from experiments.bug_search.finder import functions, mutations
 from experiments.bug_search.wide_finder import WideFinder
 from rlm_loop.tasks.mutation import Mutation
 from rlm_loop.tasks.package_bugs.bugs import mutated
-from rlm_loop.tasks.package_bugs.packages import Package
+from rlm_loop.tasks.package_bugs.sdists import Package
 from rlm_loop.workspace.testing import TestRun
 
 _LARGEST_SHARE = 0.3  # of the package's tests that may fail: more is a bug that nobody overlooks

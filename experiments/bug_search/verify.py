@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.package_bugs.bugs import Bug
-from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.tasks.package_bugs.sdists import source_files
+from rlm_loop.tasks.package_bugs.sdists import Package, source_files
 from rlm_loop.tasks.package_bugs.suite import TIMEOUT, Checkout, score
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing import run_tests

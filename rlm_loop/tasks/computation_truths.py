@@ -1,19 +1,10 @@
-"""The functions that compute what is right in the suite `computation`, and the texts that it asks about."""
+"""The functions that compute what is right in the suite `computation`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, timedelta
 from itertools import permutations, product
-
-TEXT = (
-    "Every evening the old keeper clambered up seventeen steep steps, lit three green lanterns, and wrote down "
-    "whatever ships, storms or strange birds had gone by before the weather changed again"
-)
-SECRET = "zlclu xbpla zopwz slma aol ohyivby ilmvyl khdu"
-LETTERS = "abacabadabacabaeabacab"
-NUMBERS = (481, 76, 905, 233, 1120, 59, 3001, 860, 77, 142, 5000, 314)
-WORDS = ("lantern", "harbour", "copper", "violet", "meadow", "granite", "thunder", "silver", "pepper", "orchard")
 
 
 def primes(below: int) -> list[int]:

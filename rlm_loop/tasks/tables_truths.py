@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from math import fsum
 from statistics import median
+from typing import Any
 
 from rlm_loop.tasks.tables_data import Row, Tables
 
@@ -101,15 +102,6 @@ def longest_gap(tables: Tables) -> int:
     return max(gaps)
 
 
-def longest_run(tables: Tables, sensor: str, above: float) -> int:
-    longest = current = 0
-    for row in tables["readings"]:
-        if row["sensor"] == sensor:
-            current = current + 1 if row["temperature"] and float(row["temperature"]) > above else 0
-            longest = max(longest, current)
-    return longest
-
-
 def hottest_day(tables: Tables) -> str:
     days = {day: numbers(rows, "temperature") for day, rows in groups(_with_day(tables), "day").items()}
     return top({day: fsum(values) / len(values) for day, values in days.items()})
@@ -127,3 +119,53 @@ def _with_day(tables: Tables) -> list[Row]:
 
 def median_price(tables: Tables, status: str) -> float:
     return round(median(float(r["unit_price"]) for r in tables["orders"] if r["status"] == status), 2)
+
+
+#: What is right, by the name of the question.
+TRUTHS: Mapping[str, Callable[[Tables], Any]] = {
+    "returned": lambda t: count(t["orders"], lambda r: r["status"] == "returned"),
+    "city": lambda t: count(t["customers"], lambda r: r["city"] == "Lisbon"),
+    "warmest": lambda t: max(numbers(groups(t["readings"], "sensor")["A2"], "temperature")),
+    "best-paid": lambda t: int(max(numbers(groups(t["staff"], "department")["support"], "salary"))),
+    "large-delivered": lambda t: count(t["orders"], lambda r: r["status"] == "delivered" and int(r["quantity"]) >= 8),
+    "early-business": lambda t: count(t["customers"], lambda r: r["segment"] == "business" and r["joined"] < "2021"),
+    "warm-humid": lambda t: count(
+        t["readings"],
+        lambda r: (
+            bool(r["temperature"] and r["humidity"]) and float(r["temperature"]) > 20 and int(r["humidity"]) <= 50
+        ),
+    ),
+    "salary-band": lambda t: count(
+        t["staff"], lambda r: r["department"] in ("sales", "legal") and 40000 <= int(r["salary"]) <= 60000
+    ),
+    "most-sold": lambda t: top({k: sum(numbers(v, "quantity")) for k, v in groups(t["orders"], "product").items()}),
+    "most-humid": lambda t: top(
+        {k: sum(n) / len(n) for k, v in groups(t["readings"], "sensor").items() if (n := numbers(v, "humidity"))}
+    ),
+    "revenue": lambda t: round(fsum(amount(r) for r in t["orders"] if r["status"] == "delivered"), 2),
+    "mean-salary": lambda t: mean(
+        float(r["salary"]) for r in t["staff"] if r["department"] == "engineering" and r["hired"] > "2015-12-31"
+    ),
+    "regulars": lambda t: per_customer(t, len, 8),
+    "median-price": lambda t: median_price(t, "returned"),
+    "any-missing": lambda t: count(t["readings"], lambda r: not (r["temperature"] and r["humidity"])),
+    "one-missing": lambda t: count(
+        t["readings"], lambda r: r["sensor"] == "B1" and bool(r["humidity"]) and not r["temperature"]
+    ),
+    "copies": lambda t: copies(t["staff"]),
+    "different-emails": lambda t: len({r["email"].lower() for r in t["staff"]}),
+    "weekend": weekend_orders,
+    "first-quarter": lambda t: count(t["staff"], lambda r: r["hired"][5:7] in ("01", "02", "03")),
+    "busiest-month": busiest_month,
+    "at-two": lambda t: mean(numbers([r for r in t["readings"] if r["time"].endswith("14:00")], "temperature")),
+    "first-names": lambda t: count(t["customers"], lambda r: r["name"].split()[0].endswith("a")),
+    "domain": lambda t: top(Counter(r["email"].split("@")[1].lower() for r in t["staff"])),
+    "orders-from-city": lambda t: count(joined(t), lambda r: r["city"] == "Oslo"),
+    "no-orders": without_orders,
+    "city-revenue": lambda t: top(revenue_by(t, "city", "delivered")),
+    "segment-revenue": lambda t: round(revenue_by(t, "segment", "pending")["business"], 2),
+    "hottest-day": hottest_day,
+    "daily-spread": lambda t: daily_spread(t, "A1"),
+    "new-customers": lambda t: soon_orders(t, 90),
+    "longest-gap": longest_gap,
+}

@@ -16,8 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from rlm_loop.tasks.mutation import Mutation, apply
-from rlm_loop.tasks.package_bugs.packages import PACKAGES, Package
-from rlm_loop.tasks.package_bugs.sdists import source_files
+from rlm_loop.tasks.package_bugs.sdists import PACKAGES, Package, source_files
 
 _RECORDED = "package_bugs.json"
 

@@ -1,22 +1,57 @@
-"""Source distributions: fetched with pip once, checked, kept in the user's cache folder, and read as files."""
+"""The packages that bugs are put into: pinned source distributions, fetched with pip once and kept in the cache."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.models.sources import FetchFailed
 from rlm_loop.models.weights import cache_folder
-from rlm_loop.tasks.package_bugs.packages import Package
 from rlm_loop.workspace.archives import extract
+
+
+@dataclass(frozen=True)
+class Package:
+    """A pure-Python package on the index.
+
+    `sha256` is that of its source distribution.  `code` are the folders and files that bugs are put into, `tests`
+    the test files and folders, both relative to the top of the distribution.  `timed` are those of them that measure
+    time: they run, and do not count.
+    """
+
+    name: str
+    version: str
+    licence: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    sha256: str
+    timed: tuple[str, ...] = ()
+
+    @property
+    def requirement(self) -> str:
+        """As pip takes it."""
+        return f"{self.name}=={self.version}"
+
+
+def _package(row: dict[str, Any]) -> Package:
+    row |= {name: tuple(row.get(name, ())) for name in ("code", "tests", "timed")}
+    return Package(**row)
+
+
+#: The packages that bugs are put into, by name.
+PACKAGES = tuple(map(_package, json.loads((files("rlm_loop.tasks") / "data" / "packages.json").read_text("utf-8"))))
 
 #: Brings the source distribution of a package into a folder and returns its path there; raises `FetchFailed`.
 Fetch = Callable[[Package, Path], Path]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.tasks.package_bugs.bugs import Manifest
-from rlm_loop.tasks.package_bugs.packages import Package
+from rlm_loop.tasks.package_bugs.sdists import Package
 
 CODE = '''"""Lengths."""
 

@@ -10,8 +10,7 @@ import pytest
 from experiments.bug_search.manifest import write_manifest
 from experiments.bug_search.verify import verify
 from rlm_loop.tasks.package_bugs.bugs import read_manifest, recorded, recorded_path
-from rlm_loop.tasks.package_bugs.packages import PACKAGES
-from rlm_loop.tasks.package_bugs.sdists import cached
+from rlm_loop.tasks.package_bugs.sdists import PACKAGES, cached
 from rlm_loop.tasks.package_bugs.statements import description, statement
 from rlm_loop.tasks.package_bugs.suite import package_bugs
 

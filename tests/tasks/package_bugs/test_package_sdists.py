@@ -10,8 +10,7 @@ import pytest
 from made_package import CODE, package, sdist
 
 from rlm_loop.models.sources import FetchFailed
-from rlm_loop.tasks.package_bugs.packages import Package
-from rlm_loop.tasks.package_bugs.sdists import PackageMissing, cached, pip_sdist, pull, source_files
+from rlm_loop.tasks.package_bugs.sdists import Package, PackageMissing, cached, pip_sdist, pull, source_files
 
 
 class From:
