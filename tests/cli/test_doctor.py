@@ -72,5 +72,5 @@ def test_user_namespaces_can_be_switched_off_in_several_ways(
 
 def test_a_program_that_is_missing_is_named_with_its_package() -> None:
     findings = {f.name: f for f in machine.surroundings(which=lambda name: None)}
-    assert not findings["rg"].there
-    assert findings["rg"].how == "apt-get install ripgrep"
+    assert not findings["git"].there
+    assert findings["git"].how == "apt-get install git"

@@ -20,10 +20,8 @@ from rlm_loop.tools.function import ToolError
 #: Larger files are data, not code: they are not searched, shown or edited.
 MAX_BYTES = 5_000_000
 _MAX_PATH = 1000
-#: Names of files and folders that are no part of a repository's own text; a star stands for any beginning.
-SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache", "*.egg-info"})
-_NAMES = frozenset(name for name in SKIPPED if "*" not in name)
-_ENDS = tuple(name.removeprefix("*") for name in SKIPPED if "*" in name)
+#: Files and folders that are no part of a repository's own text.
+_SKIPPED = frozenset({".git", "__pycache__", ".pytest_cache"})
 
 
 def inside(root: Path, path: str) -> Path:
@@ -72,23 +70,13 @@ def files(root: Path) -> Iterator[str]:
             continue
         below: list[str] = []
         for entry in entries:
-            if entry.name in _NAMES or entry.name.endswith(_ENDS):
+            if entry.name in _SKIPPED or entry.name.endswith(".egg-info"):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 below.append(f"{folder}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
                 yield folder + entry.name
         waiting.extend(reversed(below))
-
-
-def in_order(names: Iterable[str]) -> Iterator[str]:
-    """Names of files in the order in which `files` gives them; no more is sorted than is asked for."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        above, _, last = name.rpartition("/")
-        folders.setdefault(above, []).append(last)
-    for above in sorted(folders, key=lambda folder: folder.split("/") if folder else []):
-        yield from (f"{above}/{last}" if above else last for last in sorted(folders[above]))
 
 
 def read_bytes(root: Path, path: str, limit: int = MAX_BYTES) -> bytes:

@@ -1,8 +1,4 @@
-"""Find the lines that hold a text: first with case, and where there are none, without; then as a regular expression.
-
-ripgrep, where it is installed, says which files hold the text and in how many lines; the lines themselves are then
-read here, of at most `MAX_HITS` files.  Without it every file is read.  Both give the same output.
-"""
+"""Find the lines that hold a text: first with case, and where there are none, without; then as a regular expression."""
 
 from __future__ import annotations
 
@@ -12,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import AnyStr
 
-from rlm_loop.tools.code import ripgrep
-from rlm_loop.tools.code.paths import contents, files, in_order
+from rlm_loop.tools.code.paths import contents, files
 from rlm_loop.tools.code.pattern import is_pattern, matches
 from rlm_loop.tools.code.texts import decode
 from rlm_loop.tools.function import ToolError
@@ -82,16 +78,18 @@ def search(root: Path, query: str) -> str:
     return find(root, query).text
 
 
-def find(root: Path, query: str, *, seconds: float = SECONDS, program: str | None = "") -> Found:
-    """What `search` shows.  `program` is ripgrep's (empty: the one installed, `None`: do without)."""
+def find(root: Path, query: str, *, seconds: float = SECONDS) -> Found:
+    """What `search` shows."""
+    if not query.strip():
+        raise ToolError("invalid_arguments", "query is empty")
     end = time.monotonic() + seconds
-    found = _find(root, query, seconds, program)
+    if "\n" in query or "\0" in query:  # no line holds it
+        return Found(query, (), 0, named=_named(root, query))
+    found = _from_files(root, query, end, seconds)
     if found.hits or not found.complete:
         return found
     named = _named(root, query)
-    if named or "\n" in query or "\0" in query or not is_pattern(query):
-        return replace(found, named=named)
-    return _from_pattern(root, query, end, seconds)
+    return replace(found, named=named) if named or not is_pattern(query) else _from_pattern(root, query, end, seconds)
 
 
 def _from_pattern(root: Path, query: str, end: float, seconds: float) -> Found:
@@ -113,37 +111,6 @@ def _named(root: Path, query: str) -> tuple[str, ...]:
     if not path or len(path) > _MAX_TEXT or path.isspace():
         return ()
     return tuple(islice((name for name in files(root) if name == path or name.endswith(f"/{path}")), _MOST_NAMED))
-
-
-def _find(root: Path, query: str, seconds: float, program: str | None) -> Found:
-    if not query.strip():
-        raise ToolError("invalid_arguments", "query is empty")
-    if "\n" in query or "\0" in query:  # no line holds it
-        return Found(query, (), 0)
-    end = time.monotonic() + seconds
-    program = ripgrep.installed() if program == "" else program
-    # What else than ASCII means in bytes depends on the encoding of each file, of which ripgrep knows too little.
-    if program is not None and query.isascii():
-        for fold in (False, True):
-            counts = ripgrep.count(program, root, query, fold=fold, seconds=end - time.monotonic())
-            if counts is None:
-                break  # not the ripgrep we know, or something could not be read
-            if counts.lines or not counts.complete:
-                return _from_counts(root, query, counts, fold, seconds)
-        else:
-            return Found(query, (), 0)
-    return _from_files(root, query, end, seconds)
-
-
-def _from_counts(root: Path, query: str, counts: ripgrep.Counts, fold: bool, seconds: float) -> Found:
-    hits: list[Hit] = []
-    for name, data in _texts(root, in_order(counts.lines)):
-        numbers = list(_numbers(data, query, name, fold))
-        hits += _hits(data, name, numbers[: MAX_HITS - len(hits)])
-        if len(hits) >= MAX_HITS:
-            break
-    total = sum(counts.lines.values())
-    return Found(query, tuple(hits), total, counts.complete, seconds)
 
 
 def _from_files(root: Path, query: str, end: float, seconds: float) -> Found:
@@ -174,28 +141,17 @@ def _numbers(data: bytes, query: str, name: str, fold: bool) -> Iterator[int]:
     """The numbers, from 1, of the lines that hold the query."""
     if query.isascii():
         wanted = query.encode()
-        return _of_bytes(data.lower(), wanted.lower()) if fold else _of_bytes(data, wanted)
+        return _lines_with(data.lower(), wanted.lower(), b"\n") if fold else _lines_with(data, wanted, b"\n")
     text = decode(data, name)[0]
-    if fold:
-        return _of_text(text.casefold(), query.casefold())
-    return _of_text(text, query)
+    return _lines_with(text.casefold(), query.casefold(), "\n") if fold else _lines_with(text, query, "\n")
 
 
-def _of_bytes(data: bytes, wanted: bytes) -> Iterator[int]:
-    number, counted, at = 1, 0, data.find(wanted)
-    while at >= 0:
-        number, counted = number + data.count(b"\n", counted, at), at
-        yield number
-        end = data.find(b"\n", at)
-        at = -1 if end < 0 else data.find(wanted, end)
-
-
-def _of_text(text: str, wanted: str) -> Iterator[int]:
+def _lines_with(text: AnyStr, wanted: AnyStr, newline: AnyStr) -> Iterator[int]:
     number, counted, at = 1, 0, text.find(wanted)
     while at >= 0:
-        number, counted = number + text.count("\n", counted, at), at
+        number, counted = number + text.count(newline, counted, at), at
         yield number
-        end = text.find("\n", at)
+        end = text.find(newline, at)
         at = -1 if end < 0 else text.find(wanted, end)
 
 
