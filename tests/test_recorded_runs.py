@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.replay import replay
-from rlm_loop.replay.packed import recorded_runs
+from rlm_loop.replay.replay import recorded_runs
 from rlm_loop.study.store.archive import TRACES
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.redact import Redactor

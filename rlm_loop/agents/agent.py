@@ -10,24 +10,24 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.approval import Approve
+from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion import OnDepth, Recursion
+from rlm_loop.agents.recursion import OnDepth, Recursion, Tree
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
-from rlm_loop.agents.runner import drive, recursion_of, unscored
+from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.given import ADAPTERS, complete
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
+from rlm_loop.dialects.wrapped import ADAPTERS, complete
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -182,17 +182,14 @@ class Agent:
 
     def recursion(self) -> Recursion:
         """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
-        return recursion_of(
-            self.budget,
-            sub_model=self.sub_model,
-            sub_models=self.sub_models,
-            sub_budget=self.sub_budget,
-            max_depth=self.max_depth,
-            on_depth=self.on_depth,
-            hooks=self.hooks,
-            concurrency=self.concurrency,
-            cache=self.cache_subcalls,
-        )
+        limits = (self.budget, self.sub_budget)
+        asked = None if self.sub_model is None else get_model(self.sub_model)
+        if asked is not None and price_of(asked) is None and any(b is not None and b.cost is not None for b in limits):
+            raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
+        most = self.max_depth if self.budget.depth is None else min(self.max_depth, int(self.budget.depth))
+        tree = Tree(self.concurrency, cache=self.cache_subcalls)
+        named = dict(self.sub_models)
+        return Recursion(most, self.on_depth, asked, named, self.sub_budget, self.hooks, tree)
 
     def _answers_by_tool(self) -> bool:
         return True

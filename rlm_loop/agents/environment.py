@@ -12,20 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import (
-    Action,
-    Answer,
-    CallTool,
-    Failure,
-    FinalAnswer,
-    Malformed,
-    Observation,
-    RunCode,
-)
-from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.approval import UNASKED
-from rlm_loop.agents.effects import Effects
-from rlm_loop.agents.observations import bounded, cell_observation, failed_action, simple_names
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
+from rlm_loop.agents.answers import UNASKED, AnswerCheck
+from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action, simple_names
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector
@@ -35,10 +24,9 @@ from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
-from rlm_loop.tools.calls import KEY, Kept
+from rlm_loop.tools.calls import KEY, Kept, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway
-from rlm_loop.tools.results import describe
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
@@ -113,29 +101,15 @@ class Environment:
         if clashes:
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self.faults: list[str] = []  # what went wrong when it was closed, a line each
-        self._hands = action_mode
         self._sampled, self._may_repeat = sampled, False
-        self._lent: Session | None = None
-        self._open_repl: Callable[[], Session] | None = None
-        if isinstance(repl, Session):
-            self._lent = lent = repl
-            self._open_repl = lambda: lent
-        else:
-            self._open_repl = repl
-        self._owned = owned
+        self._lent = repl if isinstance(repl, Session) else None
+        self._open_repl = repl if not isinstance(repl, Session) else lambda: repl
         self._session: Session | None = None
-        self._context = context
-        self._cell_timeout = cell_timeout
+        self._context, self._cell_timeout, self._seconds_left = context, cell_timeout, seconds_left
         self._cap = cap = min(observation_cap, HARD_CAP)
-        self._check = check or AnswerCheck()
-        self._ask_for_code = require_code
-        self._seconds_left = seconds_left
-        self.workspace = workspace
-        self._effects: Effects | None = None
-        self._keep_tree = keep_tree
-        self._tell_variables = variables
-        self._trees: set[str] = set()
-        self._patch = ""
+        self._check, self._ask_for_code, self._tell_variables = check or AnswerCheck(), require_code, variables
+        self.workspace, self._owned = workspace, owned
+        self._effects = None if workspace is None else Effects(workspace, keep_tree)
         self._answer: FinalAnswer | None = None
         self._cell: CellResult | None = None
         gateway_tools = list(own)
@@ -149,13 +123,8 @@ class Environment:
         def ask(call: CallTool) -> str | None:
             return None if approve is None or call.name in UNASKED else approve(call)
 
-        told: dict[str, Any] = {
-            "approve": None if approve is None else ask,
-            "hooks": hooks,
-            "node": node,
-            "about": about,
-            "seconds_left": seconds_left,
-        }
+        told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
+        told["approve"] = None if approve is None else ask
         own_names = {t.name for t in own}
         allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
         kept = Kept()  # one for both gates: a key is the same in a cell and in a call
@@ -203,21 +172,19 @@ class Environment:
         return str(getattr(self._session, "isolation", ""))
 
     def tell(self, setup: RunSetup) -> tuple[Problem, tuple[Injector, ...]]:
-        """What the model is told of the task, and of the files of its workspace.
-
-        A strategy that has no workspace open is told of the task's.
-        """
+        """What the model is told of the task, and of the files of its workspace (where none is open, the task's)."""
         task = setup.task
         if setup.dialect.action_mode == "none":
             inline = "\n\n".join(filter(None, [task.inline, setup.inlined(task.context)]))
             problem = Problem(task.question, "", inline)
         else:
             problem = Problem(task.question, describe_context(task.context) if task.context is not None else "")
-        if setup.localise is None or (self.workspace is None and task.workspace is None):
+        if setup.localise is None:
             return problem, ()
         if self.workspace is not None:
             return problem, setup.localise.told(task.question, self.workspace)
-        assert task.workspace is not None
+        if task.workspace is None:
+            return problem, ()
         with task.workspace() as opened:
             return problem, setup.localise.told(task.question, opened)
 
@@ -311,28 +278,18 @@ class Environment:
             return None
         with suppress(Exception):  # the workspace itself may be what broke
             return self.workspace.diff()
-        return self._patch
+        return "" if self._effects is None else self._effects.patch
 
     def _observed(self, action: Action) -> Observation:
         """Perform one action; in a workspace, see which files changed since the action before."""
-        if self.workspace is None or isinstance(action, (Answer, Malformed)):
+        if self._effects is None or isinstance(action, (Answer, Malformed)):
             return self._perform(action)
-        self._effects = self._effects or Effects(self.workspace)
+        self._effects.begin()
         return self._with_effects(self._perform(action))
 
     def _with_effects(self, observation: Observation) -> Observation:
         changes = {} if self._effects is None else self._effects()
-        if self.workspace is not None and "tree" in changes:
-            self._keep(self.workspace, changes["tree"])
         return replace(observation, effects=changes) if changes else observation
-
-    def _keep(self, workspace: Workspace, tree: str) -> None:
-        """Tell of a state of the workspace that was not seen before, with the patch that leads to it."""
-        if self._keep_tree is not None:
-            self._patch = workspace.diff(until=tree)
-            if tree not in self._trees:
-                self._trees.add(tree)
-                self._keep_tree(tree, self._patch)
 
     def _perform(self, action: Action) -> Observation:
         match action:

@@ -16,8 +16,8 @@ from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.messages import Prompt
 from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.tools.calls import describe
 from rlm_loop.tools.hooks import notify
-from rlm_loop.tools.results import describe
 from rlm_loop.traces.trace import TraceError
 
 
@@ -58,68 +58,54 @@ def run(
     """
     turns: list[Turn] = []
     over: tuple[Stop, str] | None = None
+    node = model.node.path
+
+    def left() -> int | None:
+        """Turns that this run may still take; `None` where nobody limits them."""
+        steps = model.account.budget.steps  # a fork sets its limits on the way
+        return None if steps is None else max(0, int(steps) - len(turns))
+
+    def finish(stop: Stop, reason: str, artifact: Any) -> Outcome:
+        return _finish(stop, reason, turns, problem, artifact, model, agent, environment)
+
+    def failed(error: Exception) -> Outcome:
+        return finish(Stop.FAILED, describe(error), environment.partial_artifact())
+
     try:
         prompt = dialect.format_task(problem, environment.tools)
         while (over := stop_reason(turns, model.account)) is None:
-            start = model.account.seconds
-            left = _steps_left(model, turns)
-            notify(
-                hooks,
-                "on_step_start",
-                turn_index=turn_offset + len(turns) + 1,
-                node=model.node.path,
-                steps_remaining=left,
-            )
+            start, number = model.account.seconds, turn_offset + len(turns) + 1
+            notify(hooks, "on_step_start", turn_index=number, node=node, steps_remaining=left())
             prompt = history(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
-            reply = model.complete(prompt, turn=turn_offset + len(turns) + 1)  # billed before it is read
+            reply = model.complete(prompt, turn=number)  # billed before it is read
             actions = tuple(dialect.parse_reply(reply, environment.tools))  # total: a bad reply is an action too
             unfinished: Unfinished | None = None
             try:
                 observations = environment.perform(actions)
             except Unfinished as stopped:  # what was done until Ctrl-C is a turn too
                 observations, unfinished = stopped.observations, stopped
-            turn = Turn(turn_offset + len(turns) + 1, reply, actions, observations, model.account.seconds - start)
-            turn = fit(prompt, turn)
+            turn = fit(prompt, Turn(number, reply, actions, observations, model.account.seconds - start))
             turns.append(turn)
-            left = _steps_left(model, turns)
-            model.trace.record(
-                "turn",
-                node=model.node.path,
-                depth=model.node.depth,
-                turn=turn.index,
-                actions=actions,
-                observations=turn.observations,
-                seconds=turn.seconds,
-                spent=model.account.spent,
-                steps_remaining=left,
-            )
+            who = {"node": node, "depth": model.node.depth, "turn": number}
+            seen = {"actions": actions, "observations": turn.observations, "seconds": turn.seconds}
+            model.trace.record("turn", **who, **seen, spent=model.account.spent, steps_remaining=left())
             if unfinished is not None:
                 raise unfinished
-            notify(hooks, "on_step_end", turn=turn, node=model.node.path, steps_remaining=left)
+            notify(hooks, "on_step_end", turn=turn, node=node, steps_remaining=left())
             prompt += dialect.format_turn(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason
     except KeyboardInterrupt:
-        left = environment.partial_artifact()
-        outcome = _finish(Stop.INTERRUPTED, "interrupted", turns, problem, left, model, agent, environment)
-        raise Interrupted(outcome) from None
+        raise Interrupted(finish(Stop.INTERRUPTED, "interrupted", environment.partial_artifact())) from None
     except Exception as error:
-        attach(error, _failed(error, turns, problem, model, agent, environment))
+        attach(error, failed(error))
         raise
     try:
         artifact = environment.collect(collect)
     except Exception as error:  # such as a workspace that is gone: what was done until then is not lost with it
-        attach(error, _failed(error, turns, problem, model, agent, environment))
+        attach(error, failed(error))
         raise
-    stop, reason = over
-    return _finish(stop, reason, turns, problem, artifact, model, agent, environment)
-
-
-def _failed(
-    error: Exception, turns: Sequence[Turn], problem: Problem, model: Metered, agent: str, environment: Environment
-) -> Outcome:
-    reason = describe(error)
-    return _finish(Stop.FAILED, reason, turns, problem, environment.partial_artifact(), model, agent, environment)
+    return finish(*over, artifact)
 
 
 def _finish(
@@ -157,7 +143,7 @@ def _finish(
         isolation=environment.isolation,
     )
     try:
-        _record_end(outcome, source, model)
+        record_end(outcome, model, answer_from=source)
     except TraceError as error:  # the trace's disk is full, say: what was done is not lost with it
         if stop not in (Stop.FAILED, Stop.INTERRUPTED):
             attach(error, outcome)
@@ -166,30 +152,11 @@ def _finish(
     return outcome
 
 
-def _record_end(outcome: Outcome, source: str | None, model: Metered) -> None:
-    model.trace.record(
-        "run_end",
-        node=model.node.path,
-        depth=model.node.depth,
-        stop=outcome.stop,
-        reason=outcome.reason,
-        answer=outcome.answer,
-        answer_form=outcome.answer_form,
-        answer_from=source,
-        artifact=outcome.artifact,
-        usage=outcome.usage,
-        over_budget=outcome.over_budget,
-        seconds=outcome.seconds,
-        working_seconds=outcome.working_seconds,
-        steps=outcome.steps,
-        isolation=outcome.isolation,
-    )
-
-
-def _steps_left(model: Metered, turns: Sequence[Turn]) -> int | None:
-    """Turns that this run may still take; `None` where nobody limits them."""
-    steps = model.account.budget.steps
-    return None if steps is None else max(0, int(steps) - len(turns))
+def record_end(outcome: Outcome, model: Metered, **more: Any) -> None:
+    """The event of the end of a run, or of several attempts as one."""
+    names = "stop reason answer answer_form artifact usage over_budget seconds working_seconds steps isolation"
+    told = {name: getattr(outcome, name) for name in names.split()}
+    model.trace.record("run_end", node=model.node.path, depth=model.node.depth, **told, **more)
 
 
 def best_answer(turns: Sequence[Turn]) -> tuple[FinalAnswer | None, str | None]:

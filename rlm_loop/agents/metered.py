@@ -18,7 +18,7 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
 from rlm_loop.models.counting import measured, size_unmeasured
-from rlm_loop.tools.waiting import GivenUp, Pending
+from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.trace import Trace, common
 
 T = TypeVar("T")

@@ -9,23 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rlm_loop.accounting.budget import Budget, UnknownPrice
-from rlm_loop.agents.answers import AnswerCheck
-from rlm_loop.agents.approval import Approval
+from rlm_loop.agents.answers import AnswerCheck, Approval
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.history import History
 from rlm_loop.agents.loop import Interrupted, attach, run
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_calls, record_problem
-from rlm_loop.agents.recursion import OnDepth, Recursion, SubcallRunner, Tree, query_tools
-from rlm_loop.agents.recursion.settings import price_of
+from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.agents.window import Fit
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import told_first
-from rlm_loop.models import get_model
-from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome, Score
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
@@ -175,27 +170,6 @@ def prepared(
             seen = filter(None, [problem.context, describe_workspace(opened.tools)])
             problem = replace(problem, context="\n".join(seen))
         yield opened.speaking(earlier.around(told_first(setup.dialect, told))), problem, opened
-
-
-def recursion_of(
-    budget: Budget,
-    *,
-    sub_model: str | Model | None,
-    sub_models: tuple[tuple[str, str | Model], ...],
-    sub_budget: Budget | None,
-    max_depth: int,
-    on_depth: OnDepth,
-    hooks: tuple[object, ...],
-    concurrency: int,
-    cache: bool,
-) -> Recursion:
-    """How sub-calls are made in one run; raises `UnknownPrice` where a cost limit could not be kept."""
-    asked = None if sub_model is None else get_model(sub_model)
-    limited = budget.cost is not None or (sub_budget is not None and sub_budget.cost is not None)
-    if limited and asked is not None and price_of(asked) is None:
-        raise UnknownPrice("a cost limit needs a sub_model whose price is known; limit tokens or calls instead")
-    most = max_depth if budget.depth is None else min(max_depth, int(budget.depth))
-    return Recursion(most, on_depth, asked, dict(sub_models), sub_budget, hooks, Tree(concurrency, cache=cache))
 
 
 def _record_tree(model: Metered, tree: str, patch: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.agents.approval import Approve
+from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.localise import Localise
 from rlm_loop.dialects.base import Dialect

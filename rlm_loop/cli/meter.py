@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.cli.options import ModelName
-from rlm_loop.cli.setup import Misuse, as_json, read_text, setup_of
+from rlm_loop.cli.setup import Misuse, ModelName, as_json, read_text, setup_of
 from rlm_loop.cli.terminal import echo, note, notes, results
 
 if TYPE_CHECKING:

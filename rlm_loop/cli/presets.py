@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.options import Markdown
+from rlm_loop.cli.setup import Markdown
 
 
 def presets(

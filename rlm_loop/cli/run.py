@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlm_loop.cli.options import ModelName
 from rlm_loop.cli.run_workspace import allowed, hand_over, opened
-from rlm_loop.cli.setup import ANSWERED, INTERRUPTED, NOT_ANSWERED, Misuse, as_json, explain, read_text, setup_of
+from rlm_loop.cli.setup import (
+    ANSWERED,
+    INTERRUPTED,
+    NOT_ANSWERED,
+    Misuse,
+    ModelName,
+    as_json,
+    explain,
+    read_text,
+    setup_of,
+)
 from rlm_loop.cli.terminal import echo, note, notes
 
 if TYPE_CHECKING:
-    from rlm_loop.cli.approval import AskInTerminal
-    from rlm_loop.cli.steps import LiveSteps
+    from rlm_loop.cli.steps import AskInTerminal, LiveSteps
     from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
 
@@ -154,7 +162,7 @@ def run(
 
 def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
     """The prompt for `--approve`; it needs a terminal to ask in."""
-    from rlm_loop.cli.approval import AskInTerminal
+    from rlm_loop.cli.steps import AskInTerminal
 
     if input_is_taken or not sys.stdin.isatty():
         raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")

@@ -1,16 +1,19 @@
-"""What a command needs from outside, and how it says that something is wrong."""
+"""What commands share: their options, what they need from outside, and how they say that something is wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlm_loop.cli.terminal import note
 
 if TYPE_CHECKING:
-    import typer
-
     from rlm_loop.models.base import Model
+    from rlm_loop.traces.reader import RunRecord
 
 #: Exit codes.  130 is the shell's convention for Ctrl-C.
 ANSWERED, NOT_ANSWERED, MISUSE, INTERRUPTED = 0, 1, 2, 130
@@ -37,7 +40,7 @@ def explain(error: BaseException) -> str:
     from rlm_loop.accounting.budget import UnknownPrice
     from rlm_loop.models.base import ModelError
     from rlm_loop.repl.contexts.on_disk import ContextError
-    from rlm_loop.replay.errors import ReplayError
+    from rlm_loop.replay.recorded import ReplayError
     from rlm_loop.report.notebook.formatting import visible
     from rlm_loop.study.errors import StudyError
     from rlm_loop.tasks.clones import CloneError
@@ -78,3 +81,42 @@ def as_json(value: Any) -> str:
     from rlm_loop.traces.trace import plain
 
     return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
+
+
+TraceFile = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
+    ),
+]
+RecordedContext = Annotated[
+    str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
+]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")]
+Run = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="ID",
+        help="Which run of the file: its id (`trace runs`), or its number from 0, negative from the end. Default: the "
+        "last one that was not broken off and tried again.",
+    ),
+]
+
+
+def record_of(file: str, run: str | None) -> RunRecord:
+    """The chosen run of a file; without a choice the last one, named on standard error if there are several."""
+    from rlm_loop.traces.reader import read
+
+    record = read(file, run=run)
+    tell_others(file, record, run)
+    return record
+
+
+def tell_others(file: str, record: RunRecord, run: str | None) -> None:
+    """Say on standard error which run was taken, where nobody chose and there are several."""
+    from rlm_loop.traces.runs import runs_in
+
+    if run is None and len(there := runs_in(file)) > 1:
+        note(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
-from rlm_loop.cli.options import Markdown
-from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.setup import Markdown, Misuse, as_json
 from rlm_loop.cli.terminal import echo, note
 
 

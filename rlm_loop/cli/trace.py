@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from rlm_loop.cli import trace_price, trace_replay
-from rlm_loop.cli.options import Run, TraceFile, record_of
-from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
 from rlm_loop.cli.terminal import echo, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)

@@ -6,8 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from rlm_loop.cli.options import RecordedContext, Run, TraceFile, record_of, tell_others
-from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse, as_json, setup_of
+from rlm_loop.cli.setup import (
+    ANSWERED,
+    NOT_ANSWERED,
+    Misuse,
+    RecordedContext,
+    Run,
+    TraceFile,
+    as_json,
+    record_of,
+    setup_of,
+    tell_others,
+)
 from rlm_loop.cli.terminal import echo, note, results
 
 
@@ -27,7 +37,7 @@ def replay(
 
     from rlm_loop.replay import Replayed, ReplayError
     from rlm_loop.replay import replay as again
-    from rlm_loop.replay.packed import recorded_runs
+    from rlm_loop.replay.replay import recorded_runs
     from rlm_loop.report.notebook.formatting import visible
     from rlm_loop.study.store.archive import ARCHIVES
     from rlm_loop.traces.trace import TraceError

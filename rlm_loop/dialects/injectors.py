@@ -33,8 +33,18 @@ class Injector(Protocol):
     def after(self, turn: Turn) -> str: ...
 
 
+class AddsNothing:
+    """An injector without text; a base class for those that say something in one of the two places."""
+
+    def opening(self, problem: Problem) -> str:
+        return ""
+
+    def after(self, turn: Turn) -> str:
+        return ""
+
+
 @dataclass(frozen=True)
-class Initiator:
+class Initiator(AddsNothing):
     """A goal template said once, before the first reply: what ReAct frameworks open with."""
 
     text: str = REACT_INITIATOR
@@ -43,12 +53,9 @@ class Initiator:
     def opening(self, problem: Problem) -> str:
         return self.text
 
-    def after(self, turn: Turn) -> str:
-        return ""
-
 
 @dataclass(frozen=True)
-class Told:
+class Told(AddsNothing):
     """A text said once, after the question."""
 
     text: str
@@ -56,9 +63,6 @@ class Told:
 
     def opening(self, problem: Problem) -> str:
         return self.text
-
-    def after(self, turn: Turn) -> str:
-        return ""
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,11 @@ class ThoughtPrompt:
 
 
 @dataclass(frozen=True)
-class Nudge:
+class Nudge(AddsNothing):
     """One line after every result: how to end.  It says nothing before there is a result."""
 
     text: str = NUDGE
     name: str = "nudge"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         return self.text
@@ -104,27 +105,21 @@ class TurnCounter:
 
 
 @dataclass(frozen=True)
-class FormatReminder:
+class FormatReminder(AddsNothing):
     """A reminder of the reply's format after every turn, as prompt-programming frameworks have it."""
 
     text: str
     name: str = "format_reminder"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         return self.text
 
 
 @dataclass(frozen=True)
-class CodeEcho:
+class CodeEcho(AddsNothing):
     """The code that was run, shown again beside its output, as some code agents have it."""
 
     name: str = "code_echo"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         code = [a.code.strip() for a in turn.actions if isinstance(a, RunCode)]
@@ -132,14 +127,11 @@ class CodeEcho:
 
 
 @dataclass(frozen=True)
-class BudgetBanner:
+class BudgetBanner(AddsNothing):
     """How many steps are left, from the middle of the run on."""
 
     limit: int
     name: str = "budget_banner"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         left = self.limit - turn.index

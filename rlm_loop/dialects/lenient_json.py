@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.dialects.python_source import read_literal
+from rlm_loop.tools.function import Tool
 
 _STRICT = json.JSONDecoder()
 _LOOSE = json.JSONDecoder(strict=False)
@@ -123,3 +124,15 @@ def written(arguments: dict[Any, Any]) -> str | None:
         return text if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text) else json.dumps(arguments)
     except (TypeError, ValueError, RecursionError):  # a set, a number too long to write, too deep
         return None
+
+
+def wrapped(tool: Tool | None, value: Any) -> str | None:
+    """`{"code": value}` for a tool whose only parameter is `code`; `None` for any other tool, or if the value cannot be
+    meant (no text for a text parameter)."""
+    properties = {} if tool is None else tool.parameters.get("properties", {})
+    if len(properties) != 1:
+        return None
+    ((name, kind),) = properties.items()
+    if kind.get("type") == "string" and not isinstance(value, str):
+        return None
+    return json.dumps({name: value})

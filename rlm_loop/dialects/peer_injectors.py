@@ -1,19 +1,44 @@
-"""What other frameworks add in every turn, under the conditions under which they add it (texts in `peer_texts`)."""
+"""What other frameworks say around a task, byte for byte, and when they say it.
+
+The texts are read from `peer_texts.json`; `{...}` in one is what the framework itself fills in.
+`tests/dialects/peer_texts.json` holds the same texts as quoted from the packages, with the SHA-256 of each file; a test
+compares the two.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from rlm_loop.actions import CallTool, RunCode
 from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.peer_texts import TEXTS
+from rlm_loop.dialects.injectors import AddsNothing
 from rlm_loop.outcome import Turn
 
 
 @dataclass(frozen=True)
-class MelleaInitiator:
+class Source:
+    """Where a text is from: `file` is the path in the package as it is installed."""
+
+    package: str
+    version: str
+    file: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}, {self.file}"
+
+
+_DATA: Mapping[str, Any] = json.loads((files("rlm_loop.dialects") / "peer_texts.json").read_text("utf-8"))
+
+SOURCES: Mapping[str, Source] = {name: Source(**where) for name, where in _DATA["sources"].items()}
+TEXTS: Mapping[str, str] = _DATA["texts"]
+
+
+@dataclass(frozen=True)
+class MelleaInitiator(AddsNothing):
     """mellea's goal template.  It ends with `Goal: `, so it leads: the question comes right after it."""
 
     text: str = TEXTS["MELLEA_INITIATOR"]
@@ -22,9 +47,6 @@ class MelleaInitiator:
 
     def opening(self, problem: Problem) -> str:
         return self.text
-
-    def after(self, turn: Turn) -> str:
-        return ""
 
 
 @dataclass(frozen=True)
@@ -42,15 +64,12 @@ class RlmsTurnCounter:
 
 
 @dataclass(frozen=True)
-class RlmsVariables:
+class RlmsVariables(AddsNothing):
     """rlms' line of the REPL's variables, once for each cell that ran: the names of the simple ones, in order."""
 
     text: str = TEXTS["RLMS_NAMES"]
     name: str = "rlms_variables"
     wants_variables: bool = True
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         lines = [self.text.format(names=list(o.variables)) for o in turn.observations if o.variables]
@@ -72,13 +91,10 @@ class DspyIteration:
 
 
 @dataclass(frozen=True)
-class SmolagentsEcho:
+class SmolagentsEcho(AddsNothing):
     """The calls of a turn once more, as smolagents keeps them beside the reply: its CodeAgent so sends code twice."""
 
     name: str = "smolagents_code_echo"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         code = [a.code.strip() for a in turn.actions if isinstance(a, RunCode)]
@@ -103,21 +119,18 @@ def _as_json(text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class SmolagentsRetry:
+class SmolagentsRetry(AddsNothing):
     """smolagents' advice after a turn in which something failed, and only then."""
 
     text: str = TEXTS["SMOLAGENTS_RETRY"]
     name: str = "smolagents_retry"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         return "" if all(o.ok for o in turn.observations) else self.text
 
 
 @dataclass(frozen=True)
-class InspectContinue:
+class InspectContinue(AddsNothing):
     """inspect's continue prompt, after a reply that called no tool, and only then.
 
     `submit` is the name of the tool that ends a run; inspect fills in that of its own, which is `submit`.
@@ -127,23 +140,17 @@ class InspectContinue:
     text: str = TEXTS["INSPECT_CONTINUE"]
     name: str = "inspect_continue"
 
-    def opening(self, problem: Problem) -> str:
-        return ""
-
     def after(self, turn: Turn) -> str:
         called = turn.reply.tool_calls or any(isinstance(a, (CallTool, RunCode)) for a in turn.actions)
         return "" if called else self.text.replace("{submit}", self.submit)
 
 
 @dataclass(frozen=True)
-class FastRlmBanner:
+class FastRlmBanner(AddsNothing):
     """fast-rlm's banner of the steps that remain, once half of them are used."""
 
     limit: int = 20
     name: str = "fast_rlm_banner"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         left = self.limit - turn.index
@@ -151,14 +158,11 @@ class FastRlmBanner:
 
 
 @dataclass(frozen=True)
-class FastRlmNoCode:
+class FastRlmNoCode(AddsNothing):
     """fast-rlm's complaint about a reply in which it found nothing to run."""
 
     text: str = TEXTS["FAST_RLM_NO_CODE"]
     name: str = "fast_rlm_no_code"
-
-    def opening(self, problem: Problem) -> str:
-        return ""
 
     def after(self, turn: Turn) -> str:
         return "" if any(isinstance(a, (CallTool, RunCode)) for a in turn.actions) else self.text

@@ -3,8 +3,8 @@
     ToolLoopAgent(injectors=preset("rlms", steps=12))
     LeanAgent(injectors=(sized(preset("mellea-thought")[0], 52), every(3, Nudge())))
 
-The bytes are those of the packages named in `PRESETS` (see `peer_texts`).  What the texts are joined with is ours: a
-line break, in the last message where that is the user's, else in a message of their own.
+The bytes are those of the packages named in `PRESETS` (see `peer_injectors`).  What the texts are joined with is ours:
+a line break, in the last message where that is the user's, else in a message of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from rlm_loop.dialects.doses import every, sized
 from rlm_loop.dialects.injectors import Injector, Nudge, ThoughtPrompt, Told
 from rlm_loop.dialects.peer_injectors import (
+    SOURCES,
+    TEXTS,
     DspyIteration,
     FastRlmBanner,
     FastRlmNoCode,
@@ -24,8 +26,8 @@ from rlm_loop.dialects.peer_injectors import (
     RlmsVariables,
     SmolagentsEcho,
     SmolagentsRetry,
+    Source,
 )
-from rlm_loop.dialects.peer_texts import SOURCES, TEXTS, Source
 from rlm_loop.dialects.rewriting import DspyHistory, LatestOnly
 
 __all__ = ["PRESETS", "Preset", "every", "preset", "sized"]

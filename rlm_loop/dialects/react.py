@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.arguments import wrapped
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
-from rlm_loop.dialects.lenient_json import decode_repaired, written
+from rlm_loop.dialects.lenient_json import decode_repaired, wrapped, written
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
 from rlm_loop.dialects.wording import REACT_TEMPLATE, tool_lines

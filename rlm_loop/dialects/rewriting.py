@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 from rlm_loop.actions import CallTool, RunCode
 from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.injectors import Injector
-from rlm_loop.dialects.peer_texts import TEXTS
+from rlm_loop.dialects.injectors import AddsNothing, Injector
+from rlm_loop.dialects.peer_injectors import TEXTS
 from rlm_loop.messages import Message, Prompt, Span
 from rlm_loop.outcome import Turn
 
@@ -52,7 +52,7 @@ class LatestOnly:
 
 
 @dataclass(frozen=True)
-class DspyHistory:
+class DspyHistory(AddsNothing):
     """dspy's way to show the past: no messages of the turns, but one user text that is rendered anew in every request.
 
     Turns with code are shown as `dspy.RLM` shows them (reasoning, code, output), turns with tool calls as `dspy.ReAct`
@@ -64,9 +64,6 @@ class DspyHistory:
 
     def opening(self, problem: Problem) -> str:
         return TEXTS["DSPY_FIELD"].format(name="repl_history") + TEXTS["DSPY_EMPTY"]
-
-    def after(self, turn: Turn) -> str:
-        return ""
 
     def rewrite(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         if not turns:

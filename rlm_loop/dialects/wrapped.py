@@ -1,15 +1,17 @@
-"""A dialect around another one: what is not said anew is as it is inside."""
+"""A dialect around another one: what is not said anew is as it is inside.  A user's dialect is completed so, too."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.actions import Action
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem, Speaking
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
+from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 
@@ -49,3 +51,56 @@ class Wrapped:
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         return self.dialect.format_turn(turn)
+
+
+#: The methods and the attribute of a dialect, and what they were called in 0.1.
+OLD_NAMES = {"format_task": "brief", "parse_reply": "parse", "format_turn": "replay", "action_mode": "hands"}
+
+
+class _Given(Wrapped):
+    @property
+    def observation_cap(self) -> int:
+        return getattr(self.dialect, "observation_cap", HARD_CAP)
+
+    @property
+    def wants_variables(self) -> bool:
+        return getattr(self.dialect, "wants_variables", False)
+
+    @property
+    def rewrites(self) -> tuple[Any, ...]:
+        return getattr(self.dialect, "rewrites", ())
+
+
+class _OldNames(_Given):
+    """A dialect with the names of 0.1."""
+
+    @property
+    def action_mode(self) -> ActionMode:
+        return self._named("action_mode")
+
+    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        return self._named("format_task")(problem, tools)
+
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return self._named("parse_reply")(reply, tools)
+
+    def format_turn(self, turn: Turn) -> Sequence[Message]:
+        return self._named("format_turn")(turn)
+
+    def _named(self, name: str) -> Any:
+        return getattr(self.dialect, name if hasattr(self.dialect, name) else OLD_NAMES[name])
+
+
+#: Classes that stand around a user's dialect, and are no part of what an arm is.
+ADAPTERS = frozenset((_Given.__name__, _OldNames.__name__))
+
+
+def complete(dialect: Dialect) -> Dialect:
+    """The dialect, with what every dialect has.  Warns of names that were those of 0.1."""
+    if isinstance(dialect, (Speaking, Wrapped)):
+        return dialect
+    if old := [f"{now} (it was {then})" for now, then in OLD_NAMES.items() if not hasattr(dialect, now)]:
+        line = f"{type(dialect).__name__}: a dialect now has {', '.join(old)}; rename them, the old names go with 0.3"
+        warnings.warn(line, DeprecationWarning, stacklevel=2)
+        return _OldNames(dialect)
+    return _Given(dialect)

@@ -5,10 +5,9 @@
 >>> fork("run.jsonl", at=3, model="ollama/qwen3-coder:30b").answer  # doctest: +SKIP
 """
 
-from rlm_loop.replay.differences import Difference
-from rlm_loop.replay.errors import ReplayError
+from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.fork import fork
+from rlm_loop.replay.recorded import ReplayError
 from rlm_loop.replay.replay import replay
-from rlm_loop.replay.replayed import Replayed
 
 __all__ = ["Difference", "ReplayError", "Replayed", "fork", "replay"]

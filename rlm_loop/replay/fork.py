@@ -26,12 +26,10 @@ from rlm_loop.models.names import names_a_place
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.agent_again import Again, agent_again
-from rlm_loop.replay.errors import RecordEnds, ReplayError
 from rlm_loop.replay.fork_environment import ForkPlan, Live, unlimited
-from rlm_loop.replay.recorded import Recorded
+from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.replies import Course, replies_of
-from rlm_loop.replay.stubs import tools_of
+from rlm_loop.replay.stubs import Again, agent_again, tools_of
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
 from rlm_loop.traces.reader import RunRecord, read

@@ -23,10 +23,8 @@ from rlm_loop.models.base import Model
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.cell_calls import CellCall
 from rlm_loop.repl.rebuild import PastCell, cells_of
-from rlm_loop.replay.answers_again import past_answers
-from rlm_loop.replay.errors import ReplayError
-from rlm_loop.replay.playback import Playback
-from rlm_loop.replay.recorded import ROOT, NodeRecord
+from rlm_loop.replay.playback import Playback, past_answers
+from rlm_loop.replay.recorded import ROOT, NodeRecord, ReplayError
 from rlm_loop.replay.replies import Course
 from rlm_loop.tools.function import Tool
 from rlm_loop.workspace import Workspace

@@ -14,6 +14,16 @@ from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.traces.reader import RunRecord, reply_of
 
+
+class ReplayError(ValueError):
+    """A run cannot be replayed or forked; the message is one line that says what to give or do."""
+
+
+class RecordEnds(BaseException):
+    """The record has nothing more to drive the loop with.  No `Exception`, so that the loop does not take it for one
+    of its own."""
+
+
 ROOT = "0"
 
 

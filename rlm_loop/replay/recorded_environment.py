@@ -22,8 +22,7 @@ from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector, Told
 from rlm_loop.replay.differences import Difference
-from rlm_loop.replay.errors import RecordEnds
-from rlm_loop.replay.recorded import ROOT, NodeRecord
+from rlm_loop.replay.recorded import ROOT, NodeRecord, RecordEnds
 from rlm_loop.replay.replies import REDACTED, Course, error_again
 from rlm_loop.replay.stubs import RecordedInjector, ToldContext, told_context, told_names
 from rlm_loop.traces.trace import plain

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rlm_loop.accounting.budget import Account
@@ -19,21 +20,18 @@ from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.agent_again import Again, agent_again
-from rlm_loop.replay.differences import Difference
-from rlm_loop.replay.ends import compare_ends, compare_ledgers
-from rlm_loop.replay.errors import RecordEnds, ReplayError
-from rlm_loop.replay.integrity import damage
-from rlm_loop.replay.recorded import Recorded
+from rlm_loop.replay.differences import Difference, Replayed
+from rlm_loop.replay.ends import compare_ends, compare_ledgers, damage
+from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.recorded_environment import recorded_environment
-from rlm_loop.replay.replayed import Replayed
 from rlm_loop.replay.replies import Course, replies_of
-from rlm_loop.replay.stubs import ToldContext, told_context, tools_of
+from rlm_loop.replay.stubs import Again, ToldContext, agent_again, told_context, tools_of
+from rlm_loop.study.store.archive import ARCHIVES, packed_traces
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.trace import Trace, TraceError
 
 
 def replay(
@@ -185,3 +183,22 @@ def _context(recorded: Recorded, material: Any, question: str, action_mode: str,
     if told is not None and stated:
         notes.append("the context is not at hand: what was told of it is as recorded (give context= to check that too)")
     return told if told is not None or not stated else ToldContext()
+
+
+def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, RunRecord | TraceError]]:
+    """The run of each trace in a file, by name; one that cannot be read is given as its error.
+
+    Raises `TraceError` where the file itself cannot be read.
+    """
+    if not str(path).endswith(ARCHIVES):
+        yield str(path), read(path, run=run)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in packed_traces(path):
+            place = Path(folder) / PurePosixPath(name).name
+            place.write_bytes(data)
+            try:
+                yield name, read(place, run=run)
+            except TraceError as error:
+                yield name, error
+            place.unlink()

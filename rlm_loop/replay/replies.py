@@ -14,8 +14,7 @@ from rlm_loop.models import base
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.replay.differences import Difference, between
-from rlm_loop.replay.errors import RecordEnds
-from rlm_loop.replay.recorded import ROOT, Call, NodeRecord, Recorded
+from rlm_loop.replay.recorded import ROOT, Call, NodeRecord, Recorded, RecordEnds
 
 REDACTED = "[redacted]"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rlm_loop.tools.calls import ToolResult
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool, tool
 from rlm_loop.tools.gateway import ToolGateway
-from rlm_loop.tools.results import ToolResult
 
 __all__ = ["SimpleTool", "Tool", "ToolError", "ToolGateway", "ToolResult", "as_tool", "tool"]

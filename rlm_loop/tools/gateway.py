@@ -15,10 +15,10 @@ from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
 from rlm_loop.repl.clip import RECORD_CAP, clip
-from rlm_loop.tools.calls import Kept, Manner, Running
+from rlm_loop.tools.calls import Kept, Manner, Running, ToolResult, as_text, describe, sendable
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
 from rlm_loop.tools.hooks import notify
-from rlm_loop.tools.results import ToolResult, as_text, describe, sendable
+from rlm_loop.tools.threads import awaited
 from rlm_loop.traces.logs import say
 
 _log = logging.getLogger(__name__)
@@ -170,8 +170,6 @@ class ToolGateway:
         def work() -> tuple[Any, str]:
             value = function(**arguments)
             if inspect.isawaitable(value):
-                from rlm_loop.tools.event_loop import awaited  # asyncio costs 30 ms, which only an async tool should
-
                 value = awaited(value)
             return value, as_text(value)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import CallTool, RunCode
-from rlm_loop.agents.approval import Approve
+from rlm_loop.agents.answers import Approve
 from rlm_loop.models.scripted import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.traces.reader import RunRecord

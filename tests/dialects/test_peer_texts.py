@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.dialects.peer_texts import TEXTS, Source
+from rlm_loop.dialects.peer_injectors import TEXTS, Source
 from rlm_loop.dialects.presets import PRESETS
 
 ROWS: list[dict[str, str]] = json.loads(Path(__file__).with_name("peer_texts.json").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.doses import resized
 from rlm_loop.dialects.injectors import Injector, Nudge
-from rlm_loop.dialects.peer_texts import TEXTS
+from rlm_loop.dialects.peer_injectors import TEXTS
 from rlm_loop.dialects.presets import PRESETS, every, preset, sized
 from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.models import ScriptedModel

@@ -9,7 +9,7 @@ import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.dialects.peer_texts import TEXTS
+from rlm_loop.dialects.peer_injectors import TEXTS
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.models import ScriptedModel
 from rlm_loop.traces.reader import read

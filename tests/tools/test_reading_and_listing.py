@@ -8,8 +8,7 @@ import pytest
 
 from rlm_loop.tools import ToolGateway
 from rlm_loop.tools.code import MAX_NAMES, CodeTools, list_matching, read
-from rlm_loop.tools.code.syntax import syntax_error
-from rlm_loop.tools.code.texts import decode
+from rlm_loop.tools.code.texts import decode, syntax_error
 from rlm_loop.tools.function import ToolError
 
 

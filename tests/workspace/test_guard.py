@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.workspace.evaluation.guard import Guard
-from rlm_loop.workspace.evaluation.settings import search_folders, steers_differently
-from rlm_loop.workspace.evaluation.shadows import fresh_modules, hidden, import_folders
+from rlm_loop.workspace.evaluation.guard import Guard, search_folders, steers_differently
+from rlm_loop.workspace.evaluation.judged import fresh_modules, hidden, import_folders
 
 GUARD = Guard.of(
     ["tests/unit/test_a.py::test_x[a/b::c]", "pkg/tests/test_b.py::T::test_y", "checks.py::test_z"],

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.workspace.testing import TestRun
-from rlm_loop.workspace.testing.copies import stamps
 from rlm_loop.workspace.testing.isolation import IsolatedCommand
 from rlm_loop.workspace.testing.reports import Reports
+from rlm_loop.workspace.testing.run import stamps
 from rlm_loop.workspace.testing.watch import Watched
 
 

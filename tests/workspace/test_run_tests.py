@@ -290,7 +290,7 @@ def test_links_and_odd_files_are_copied_as_they_are(tmp_path: Path) -> None:
     (root / "link").symlink_to(outside)
     (root / "dangling").symlink_to("nowhere")
     os.mkfifo(root / "pipe")
-    from rlm_loop.workspace.testing.copies import copy_tree
+    from rlm_loop.workspace.testing.run import copy_tree
 
     copy_tree(root, tmp_path / "copy")
     found = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}

@@ -11,9 +11,8 @@ from rlm_loop.agents.attempts.checks import Check, Command, Tests, command, visi
 from rlm_loop.agents.attempts.diagnose import Diagnosis, diagnose
 from rlm_loop.agents.attempts.escalate import Escalate, escalate
 from rlm_loop.agents.attempts.evidence import TestsRun
-from rlm_loop.agents.attempts.feedback import RepairTemplate
 from rlm_loop.agents.attempts.generate import PatchResult, generate_patch
-from rlm_loop.agents.attempts.retry import Retry, retry
+from rlm_loop.agents.attempts.retry import RepairTemplate, Retry, retry
 from rlm_loop.agents.attempts.scores import load_scores, save_scores
 from rlm_loop.tasks.base import CheckResult
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.checks import Judge, passed_tests
+from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop, Turn
@@ -193,27 +194,8 @@ class Attempts:
             notes=("oracle: the task's hidden score judged the attempts",) if oracle else (),
             isolation="" if best is None else best.isolation,
         )
-        self._record(outcome)
+        record_end(outcome, self.model, evidence=outcome.evidence)
         return outcome
-
-    def _record(self, outcome: Outcome) -> None:
-        self.model.trace.record(
-            "run_end",
-            node=self.model.node.path,
-            depth=self.model.depth,
-            stop=outcome.stop,
-            reason=outcome.reason,
-            answer=outcome.answer,
-            answer_form=outcome.answer_form,
-            artifact=outcome.artifact,
-            evidence=outcome.evidence,
-            usage=outcome.usage,
-            over_budget=outcome.over_budget,
-            seconds=outcome.seconds,
-            working_seconds=outcome.working_seconds,
-            steps=outcome.steps,
-            isolation=outcome.isolation,
-        )
 
     def _limits(self, agent: Attempting) -> Budget:
         """The agent's limits, with no more steps than the whole has left."""
@@ -239,9 +221,4 @@ def best_of_tried(tried: Sequence[Tried]) -> Tried | None:
     if not tried:
         return None
     passed = next((one for one in tried if one.passed), None)
-    return (
-        passed
-        or max(enumerate(tried), key=lambda pair: (passed_tests(pair[1].check), bool(pair[1].patch.strip()), pair[0]))[
-            1
-        ]
-    )
+    return passed or max(reversed(tried), key=lambda one: (passed_tests(one.check), bool(one.patch.strip())))

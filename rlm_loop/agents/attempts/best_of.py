@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from rlm_loop.accounting.budget import Budget
@@ -17,10 +17,17 @@ Choose = Literal["check", "tests", "majority"]
 
 @dataclass(frozen=True)
 class BestOf(Around):
-    """See `best_of`."""
+    """Up to `k` attempts with the seeds s, s+1, ... (s is the agent's, else 0), none told of the others.
+
+    `choose`: by the `check` (the first that passes, and no further attempts are made), by the most `tests` of the
+    check that passed (of equals the first), or by `majority`: the patch that most attempts made byte for byte (empty
+    ones only count where all are; of equals the first).  A seed reaches a model that is given by name.  `check`,
+    `oracle` and `budget` are as in `retry`.
+    """
 
     agent: Attempting
     k: int = 3
+    _: KW_ONLY
     choose: Choose = "check"
     check: Check | None = None
     oracle: bool = False
@@ -60,23 +67,7 @@ class BestOf(Around):
         return _CHOICES[self.choose](attempts.tried), ""
 
 
-def best_of(
-    agent: Attempting,
-    k: int = 3,
-    *,
-    choose: Choose = "check",
-    check: Check | None = None,
-    oracle: bool = False,
-    budget: Budget | None = None,
-) -> BestOf:
-    """Up to `k` attempts with the seeds s, s+1, ... (s is the agent's, else 0), none told of the others.
-
-    `choose`: by the `check` (the first that passes, and no further attempts are made), by the most `tests` of the
-    check that passed (of equals the first), or by `majority`: the patch that most attempts made byte for byte (empty
-    ones only count where all are; of equals the first).  A seed reaches a model that is given by name.  `check`,
-    `oracle` and `budget` are as in `retry`.
-    """
-    return BestOf(agent, k, choose, check, oracle, budget)
+best_of = BestOf
 
 
 def _most_tests(tried: Sequence[Tried]) -> Tried | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.attempts.around import Around, Speaking, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.agents.attempts.checks import Check, Judge
-from rlm_loop.agents.attempts.feedback import REPAIR, RepairTemplate
+from rlm_loop.agents.attempts.retry import REPAIR, RepairTemplate
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, ContinuedDialect
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.injectors import Injected
@@ -22,11 +22,18 @@ HandOver = Literal["fresh", "continue", "best"]
 
 @dataclass(frozen=True)
 class Escalate(Around):
-    """See `escalate`."""
+    """One attempt of `fast`; where the check does not pass, one of `strong`.
+
+    `hand_over`: `fresh` tells the strong model nothing of the first attempt; `continue` lets it go on in the same
+    conversation and files, with what the check said; `best` gives it a new conversation, the files with the best patch
+    so far, and what the check said.  Several fast attempts are `escalate(retry(fast, 2), strong)`.  `check`, `oracle`
+    and `budget` are as in `retry`.
+    """
 
     fast: Attempting
     strong: Attempting
     hand_over: HandOver = "fresh"
+    _: KW_ONLY
     check: Check | None = None
     oracle: bool = False
     template: RepairTemplate = REPAIR
@@ -71,24 +78,7 @@ class Escalate(Around):
         return best_of_tried(attempts.tried), ""
 
 
-def escalate(
-    fast: Attempting,
-    strong: Attempting,
-    hand_over: HandOver = "fresh",
-    *,
-    check: Check | None = None,
-    oracle: bool = False,
-    template: RepairTemplate = REPAIR,
-    budget: Budget | None = None,
-) -> Escalate:
-    """One attempt of `fast`; where the check does not pass, one of `strong`.
-
-    `hand_over`: `fresh` tells the strong model nothing of the first attempt; `continue` lets it go on in the same
-    conversation and files, with what the check said; `best` gives it a new conversation, the files with the best patch
-    so far, and what the check said.  Several fast attempts are `escalate(retry(fast, 2), strong)`.  `check`, `oracle`
-    and `budget` are as in `retry`.
-    """
-    return Escalate(fast, strong, hand_over, check, oracle, template, budget)
+escalate = Escalate
 
 
 def _innermost(dialect: Dialect) -> Dialect:

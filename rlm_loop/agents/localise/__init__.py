@@ -8,8 +8,7 @@ Both are said once, after the question, in every dialect; the ledger has them as
 
 from __future__ import annotations
 
-from rlm_loop.agents.localise.brief import Localise
+from rlm_loop.agents.localise.brief import Localise, LocaliseError, Ranked, rank_files, words
 from rlm_loop.agents.localise.listing import file_tree
-from rlm_loop.agents.localise.ranking import LocaliseError, Ranked, rank_files, words
 
 __all__ = ["Localise", "LocaliseError", "Ranked", "file_tree", "rank_files", "words"]

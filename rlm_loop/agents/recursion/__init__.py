@@ -5,8 +5,7 @@ d + 1 < max_depth, as one plain completion where d + 1 == max_depth, and beyond 
 """
 
 from rlm_loop.agents.recursion.asking import FALLBACK, SubcallRunner
-from rlm_loop.agents.recursion.errors import DepthExceeded, SubCallError
 from rlm_loop.agents.recursion.query_tools import query_tools
-from rlm_loop.agents.recursion.settings import OnDepth, Recursion, Tree
+from rlm_loop.agents.recursion.settings import DepthExceeded, OnDepth, Recursion, SubCallError, Tree
 
 __all__ = ["FALLBACK", "DepthExceeded", "OnDepth", "Recursion", "SubCallError", "SubcallRunner", "Tree", "query_tools"]

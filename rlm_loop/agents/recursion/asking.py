@@ -13,9 +13,8 @@ from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.ledger import Cached
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion.errors import DepthExceeded, SubCallError
 from rlm_loop.agents.recursion.record import Kind, Record, SubCall
-from rlm_loop.agents.recursion.settings import Recursion
+from rlm_loop.agents.recursion.settings import DepthExceeded, Recursion, SubCallError
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop

@@ -6,8 +6,8 @@ from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.agents.recursion.asking import SubcallRunner
-from rlm_loop.agents.recursion.errors import DepthExceeded, SubCallError
 from rlm_loop.agents.recursion.record import SubCall
+from rlm_loop.agents.recursion.settings import DepthExceeded, SubCallError
 from rlm_loop.agents.recursion.together import BatchRunner
 from rlm_loop.repl.worker import SubAnswer, SubFailure
 from rlm_loop.tools.function import Tool, ToolError

@@ -1,19 +1,108 @@
-"""What a run says about its sub-calls, and what all of them share."""
+"""What a run says about its sub-calls, what all of them share, and what a failed one raises."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rlm_loop.accounting.budget import Account, Budget, PricePerToken
+from rlm_loop.accounting.scope import Scope
 from rlm_loop.accounting.slots import Slots
+from rlm_loop.actions import FailureKind
 from rlm_loop.agents.metered import Metered
-from rlm_loop.agents.recursion.answers import SubcallCache
-from rlm_loop.agents.recursion.errors import SubCallError
+from rlm_loop.messages import Usage
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
+from rlm_loop.tools.function import ToolError
+
+
+@dataclass
+class Known:
+    """An answer that was given, and what it cost."""
+
+    text: str
+    cost: Usage
+
+
+@dataclass
+class _Pending:
+    waiting: list[threading.Event] = field(default_factory=list[threading.Event])
+
+
+class SubcallCache:
+    """Answers by what was asked.  Who asks the same at the same time waits for the first; failures are not kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_key: dict[Hashable, Known | _Pending] = {}
+
+    def find(self, key: Hashable, scope: Scope) -> Known | None:
+        """The answer; `None` where there is none, and then the caller must call `keep` or `fail`.
+
+        Raises `Cancelled` where the scope ends while an answer is waited for.
+        """
+        while True:
+            with self._lock:
+                entry = self._by_key.get(key)
+                if entry is None:
+                    self._by_key[key] = _Pending()
+                    return None
+                if isinstance(entry, Known):
+                    return entry
+                event = threading.Event()
+                entry.waiting.append(event)
+            with scope.waking(event.set):
+                event.wait()
+            scope.check()
+
+    def known(self, key: Hashable) -> bool:
+        return isinstance(self._by_key.get(key), Known)
+
+    def keep(self, key: Hashable, text: str, cost: Usage) -> None:
+        self._settle(key, Known(text, cost))
+
+    def fail(self, key: Hashable) -> None:
+        """There was no answer: the next one who asks makes the call."""
+        self._settle(key, None)
+
+    def _settle(self, key: Hashable, known: Known | None) -> None:
+        with self._lock:
+            entry = self._by_key.pop(key, None)
+            if known is not None:
+                self._by_key[key] = known
+        if isinstance(entry, _Pending):
+            for event in entry.waiting:
+                event.set()
+
+
+class SubCallError(ToolError):
+    """A sub-call gave no answer.  `reason` is one line that says why.
+
+    It is raised where the sub-call was asked for; an error is never returned as if it were an answer.  `stop` is why a
+    sub-agent ended.
+    """
+
+    stop: str | None = None
+
+    def __init__(self, reason: str, kind: FailureKind = "runtime") -> None:
+        super().__init__(kind, f"{type(self).__name__}: {reason}")
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.reason, self.kind))
+
+
+class DepthExceeded(SubCallError):
+    """A sub-call would be deeper than `max_depth` allows, and `on_depth` is `"error"`."""
+
+    def __init__(self, reason: str, kind: FailureKind = "denied") -> None:
+        super().__init__(reason, kind)
+
 
 OnDepth = Literal["error", "flat", "text"]
 

@@ -10,8 +10,8 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.agents.recursion.asking import SubcallRunner
-from rlm_loop.agents.recursion.errors import SubCallError
 from rlm_loop.agents.recursion.record import SubCall
+from rlm_loop.agents.recursion.settings import SubCallError
 
 _SLICE = 0.25  # seconds: never wait longer without a look at the clock, which is an argument
 

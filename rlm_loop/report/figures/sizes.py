@@ -12,7 +12,7 @@ from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, total
-from rlm_loop.tasks.long_context.draw import size_name
+from rlm_loop.tasks.long_context.plan import size_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from typing import Any
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study.compare.patch_failures import LABELS
 from rlm_loop.study.coverage.diagnose import REASONS
-from rlm_loop.tasks.long_context.draw import size_name
+from rlm_loop.tasks.long_context.plan import size_name
 
 
 def failure_table(episodes: Sequence[Mapping[str, Any]], by: str = "size") -> Table:

@@ -12,7 +12,7 @@ from rlm_loop.models.names import without_folder
 from rlm_loop.outcome import Outcome
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.tasks.base import Deferred, Score, Task
-from rlm_loop.tools.results import describe
+from rlm_loop.tools.calls import describe
 from rlm_loop.traces.received import shown
 
 Row = dict[str, Any]

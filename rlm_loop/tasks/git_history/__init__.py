@@ -5,9 +5,8 @@ starts from its parent, is told its message, and is judged by its tests: those t
 after it (FAIL_TO_PASS), and those that passed both times (PASS_TO_PASS).  Which these are is found out by running them.
 """
 
-from rlm_loop.tasks.git_history.commits import FIX, Commit
+from rlm_loop.tasks.git_history.commits import FIX, Commit, Issues, Statement, statement_of
 from rlm_loop.tasks.git_history.mine import GitHistoryError, History, from_git_history, mine
-from rlm_loop.tasks.git_history.statement import Issues, Statement, statement_of
 
 __all__ = [
     "FIX",

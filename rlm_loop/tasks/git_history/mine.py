@@ -16,14 +16,16 @@ from rlm_loop.tasks.git_history.commits import (
     FIX,
     Change,
     Commit,
+    Issues,
+    Statement,
     changes,
     commits,
     is_test,
     is_test_module,
     patch,
+    statement_of,
 )
 from rlm_loop.tasks.git_history.probe import Probed, Prober, Split
-from rlm_loop.tasks.git_history.statement import Issues, Statement, statement_of
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.suite import task_of
 

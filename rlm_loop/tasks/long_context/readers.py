@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.tasks.long_context.classify import pieces
+from rlm_loop.tasks.long_context.families import pieces
 from rlm_loop.tasks.long_context.plan import STARTS
 
 Finds = list[Any]

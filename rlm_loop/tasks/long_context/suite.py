@@ -9,21 +9,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rlm_loop.tasks.base import Deferred, Suite, Task
-from rlm_loop.tasks.long_context import classify, lookups, records
-from rlm_loop.tasks.long_context.draw import Draw, size_name, size_of
-from rlm_loop.tasks.long_context.plan import Plan, Woven, weave
+from rlm_loop.tasks.long_context import families
+from rlm_loop.tasks.long_context.plan import Draw, Plan, Woven, size_name, size_of, weave
 from rlm_loop.tasks.long_context.text import DOCSTRINGS, real_text
 from rlm_loop.tasks.match import Match
 
 #: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
 FAMILIES: Mapping[str, Callable[[Draw, int, int], Plan]] = {
-    "needle": lookups.needle,
-    "needles": lookups.needles,
-    "chain": lookups.chain,
-    "records": records.records,
-    "identifiers": records.identifiers,
-    "pairs": records.pairs,
-    "classify": classify.classify,
+    "needle": families.needle,
+    "needles": families.needles,
+    "chain": families.chain,
+    "records": families.records,
+    "identifiers": families.identifiers,
+    "pairs": families.pairs,
+    "classify": families.classify,
 }
 SIZE = "100k"
 

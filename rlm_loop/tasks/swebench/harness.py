@@ -1,4 +1,4 @@
-"""Hand-off to SWE-bench's own harness, which builds or pulls an image for each instance and runs its tests in there."""
+"""Judge predictions: by SWE-bench's own harness, in containers, or here, in an environment of the user's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.hints.install import install_line
+from rlm_loop.tasks.base import Attempt, Suite
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
-from rlm_loop.tasks.swebench.report import Report, read_report
-from rlm_loop.tasks.swebench.select import select
-from rlm_loop.tasks.swebench.source import place_of, read_instances
+from rlm_loop.tasks.swebench.report import Report, Status, read_report
+from rlm_loop.tasks.swebench.source import place_of, read_instances, select
 
 #: Columns that the harness needs from version 5 on; the older ones knew how to test each repository themselves.
 COLUMNS = ("image", "eval_script", "log_parser", "eval_type")
@@ -136,3 +136,58 @@ def _run(argv: Sequence[str], folder: Path) -> int:
         return subprocess.run(argv, cwd=folder, stdout=sys.stderr.fileno(), check=False).returncode
     except OSError as error:
         raise HarnessError(f"the harness could not be started: {error.strerror}") from None
+
+
+def evaluate_here(
+    predictions: Sequence[Prediction], suite: Suite, *, tell: Callable[[str], None] | None = None
+) -> Report:
+    """Judge predictions by the suite's own scoring (made with `repos=` and `python=`).
+
+    An instance that cannot be judged here is an error, with the reason, never unresolved.  `tell` is told a line an
+    instance.  Raises `SuiteFileError` for a prediction of an instance that the suite does not have.
+    """
+    tasks = {t.id: t for t in suite}
+    unknown = [p.instance_id for p in predictions if p.instance_id not in tasks]
+    if unknown:
+        raise SuiteFileError(f"{suite.name} has no instance {unknown[0]!r}, for which there is a prediction")
+    statuses: dict[str, Status] = dict.fromkeys(tasks, "not submitted")
+    reasons: dict[str, str] = {}
+    for number, prediction in enumerate(predictions, 1):
+        name = prediction.instance_id
+        score = tasks[name].judge(Attempt(artifact=prediction.model_patch))
+        empty = not prediction.model_patch.strip()
+        known: Status = "resolved" if score.resolved else "empty" if empty else "unresolved"
+        statuses[name] = known if score.resolved is not None else "error"
+        if score.reason:
+            reasons[name] = score.reason
+        if tell is not None:
+            tell(f"[{number}/{len(predictions)}] {name}: {statuses[name]} {score.reason}".rstrip())
+    return Report(statuses, reasons)
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write a report in the harness's own form, so that whatever reads the one reads the other."""
+    names = {
+        "resolved": "resolved",
+        "unresolved": "unresolved",
+        "empty_patch": "empty",
+        "error": "error",
+        "incomplete": "not submitted",
+    }
+    ids = {key: report.ids(status) for key, status in names.items()}  # pyright: ignore[reportArgumentType]
+    ids["submitted"] = sorted(v.instance_id for v in report.verdicts)
+    ids["completed"] = sorted([*ids["resolved"], *ids["unresolved"]])
+    data = {
+        "total_instances": len(report.statuses),
+        **{f"{key}_instances": len(found) for key, found in ids.items() if key != "incomplete"},
+        **{f"{key}_ids": found for key, found in ids.items()},
+        "failure_reasons": dict(sorted(report.reasons.items())),
+        "schema_version": 2,
+    }
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
+    return target

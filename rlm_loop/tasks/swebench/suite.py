@@ -15,8 +15,7 @@ from rlm_loop.tasks.clones import Clone, CloneError, fetch_clone, find_clone
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.scoring import Environment, InstanceScorer, python_for
-from rlm_loop.tasks.swebench.select import select
-from rlm_loop.tasks.swebench.source import read_instances
+from rlm_loop.tasks.swebench.source import read_instances, select
 from rlm_loop.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ memory of what was shown, so that line numbers that are out of date are noticed.
 from __future__ import annotations
 
 from rlm_loop.tools.code.editing import edit
-from rlm_loop.tools.code.listing import MAX_NAMES, list_matching
 from rlm_loop.tools.code.paths import MAX_BYTES, files, inside
-from rlm_loop.tools.code.reading import MAX_LINES, read
+from rlm_loop.tools.code.reading import MAX_LINES, MAX_NAMES, list_matching, read
 from rlm_loop.tools.code.searching import MAX_HITS, search
 from rlm_loop.tools.code.toolbox import CodeTools
 

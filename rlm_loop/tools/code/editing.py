@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rlm_loop.tools.code.paths import MAX_BYTES, inside, write_bytes
 from rlm_loop.tools.code.reading import MAX_LINES, load
-from rlm_loop.tools.code.syntax import syntax_error
-from rlm_loop.tools.code.texts import decode, joined, lines_of, numbered
+from rlm_loop.tools.code.texts import decode, joined, lines_of, numbered, syntax_error
 from rlm_loop.tools.function import ToolError
 
 _AROUND = 2  # lines shown before and after an edit

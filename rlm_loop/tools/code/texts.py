@@ -1,11 +1,13 @@
-"""Bytes as text and back, without loss, and lines as a model sees them."""
+"""Bytes as text and back, without loss; lines as a model sees them; and whether Python source compiles."""
 
 from __future__ import annotations
 
 import codecs
 import io
 import re
+import threading
 import tokenize
+import warnings
 from collections.abc import Sequence
 
 MAX_LINE = 500
@@ -76,3 +78,23 @@ def numbered(lines: Sequence[str], first: int, last: int) -> str:
 def span(first: int, last: int) -> str:
     """`line 3`, or `lines 3 to 5`."""
     return f"line {first}" if first == last else f"lines {first} to {last}"
+
+
+_SHOWN = 200
+_one_at_a_time = threading.Lock()  # the list of warning filters belongs to the whole process
+
+
+def syntax_error(source: bytes, path: str) -> str:
+    """One line of what is wrong with Python source, or nothing."""
+    try:
+        if character_set(source) is None:
+            return "the coding line names no character set"
+        with _one_at_a_time, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape is no error
+            compile(source, path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        line = f": {error.text.strip()[:_SHOWN]}" if error.text and error.text.strip() else ""
+        return f"line {error.lineno}: {error.msg}{line}"
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rlm_loop.tools.code.editing import Change, Region, open_region, replaced
-from rlm_loop.tools.code.listing import list_matching
 from rlm_loop.tools.code.paths import write_bytes
-from rlm_loop.tools.code.reading import NoFile, open_page
+from rlm_loop.tools.code.reading import NoFile, list_matching, open_page
 from rlm_loop.tools.code.searching import find
 from rlm_loop.tools.code.shown import Shown, Stale
 from rlm_loop.tools.function import Tool, ToolError, as_tool

@@ -1,7 +1,7 @@
 """Run the tests of a repository, apart from this process and from the repository itself."""
 
 from rlm_loop.workspace.testing.isolation import Isolation
-from rlm_loop.workspace.testing.result import TestOutcome, TestRun
+from rlm_loop.workspace.testing.reports import TestOutcome, TestRun
 from rlm_loop.workspace.testing.run import LIMITS, run_tests
 from rlm_loop.workspace.testing.tool import summary, tests_tool
 

@@ -10,7 +10,7 @@ from rlm_loop.repl.clip import clip
 from rlm_loop.tools.function import Tool, ToolError, tool
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing.isolation import Isolation
-from rlm_loop.workspace.testing.result import TestRun
+from rlm_loop.workspace.testing.reports import TestRun
 from rlm_loop.workspace.testing.run import run_tests
 
 _AROUND = 60.0  # seconds for all but the tests, before the call is given up

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from rlm_loop.tasks.long_context.classify import TOPICS
+from rlm_loop.tasks.long_context.families import TOPICS
 from rlm_loop.tasks.long_context.text import pieces
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rlm_loop.tasks import Attempt
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.long_context import FAMILIES, long_context
-from rlm_loop.tasks.long_context.draw import Draw
-from rlm_loop.tasks.long_context.plan import Line, weave
+from rlm_loop.tasks.long_context.plan import Draw, Line, weave
 from rlm_loop.tasks.long_context.text import RealText
 
 MARKS = (

@@ -1,0 +1,215 @@
+"""The families of questions: lookups, every record counted or compared, and pieces that somebody has to read.
+
+`classify` is in the manner of OOLONG: the topic of a piece is the module that it was taken from, so the truth is exact
+as to its origin; a few pieces fit another topic as well.  No pattern over the text gives the topic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from rlm_loop.tasks.long_context.plan import INTEGER, Draw, Line, Plan
+from rlm_loop.tasks.long_context.text import pieces
+
+CITIES = (
+    *("Lisbon", "Oslo", "Turin", "Gdansk", "Leeds", "Nantes", "Bergen", "Porto", "Seville", "Ghent"),
+    *("Zagreb", "Malmo", "Basel", "Vienna", "Dublin", "Riga", "Athens", "Tallinn", "Prague", "Lyon"),
+)
+COLOURS = ("amber", "crimson", "ivory", "indigo", "scarlet", "violet", "olive", "silver", "copper", "emerald")
+ANIMALS = ("tiger", "falcon", "otter", "badger", "heron", "lynx", "raven", "salmon", "beetle", "panther")
+
+
+def needle(draw: Draw, size: int, variant: int) -> Plan:
+    """One line, asked for by its words."""
+    city = draw.pick(CITIES)
+    if variant % 2:
+        value = f"{draw.pick(COLOURS)}-{draw.pick(ANIMALS)}"
+        return Plan(
+            f'One line of the context reads "The password of {city} is WORD". What is WORD? Answer with the word only.',
+            value,
+            lambda: [Line(f"The password of {city} is {value}")],
+        )
+    number = 100_000 + draw.below(900_000)
+    return Plan(
+        f'One line of the context reads "The secret code of {city} is NUMBER". What is NUMBER? {_NUMBER}',
+        number,
+        lambda: [Line(f"The secret code of {city} is {number}")],
+    )
+
+
+_NUMBER = "Answer with the number only."
+
+
+def needles(draw: Draw, size: int, variant: int) -> Plan:
+    """Sixteen lines of the same form, of which several are asked for: all of one key, or one of each of three keys."""
+    cities = draw.some(CITIES, 11)
+    numbers = draw.numbers(16, 100_000, 1_000_000)
+    if variant % 2:
+        asked = cities[:3]
+        held = dict(zip(cities, numbers, strict=False))
+        lines = draw.shuffled([Line(_access(city, number), city in asked) for city, number in held.items()])
+        return Plan(
+            'The context has lines of the form "The access code of CITY is NUMBER". What are the numbers of '
+            f"{asked[0]}, {asked[1]} and {asked[2]}? Answer with a list of the three numbers in this order.",
+            [held[city] for city in asked],
+            lambda: lines,
+            "list",
+        )
+    city, others = cities[0], cities[1:]
+    mine = numbers[:6]
+    lines = [Line(_access(city, n)) for n in mine]
+    lines += [Line(_access(other, n), False) for other, n in zip(others, numbers[6:], strict=True)]
+    mixed = draw.shuffled(lines)
+    return Plan(
+        'The context has several lines of the form "The access code of CITY is NUMBER". What are all the numbers of '
+        f"{city}? Answer with a list of numbers.",
+        mine,
+        lambda: mixed,
+        "any_order",
+    )
+
+
+def _access(city: str, number: int) -> str:
+    return f"The access code of {city} is {number}"
+
+
+def chain(draw: Draw, size: int, variant: int) -> Plan:
+    """A chain of three or five references among five others of the same length; its lines stand in no order."""
+    hops = (3, 5)[variant % 2]
+    names = draw.numbers((hops + 1) * 6, 1_000, 10_000)
+    words = draw.some([f"{colour}-{animal}" for colour in COLOURS for animal in ANIMALS], 6)
+    lines: list[Line] = []
+    for number, word in enumerate(words):
+        mine = names[number * (hops + 1) : (number + 1) * (hops + 1)]
+        steps = [f"Note {a}: go on with note {b}" for a, b in pairwise(mine)]
+        lines += [Line(text, number == 0) for text in (*steps, f"Note {mine[-1]}: the answer is {word}")]
+    mixed = draw.shuffled(lines)
+    return Plan(
+        'The context has lines such as "Note 17: go on with note 942" and "Note 58: the answer is WORD". Start at note '
+        f"{names[0]} and follow the notes until one gives the answer. What is WORD? Answer with the word only.",
+        words[0],
+        lambda: mixed,
+    )
+
+
+STATUSES = ("paid", "paid", "open", "refunded")
+_FORM = 'Some lines of the context are records such as "Record 17: city=Rome status=paid amount=250".'
+_BADGES = 'Some lines of the context are like "Badge QX-417 was seen at gate 3".'
+_PERSONS = 'Some lines of the context are like "Person 17 lives in Rome and was born in 1984".'
+
+
+def records(draw: Draw, size: int, variant: int) -> Plan:
+    """Counts and sums; one record in about 400 characters, at most 20,000."""
+    cities = draw.some(CITIES, 6)
+    numbers = range(1001, 1001 + min(20_000, size // 400))
+    rows = [(n, draw.pick(cities), draw.pick(STATUSES), 10 + draw.below(990)) for n in numbers]
+    city = draw.pick([row for row in rows if row[3] > 500] or rows)[1]  # so that no truth is 0
+
+    def lines() -> list[Line]:
+        return [Line(f"Record {n}: city={c} status={s} amount={a}") for n, c, s, a in rows]
+
+    if variant % 4 == 0:
+        asked, truth = "How many records have status=paid?", sum(s == "paid" for _, _, s, _ in rows)
+    elif variant % 4 == 1:
+        asked = f"What is the sum of the amounts of the records with city={city}?"
+        truth = sum(a for _, c, _, a in rows if c == city)
+    elif variant % 4 == 2:
+        asked = f"How many records have city={city} and an amount above 500?"
+        truth = sum(c == city and a > 500 for _, c, _, a in rows)
+    else:
+        asked = "What is the sum of the amounts of the records with status=open?"
+        truth = sum(a for _, _, s, a in rows if s == "open")
+    return Plan(f"{_FORM} {asked} {INTEGER}", truth, lines)
+
+
+def identifiers(draw: Draw, size: int, variant: int) -> Plan:
+    """Distinct and repeated identifiers; one sighting in about 400 characters, at most 20,000."""
+    n = min(20_000, size // 400)
+    letters = "ABCDEFGHKLMNPQRSTUVWXYZ"
+    pool = [f"{draw.pick(letters)}{draw.pick(letters)}-{100 + number}" for number in range(max(6, n * 2 // 3))]
+    seen = [draw.pick(pool) for _ in range(n)]
+    gates = [1 + draw.below(9) for _ in seen]
+    if variant % 4 == 3:  # one that leads, so that there is one right answer
+        leader = draw.pick(pool)
+        for place in draw.shuffled(range(n)):
+            ranked = Counter(seen).most_common(2)
+            if ranked[0][0] == leader and (len(ranked) < 2 or ranked[0][1] > ranked[1][1]):
+                break
+            seen[place] = leader
+    counts = Counter(seen)
+    truth: int | str
+    if variant % 4 == 0:
+        asked, truth = f"How many different badges are there? {INTEGER}", len(counts)
+    elif variant % 4 == 1:
+        asked, truth = f"How many badges were seen more than once? {INTEGER}", sum(c > 1 for c in counts.values())
+    elif variant % 4 == 2:
+        asked, truth = f"How many badges were seen exactly once? {INTEGER}", sum(c == 1 for c in counts.values())
+    else:
+        asked, truth = "Which badge was seen most often? Answer with the badge only.", counts.most_common(1)[0][0]
+    return Plan(
+        f"{_BADGES} {asked}",
+        truth,
+        lambda: [Line(f"Badge {b} was seen at gate {g}") for b, g in zip(seen, gates, strict=True)],
+    )
+
+
+def pairs(draw: Draw, size: int, variant: int) -> Plan:
+    """Relations between any two records: quadratic in what has to be compared.  At most 4,000 persons."""
+    n = min(4_000, size // 400)
+    cities = draw.some(CITIES, 5)
+    names = draw.numbers(n, 1_000, 100_000)
+    rows = [(name, draw.pick(cities), 1950 + draw.below(20)) for name in names]
+    years = Counter(year for _, _, year in rows)
+    same = Counter((city, year) for _, city, year in rows)
+    alike = sum(c * (c - 1) // 2 for c in same.values())
+    if variant % 2:
+        asked = "were born in the same year but live in different cities"
+        truth = sum(c * (c - 1) // 2 for c in years.values()) - alike
+    else:
+        asked, truth = "live in the same city and were born in the same year", alike
+    return Plan(
+        f"{_PERSONS} How many pairs of two persons {asked}? Each pair counts once. {INTEGER}",
+        truth,
+        lambda: [Line(f"Person {name} lives in {city} and was born in {year}") for name, city, year in rows],
+    )
+
+
+TOPICS = ("e-mail", "unit tests", "numbers", "archives", "XML and HTML")
+_ENTRIES = 'Each line of the context that starts with "Entry #" is the documentation of a Python function or class.'
+_TOPICS = f"Each entry is about one of these topics: {', '.join(TOPICS)}."
+
+
+def classify(draw: Draw, size: int, variant: int) -> Plan:
+    """Counts by topic, the most frequent topic, and counts by topic and user; an entry in about 150 characters, at
+    most 50,000."""
+    n = min(50_000, size // 150)
+    first, *others = draw.shuffled(list(TOPICS))
+    # two parts in six are of the first topic, so that the most frequent one is well defined
+    labels = [draw.pick([first, first, *others]) for _ in range(n)]
+    users = [1 + draw.below(4) for _ in range(n)]
+    seeds = [draw.random() for _ in range(n)]
+    place = draw.below(n)
+    topic, user = labels[place], users[place]  # so that no truth is 0
+    truth: int | str
+    if variant % 3 == 0:
+        asked, truth = f"How many entries are about {topic}? {INTEGER}", labels.count(topic)
+    elif variant % 3 == 1:
+        for number in range(n):  # chance may favour another one in a short text
+            ranked = Counter(labels).most_common(2)
+            if ranked[0][0] == first and (len(ranked) < 2 or ranked[0][1] > ranked[1][1]):
+                break
+            labels[number] = first
+        asked, truth = "Which topic do most entries have? Answer with the topic only.", first
+    else:
+        asked = f"How many entries of user {user} are about {topic}? {INTEGER}"
+        truth = sum(t == topic and u == user for t, u in zip(labels, users, strict=True))
+
+    def lines() -> list[Line]:
+        known = pieces()
+        return [
+            Line(f"Entry #{number} (user {user}): {known[topic][int(seed * len(known[topic]))]}")
+            for number, (topic, user, seed) in enumerate(zip(labels, users, seeds, strict=True), 1)
+        ]
+
+    return Plan(f"{_ENTRIES} {_TOPICS} {asked}", truth, lines)
