@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn, cast
@@ -56,6 +57,24 @@ def _text(path: Path, where: str) -> str:
         raise SuiteFileError(f"{where}: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise SuiteFileError(f"{where}: {path} is not UTF-8 text (byte {error.start}); convert it first") from None
+
+
+def write_lines(path: str | os.PathLike[str], text: str, ending: str, what: str) -> Path:
+    """Write a file in one step; returns the path.  Raises `SuiteFileError` for another ending, or where it cannot be.
+
+    The text is ASCII: the readers of others open the file in the machine's own encoding.
+    """
+    target = Path(path)
+    if target.suffix != ending:
+        raise SuiteFileError(f"{path}: {what}; choose a name that ends in {ending}")
+    part = target.with_name(f".{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="ascii")
+        os.replace(part, target)
+    except OSError as error:
+        raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
+    return target
 
 
 class _Line:

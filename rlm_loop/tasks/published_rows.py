@@ -31,7 +31,10 @@ class Source:
 
 
 def rows_of(place: str, **options: Any) -> Iterator[Source]:
-    """All rows of a file, of the files in a folder (by name), or of `hf://OWNER/NAME[/CONFIGURATION]`."""
+    """All rows of a file, of the files in a folder (by name), or of `hf://OWNER/NAME[/CONFIGURATION]`.
+
+    A file of JSON Lines, plain or packed, or parquet; one that is named may also be a JSON list, or an object by id.
+    """
     if place.startswith("hf://"):
         yield from hub_rows(place.removeprefix("hf://"), **options)
         return
@@ -44,7 +47,23 @@ def rows_of(place: str, **options: Any) -> Iterator[Source]:
     for file in files:
         if not file.is_file():
             raise SuiteFileError(f"{place}: there is no file {file}")
-        yield from _parquet(file) if file.suffix == ".parquet" else _lines(file)
+        reader = {".parquet": _parquet, ".json": _whole}.get(file.suffix, _lines)
+        yield from reader(file)
+
+
+def _whole(file: Path) -> Iterator[Source]:
+    try:
+        read: Any = json.loads(file.read_bytes())
+    except OSError as error:
+        raise SuiteFileError(f"cannot read {file}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise SuiteFileError(f"{file}: this is not JSON ({error})") from None
+    if isinstance(read, dict):
+        read = [read] if "instance_id" in read else list(cast("dict[str, Any]", read).values())
+    if not isinstance(read, list):
+        raise SuiteFileError(f"{file}: this is a JSON {type(read).__name__}, not a list of rows")
+    for number, row in enumerate(cast("list[Any]", read)):
+        yield Source(_object(row, f"{file}:[{number}]"), f"{file}:[{number}]", number + 1, file.stem)
 
 
 def _lines(file: Path) -> Iterator[Source]:
@@ -74,8 +93,12 @@ class _Again:
 def _row(line: bytes, place: str) -> Mapping[str, Any]:
     try:
         value: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SuiteFileError(f"{place}: this is not JSON ({error}); write one object a line") from None
+    return _object(value, place)
+
+
+def _object(value: Any, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise SuiteFileError(f"{place}: this is a JSON {type(value).__name__}, not an object")
     return cast("dict[str, Any]", value)

@@ -73,7 +73,7 @@ CHANGES = {
     ),
     "no output": (
         "repeated",
-        "rlm_loop.dialects.base.NO_OUTPUT",
+        "rlm_loop.dialects.shown.NO_OUTPUT",
         "(no output.)",
         r"call 2, message 3 \(user\), repl_output, from character 10",
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.workspace.git import PLAIN, Git
 
@@ -90,12 +90,5 @@ def write_instances(
 ) -> Path:
     """Write instances (or those of a suite, see `instances_from`) as JSON Lines of the schema; returns the path."""
     rows = [i if isinstance(i, Instance) else _instance(i, repos) for i in instances]
-    target = Path(path)
-    if target.suffix != ".jsonl":
-        raise SuiteFileError(f"{path}: instances are written as JSON Lines; choose a name that ends in .jsonl")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("".join(json.dumps(i.row()) + "\n" for i in rows), encoding="ascii")
-    except OSError as error:
-        raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
-    return target
+    lines = "".join(json.dumps(i.row()) + "\n" for i in rows)
+    return write_lines(path, lines, ".jsonl", "instances are written as JSON Lines")

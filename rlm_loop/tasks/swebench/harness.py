@@ -14,7 +14,7 @@ from typing import Any
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.base import Attempt, Suite
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
 from rlm_loop.tasks.swebench.report import Report, Status, read_report
@@ -184,10 +184,4 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
         "failure_reasons": dict(sorted(report.reasons.items())),
         "schema_version": 2,
     }
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
-    return target
+    return write_lines(path, json.dumps(data, indent=1) + "\n", ".json", "a report is JSON")

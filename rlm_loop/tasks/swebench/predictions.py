@@ -12,7 +12,8 @@ from typing import Any, Literal, Protocol, cast
 
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
+from rlm_loop.tasks.published_rows import rows_of
 from rlm_loop.traces.redact import redact
 
 FIELDS = ("instance_id", "model_name_or_path", "model_patch")
@@ -44,21 +45,8 @@ class Predictions:
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the official JSONL in one step; returns the path.  Raises `SuiteFileError` where that cannot be."""
-        target = Path(path)
-        if target.suffix != ".jsonl":
-            raise SuiteFileError(
-                f"{path}: the harness reads predictions from files that end in .jsonl; choose such a name"
-            )
-        part = target.with_name(f".{target.name}.part")
-        # ASCII, since the official reader opens the file in the machine's own encoding
-        lines = "".join(json.dumps(p.row(), ensure_ascii=True) + "\n" for p in self.rows)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(lines, encoding="ascii")
-            os.replace(part, target)
-        except OSError as error:
-            raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
-        return target
+        lines = "".join(json.dumps(p.row()) + "\n" for p in self.rows)
+        return write_lines(path, lines, ".jsonl", "the harness reads predictions from files of JSON Lines")
 
 
 class HasOutcome(Protocol):
@@ -136,9 +124,13 @@ def read_predictions(path: str | os.PathLike[str]) -> tuple[Prediction, ...]:
     Stricter than the official reader, which keeps the last of two for one instance and finds a missing patch only
     when it is applied.  Raises `SuiteFileError` that names the line and the field.
     """
+    file = Path(path).expanduser()
+    if file.suffix not in (".jsonl", ".json"):
+        raise SuiteFileError(f"{file}: predictions are read from .jsonl or .json")
     seen: dict[str, str] = {}
     found: list[Prediction] = []
-    for place, row in _rows(Path(path).expanduser()):
+    for source in rows_of(str(file)):
+        place, row = source.place, source.row
         for name in FIELDS:
             value = row.get(name, None)
             if name == "model_patch" and name in row and value is None:
@@ -153,35 +145,3 @@ def read_predictions(path: str | os.PathLike[str]) -> tuple[Prediction, ...]:
     if not found:
         raise SuiteFileError(f"{path}: there is no prediction in it")
     return tuple(found)
-
-
-def _rows(file: Path) -> list[tuple[str, dict[str, Any]]]:
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise SuiteFileError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise SuiteFileError(f"{file} is not UTF-8 text (byte {error.start})") from None
-    if file.suffix == ".json":
-        whole = _json(text, f"{file}")
-        if isinstance(whole, dict):
-            whole = list(cast("dict[str, Any]", whole).values())
-        if not isinstance(whole, list):
-            raise SuiteFileError(f"{file}: this is a JSON {type(whole).__name__}, not a list of predictions")
-        rows = [(f"{file}:[{n}]", row) for n, row in enumerate(cast("list[Any]", whole))]
-    elif file.suffix == ".jsonl":
-        lines = [(f"{file}:{n}", line) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
-        rows = [(place, _json(line, place)) for place, line in lines]
-    else:
-        raise SuiteFileError(f"{file}: predictions are read from .jsonl or .json")
-    for place, row in rows:
-        if not isinstance(row, dict):
-            raise SuiteFileError(f"{place}: this is a JSON {type(row).__name__}, not an object of {', '.join(FIELDS)}")
-    return rows
-
-
-def _json(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SuiteFileError(f"{place}: this is not JSON ({error})") from None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.published_rows import ENDINGS, Source, rows_of
+from rlm_loop.tasks.published_rows import ENDINGS, rows_of
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 
 #: The published sets by the names that people use.
@@ -48,7 +47,7 @@ def read_instances(name: str, **options: Any) -> Iterator[Instance]:
     """
     lines: dict[str, str] = {}
     place = place_of(name)
-    for source in _rows(place, options):
+    for source in rows_of(place, **options):
         instance = read_instance(source.row, source.place)
         before = lines.setdefault(instance.instance_id, source.place)
         if before != source.place:
@@ -58,34 +57,6 @@ def read_instances(name: str, **options: Any) -> Iterator[Instance]:
         yield instance
     if not lines:
         raise SuiteFileError(f"{place}: there is no instance in it")
-
-
-def _rows(place: str, options: dict[str, Any]) -> Iterator[Source]:
-    if place.endswith(".json"):
-        if options:
-            raise ValueError(f"{', '.join(options)} is for sets of the hub (hf://OWNER/NAME), not for files")
-        return _json(Path(place).expanduser())
-    return rows_of(place, **options)
-
-
-def _json(file: Path) -> Iterator[Source]:
-    """One JSON list of instances, or an object of them by their ids."""
-    try:
-        read: Any = json.loads(file.read_bytes())
-    except OSError as error:
-        raise SuiteFileError(f"cannot read {file}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise SuiteFileError(f"{file}: this is not JSON ({error})") from None
-    if isinstance(read, dict) and "instance_id" in read:
-        read = [read]
-    many: Any = list(cast("dict[str, Any]", read).values()) if isinstance(read, dict) else read
-    if not isinstance(many, list):
-        raise SuiteFileError(f"{file}: this is a JSON {type(many).__name__}, not a list of instances")
-    for number, row in enumerate(cast("list[Any]", many), 1):
-        place = f"{file}:[{number - 1}]"
-        if not isinstance(row, dict):
-            raise SuiteFileError(f"{place}: this is a JSON {type(row).__name__}, not an instance")
-        yield Source(cast("dict[str, Any]", row), place, number, file.stem)
 
 
 def select(

@@ -135,7 +135,7 @@ def test_the_official_form_is_written_and_read(tmp_path: Path) -> None:
         json.dumps({p.instance_id: {**p.row(), "model_patch": p.model_patch or None} for p in rows})
     )
     assert read_predictions(tmp_path / "p.json") == rows
-    with pytest.raises(SuiteFileError, match=r"reads predictions from files that end in \.jsonl"):
+    with pytest.raises(SuiteFileError, match=r"choose a name that ends in \.jsonl"):
         Predictions(rows).write(tmp_path / "p.txt")
 
 
@@ -146,7 +146,7 @@ GOOD = '{"instance_id": "a", "model_name_or_path": "m", "model_patch": ""}\n'
     ("text", "says"),
     [
         (GOOD + "{\n", r"p\.jsonl:2: this is not JSON"),
-        (GOOD + "[]\n", r"p\.jsonl:2: this is a JSON list, not an object of instance_id"),
+        (GOOD + "[]\n", r"p\.jsonl:2: this is a JSON list, not an object"),
         (GOOD + GOOD, r"p\.jsonl:2: a has a prediction in .*p\.jsonl:1 too"),
         (
             '{"instance_id": "a", "model_name_or_path": "m"}',
