@@ -21,7 +21,9 @@ def test_any_value_is_text_in_a_template(text: str) -> None:
     assert escaped(made) is made
 
 
-@pytest.mark.parametrize("name", ["run/parts.html", "notebook/views.html", "notebook/style.html"])
+@pytest.mark.parametrize(
+    "name", ["run/parts.html", "study/sections.html", "notebook/views.html", "notebook/style.html"]
+)
 def test_every_template_is_whole(name: str) -> None:
     assert [value for value in vars(macros(name)).values() if callable(value)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rlm_loop.report.study.parts import note, table_html
 from rlm_loop.report.tables.study_tables import (
     count,
     counted,
@@ -19,7 +18,7 @@ from rlm_loop.report.tables.study_tables import (
     versus,
 )
 from rlm_loop.report.tables.table import Table
-from rlm_loop.study import ArmSummary, Results
+from rlm_loop.study import ArmSummary, Results, StudyError
 
 Column = tuple[str, Callable[[ArmSummary], str]]
 #: The field that a column shows, where it can have a target.
@@ -54,10 +53,13 @@ _COST: Sequence[Column] = (
 )
 
 
-def arm_tables(results: Results, baseline: str) -> str:
-    """Outcome and cost of each arm on the units that every arm was tried on, and the outcome suite by suite."""
+def arm_tables(results: Results, baseline: str) -> list[Table]:
+    """Outcome and cost of each arm on the units that every arm was tried on, and the outcome suite by suite.
+
+    Raises `StudyError` where there is no such unit.
+    """
     if not results.complete_pairs:
-        return note("No task was tried by every arm yet, so there is nothing to compare.")
+        raise StudyError("No task was tried by every arm yet, so there is nothing to compare.")
     found = results.summary(baseline)
     shared = [
         *counted(found),
@@ -72,13 +74,13 @@ def arm_tables(results: Results, baseline: str) -> str:
         "those that the strategy added, and their share. A dash is not known."
     )
     parts = [
-        table_html(_table("Outcome", _OUTCOME, results, found, shared)),
-        table_html(_table("Cost", _COST, results, found, [tokens, counting_note(results), *missed])),
+        _table("Outcome", _OUTCOME, results, found, shared),
+        _table("Cost", _COST, results, found, [tokens, counting_note(results), *missed]),
     ]
     if len({row["suite"] for row in results.rows}) > 1:
         table = suite_table(results, baseline)
-        parts.append(table_html(Table("Suite by suite", table.columns, table.rows, labels=table.labels)))
-    return "".join(parts)
+        parts.append(Table("Suite by suite", table.columns, table.rows, labels=table.labels))
+    return parts
 
 
 def _table(

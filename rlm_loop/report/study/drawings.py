@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlm_loop.report.study.parts import note
+from markupsafe import Markup
+
 from rlm_loop.report.study.traced import Drawing, traced
-from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError
 
 if TYPE_CHECKING:
@@ -23,15 +23,26 @@ _PAIRED = "measure in ['resolved', 'input_tokens']"
 _LINES = 40
 
 
-def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> str:
-    """Every figure that the study has numbers for; `compared` is the frame of the comparison, where it is at hand."""
+class Figured(NamedTuple):
+    """A figure on the page: its name, its address, its words, and its size in pixels; or `why` there is none."""
+
+    name: str
+    why: str = ""
+    address: Markup = Markup()
+    words: str = ""
+    width: int = 0
+    height: int = 0
+
+
+def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> list[Figured]:
+    """Every figure that the study has numbers for; `compared` is the frame of the comparison, where it is at hand.
+
+    Raises `StudyError` where matplotlib is missing.
+    """
     from rlm_loop.report.figures import style
 
-    try:
-        with style():  # one word about matplotlib, where it is missing, not one a figure
-            return "".join(_figure(name, make) for name, make in chosen(results, baseline, compared))
-    except StudyError as error:
-        return note(str(error))
+    with style():  # one word about matplotlib, where it is missing, not one a figure
+        return [_figured(name, make) for name, make in chosen(results, baseline, compared)]
 
 
 def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> Iterator[Drawing]:
@@ -69,24 +80,18 @@ def _factors(results: Results) -> dict[str, list[Any]]:
     return found
 
 
-def _figure(name: str, make: Callable[[], Figure]) -> str:
-    """One figure; where this study has no numbers for it, the reason in its place."""
+def _figured(name: str, make: Callable[[], Figure]) -> Figured:
     from rlm_loop.report.figures import alt_text
 
     try:
         made = make()
     except StudyError as error:
-        return f'<figure class="drawing"><figcaption>{safe(name)}: {safe(error)}.</figcaption></figure>'
-    said = alt_text(made)
+        return Figured(name, str(error))
     width, height = (round(_SCALE * float(side)) for side in made.get_size_inches())
-    return (
-        f'<figure class="drawing"><img src="{_svg(made)}" alt="{safe(said)}" width="{width}" height="{height}">'
-        f"<figcaption><details><summary>{safe(name)}, in words</summary><p>{safe(said)}</p></details></figcaption>"
-        "</figure>"
-    )
+    return Figured(name, "", _svg(made), alt_text(made), width, height)
 
 
-def _svg(made: Figure) -> str:
+def _svg(made: Figure) -> Markup:
     """The figure as an address.  Its letters are drawn, so that it looks the same whatever fonts there are."""
     from matplotlib import rc_context
 
@@ -95,4 +100,4 @@ def _svg(made: Figure) -> str:
     held = io.BytesIO()
     with style(), rc_context({"svg.fonttype": "path"}):
         made.savefig(held, format="svg", metadata={"Date": None, "Creator": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(held.getvalue()).decode('ascii')}"
+    return Markup(f"data:image/svg+xml;base64,{base64.b64encode(held.getvalue()).decode('ascii')}")

@@ -1,14 +1,12 @@
-"""Every episode: a row a task, a column an arm, each cell a link to the page of its trace."""
+"""Every episode: a row a task, a column an arm, each mark a link to the page of its trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlm_loop.report.study.missing import arms_of, planned
-from rlm_loop.report.study.parts import small
-from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import PairKey, pair_key
@@ -17,44 +15,55 @@ from rlm_loop.study.store.rows import Row, finished
 _SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
 
 
-def episodes(results: Results, links: Mapping[str, str]) -> str:
-    """The table of all units; `links` are addresses of trace pages by the name of the trace."""
+class Shown(NamedTuple):
+    """One episode: its state and the mark of it, the words for both, the address of its page, and its tokens."""
+
+    state: str
+    mark: str
+    said: str
+    link: str = ""
+    tokens: str = ""
+
+
+class TaskRow(NamedTuple):
+    """The episodes of a task, arm by arm; `apart` where the arms did not all come to the same state."""
+
+    name: str
+    apart: bool
+    cells: Sequence[Shown]
+
+
+class Episodes(NamedTuple):
+    """The table: a group of tasks for each suite (and model), under the names of the arms."""
+
+    arms: Sequence[str]
+    groups: Sequence[tuple[str, Sequence[TaskRow]]]
+    legend: str
+
+
+def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
+    """All units of the study; `links` are addresses of trace pages by the name of the trace."""
     rows = {(row["arm"], pair_key(row)): row for row in results.rows}
     arms, units = arms_of(results), sorted(planned(results), key=lambda u: (u[0], u[1]))
-    if not rows:
-        return ""
-    groups = "".join(
-        _group(f"{model} · {suite}" if len(results.models) > 1 else suite, list(of), arms, rows, links)
+    groups = [
+        (f"{model} · {suite}" if len(results.models) > 1 else suite, _tasks(list(of), arms, rows, links))
         for (model, suite), of in groupby(units, key=lambda u: (u[0], u[1]))
-    )
-    head = "".join(f'<th scope="col">{safe(arm)}</th>' for arm in arms)
+    ]
     legend = ", ".join(f"{mark} {state}" for state, mark in _SHOWN.items() if mark != state)
     traces = " A mark leads to the page of its run." if links else ""
-    return (
-        '<div class="find" role="search" aria-label="Find a task">'
-        '<input id="find" type="search" placeholder="Find a task  ( / )" aria-label="Find a task" autocomplete="off" '
-        'spellcheck="false" aria-describedby="found">'
-        '<label><input id="apart" type="checkbox"> only where arms differ</label>'
-        '<output id="found" for="find apart" aria-live="polite"></output></div>'
-        f'<div class="wide" tabindex="0" role="region" aria-label="Episodes"><table class="data episodes">'
-        f'<caption>Episodes</caption><thead><tr><th scope="col">task</th>{head}</tr></thead>{groups}</table></div>'
-        + small(f"{legend}; beside it the tokens, in and out together.{traces}")
-    )
+    return Episodes(arms, groups, f"{legend}; beside it the tokens, in and out together.{traces}")
 
 
-def _group(
-    label: str, units: list[PairKey], arms: list[str], rows: Mapping[tuple[str, PairKey], Row], links: Mapping[str, str]
-) -> str:
+def _tasks(
+    units: Sequence[PairKey], arms: Sequence[str], rows: Mapping[tuple[str, PairKey], Row], links: Mapping[str, str]
+) -> list[TaskRow]:
     several = len({seed for *_, seed in units}) > 1
-    body: list[str] = []
+    found: list[TaskRow] = []
     for of in units:
-        mine = [rows.get((arm, of)) for arm in arms]
-        apart = len({state(row) for row in mine}) > 1
+        cells = [_shown(rows.get((arm, of)), arm, of[2], links) for arm in arms]
         name = f"{of[2]}, seed {of[3]}" if several else of[2]
-        cells = "".join(_cell(row, arm, of[2], links) for row, arm in zip(mine, arms, strict=True))
-        body.append(f'<tr class="unit{" apart" if apart else ""}"><th scope="row">{safe(name)}</th>{cells}</tr>')
-    head = f'<tr class="suite"><th scope="colgroup" colspan="{len(arms) + 1}">{safe(label)}</th></tr>'
-    return f"<tbody>{head}{''.join(body)}</tbody>"
+        found.append(TaskRow(name, len({cell.state for cell in cells}) > 1, cells))
+    return found
 
 
 def state(row: Row | None) -> str:
@@ -66,20 +75,14 @@ def state(row: Row | None) -> str:
     return "not judged" if row["resolved"] is None else "resolved" if row["resolved"] else "not resolved"
 
 
-def _cell(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> str:
+def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> Shown:
     now = state(row)
-    kind, mark = now.replace(" ", "-"), _SHOWN[now]
+    mark = _SHOWN[now]
     if row is None:
-        return f'<td class="{kind}"><span title="{safe(arm)}: not run">{mark}</span></td>'
+        return Shown(now, mark, f"{arm}: not run")
     tokens = total_tokens(row)
-    said = safe(f"{arm} on {task}: {now}; {_figures(row, tokens)}")
-    link = links.get(row["trace"])
-    marked = (
-        f'<a href="{safe(link)}" title="{said}" aria-label="{said}">{mark}</a>'
-        if link
-        else f'<span title="{said}">{mark}</span>'
-    )
-    return f'<td class="{kind}">{marked}{f" <small>{tokens:,}</small>" if tokens is not None else ""}</td>'
+    said = f"{arm} on {task}: {now}; {_figures(row, tokens)}"
+    return Shown(now, mark, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
 
 
 def _figures(row: Mapping[str, Any], tokens: int | None) -> str:

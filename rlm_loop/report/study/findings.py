@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.study.parts import note, table_html
 from rlm_loop.report.tables.table import Table
-from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.contrast import p_value, percent
 
@@ -31,39 +29,34 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """The section as HTML, the policy about missing pairs in words, and the comparison itself where there is one."""
+    """What a comparison supports, arm by arm: pairs of a label and sentences; then the methods, and tables.
 
-    html: str = ""
-    policy: str = ""
-    frame: pd.DataFrame | None = None
-    exploratory: bool = False
+    `policy` says in words what becomes of missing pairs; `frame` has the contrasts.
+    """
+
+    arms: Sequence[tuple[str, Sequence[str]]]
+    methods: str
+    tables: Sequence[Table]
+    policy: str
+    frame: pd.DataFrame
+    exploratory: bool
 
 
 def findings_of(results: Results, baseline: str) -> Findings:
-    """Every other arm against the baseline; where this cannot be computed, the reason in its place."""
+    """Compare every other arm with the baseline.  Raises `StudyError` where this cannot be computed."""
     if len(results.arms) < 2:
-        return Findings(note("There is one arm, so there is nothing to compare it with."))
+        raise StudyError("There is one arm, so there is nothing to compare it with.")
     from rlm_loop.study.compare.comparison import compare
 
-    try:
-        compared = compare(results, baseline)
-        frame, power = compared.frame(), compared.power()
-        said = _said(compared, len(results.models) > 1)
-    except StudyError as error:
-        return Findings(note(str(error)))
-    tables = table_html(effects_table(compared)) + table_html(_power(power.to_dict("records"), compared))
-    return Findings(said + tables, POLICIES.get(compared.missing, compared.missing), frame, compared.exploratory)
-
-
-def _said(compared: Comparison, several: bool) -> str:
-    """The sentences, arm by arm; the last one is about the methods, and the same for all."""
-    parts: list[str] = []
-    for model, arm in dict.fromkeys((c.model, c.arm) for c in compared.contrasts):
-        mine = replace(compared, contrasts=[c for c in compared.contrasts if (c.model, c.arm) == (model, arm)])
-        items = "".join(f"<li>{safe(sentence)}</li>" for sentence in mine.sentences()[:-1])
-        label = f"{arm} against {compared.baseline}" + (f", with {model}" if several else "")
-        parts.append(f'<h3>{safe(label)}</h3><ul class="said">{items}</ul>')
-    return "".join(parts) + f'<p class="small">{safe(compared.sentences()[-1])}</p>'
+    compared = compare(results, baseline)
+    several = len(results.models) > 1
+    arms = [
+        (f"{of.arm} against {compared.baseline}" + (f", with {of.model}" if several else ""), of.sentences)
+        for of in compared.by_arm
+    ]
+    tables = [effects_table(compared), _power(compared.power().to_dict("records"), compared)]
+    policy = POLICIES.get(compared.missing, compared.missing)
+    return Findings(arms, compared.methods, tables, policy, compared.frame(), compared.exploratory)
 
 
 def effects_table(compared: Comparison) -> Table:

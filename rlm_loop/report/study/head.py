@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.study.parts import note
-from rlm_loop.report.study.question import Question
-from rlm_loop.report.templates import safe
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rlm_loop.report.study.question import Question, question_of
 from rlm_loop.study import Results
 from rlm_loop.study.results import pair_key
 
 
-def head(results: Results, question: Question, baseline: str) -> str:
+@dataclass(frozen=True)
+class Head:
+    """The line above the heading, the question, the facts by name (empty ones are not shown), and what is unfinished.
+
+    `state` is empty where the study is whole.
+    """
+
+    over: str
+    question: Question
+    facts: Mapping[str, Any]
+    state: str
+
+
+def head_of(results: Results, baseline: str) -> Head:
     """The question, what is known about the state of the study, and its size."""
     kind = "recorded study" if results.recorded else "study"
-    text = "".join(f'<p class="lead">{safe(part)}</p>' for part in question.text)
-    if not question.source:
-        text += note('The study states no question; give it one: Study(question="...").')
-    return (
-        f'<header class="head"><p class="over">{safe(" · ".join(p for p in (kind, results.name) if p))}</p>'
-        f"<h1>{safe(question.title)}</h1>{text}{_facts(results, baseline)}{_state(results)}</header>"
-    )
+    over = " · ".join(part for part in (kind, results.name) if part)
+    return Head(over, question_of(results), _facts(results, baseline), _state(results))
 
 
-def _facts(results: Results, baseline: str) -> str:
+def _facts(results: Results, baseline: str) -> dict[str, Any]:
     source = results.provenance
     units = {pair_key(row) for row in results.rows}
     suites = list(dict.fromkeys(row["suite"] for row in results.rows))
     cost = [row["cost"] for row in results.rows if row["cost"] is not None]
-    facts = {
+    return {
         "model": source["model"],
         "arms": ", ".join(results.arms),
         "baseline": baseline,
@@ -36,16 +46,15 @@ def _facts(results: Results, baseline: str) -> str:
         "run": source["date"],
         "cost": f"{sum(cost):,.2f}" if any(cost) else "",
     }
-    items = "".join(f"<div><dt>{safe(k)}</dt><dd>{safe(v)}</dd></div>" for k, v in facts.items() if v)
-    return f'<dl class="facts">{items}</dl>'
 
 
 def _state(results: Results) -> str:
     """A study that is not whole says so before anything else is read."""
-    planned = sum(map(len, results.lock.get("tasks", {}).values())) * len(results.lock.get("seeds", ()))
-    cells = planned * sum(map(len, results.lock.get("arms", {}).values()))
+    lock = results.lock
+    runs = sum(map(len, lock.get("tasks", {}).values())) * len(lock.get("seeds", ()))
+    planned = runs * sum(map(len, lock.get("arms", {}).values()))
     if not results.rows:
-        return note("Nothing has been run yet.")
-    if cells > len(results):
-        return note(f"The study is not finished: {len(results):,} of {cells:,} episodes have been run.")
+        return "Nothing has been run yet."
+    if planned > len(results):
+        return f"The study is not finished: {len(results):,} of {planned:,} episodes have been run."
     return ""

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.report.study.parts import folded, small, table_html
 from rlm_loop.report.tables.table import Table
-from rlm_loop.report.templates import safe
 from rlm_loop.study import Results
 from rlm_loop.study.compare.pair_keys import PairKey, is_resolved, pair_key
 from rlm_loop.study.store.rows import finished
@@ -25,6 +23,16 @@ class Gap:
     unit: PairKey
     kind: str
     why: str = ""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A table with a row an arm, remarks below it, and the episodes without a result; `most` of them are named."""
+
+    table: Table
+    remarks: Sequence[str]
+    gaps: Sequence[Gap]
+    most: int = _MOST
 
 
 def planned(results: Results) -> list[PairKey]:
@@ -61,8 +69,8 @@ def _gap(arm: str, of: PairKey, rows: Mapping[tuple[str, PairKey], Any], results
         yield Gap(arm, of, NOT_JUDGED, str(row.get("score_reason") or ""))
 
 
-def missing_pairs(results: Results, baseline: str, policy: str) -> str:
-    """A row an arm: how many pairs it has with the baseline, and which episodes have no result; then each of them."""
+def missing_pairs(results: Results, baseline: str, policy: str) -> Missing:
+    """How many pairs each arm has with the baseline, and which episodes have no result; `policy` in words."""
     found, every = gaps(results), planned(results)
     judged = {(row["arm"], pair_key(row)) for row in results.rows if is_resolved(row) is not None}
     rows: list[list[str]] = []
@@ -74,16 +82,4 @@ def missing_pairs(results: Results, baseline: str, policy: str) -> str:
     columns = ["arm", f"pairs with {baseline}", NOT_RUN, CRASHED, NOT_JUDGED]
     crashed = "A crash of the arm itself is a pair: not resolved, with tokens that are not known."
     said = crashed if any(gap.kind == CRASHED for gap in found) else "" if found else "No pair is missing."
-    return table_html(Table("Pairs", columns, rows)) + small(said, policy) + _each(found)
-
-
-def _each(found: Sequence[Gap]) -> str:
-    if not found:
-        return ""
-    items = "".join(
-        f"<li><b>{safe(gap.arm)}</b> on {safe('/'.join(gap.unit[1:3]))}, seed {safe(gap.unit[3])}: {safe(gap.kind)}"
-        f"{f' ({safe(gap.why)})' if gap.why else ''}</li>"
-        for gap in found[:_MOST]
-    )
-    more = small(f"{len(found) - _MOST:,} more are in the rows of the study.") if len(found) > _MOST else ""
-    return folded(f"The {len(found):,} episodes without a result", f'<ul class="gaps">{items}</ul>{more}')
+    return Missing(Table("Pairs", columns, rows), [said, policy], found)

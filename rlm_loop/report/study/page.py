@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-
-from markupsafe import Markup
+from typing import Any, NamedTuple, cast
 
 from rlm_loop import __version__
 from rlm_loop.report.run.sealed import resource, sealed
-from rlm_loop.report.study.agreement import agreement
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.report.study.drawings import drawings
-from rlm_loop.report.study.episodes import episodes
+from rlm_loop.report.study.episodes import episodes_of
+from rlm_loop.report.study.fairness import fairness_of
 from rlm_loop.report.study.findings import Findings, findings_of
-from rlm_loop.report.study.head import head
+from rlm_loop.report.study.head import head_of
 from rlm_loop.report.study.missing import missing_pairs
-from rlm_loop.report.study.origin import origin
-from rlm_loop.report.study.parts import or_why, section
-from rlm_loop.report.study.question import question_of
-from rlm_loop.report.study.trace_pages import address
+from rlm_loop.report.study.origin import origin_of
+from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
 from rlm_loop.report.tables.trace_files import names_of
-from rlm_loop.report.templates import safe
 from rlm_loop.study import Results, StudyError, load_study
 
 _HERE = "rlm_loop.report.study"
@@ -45,33 +41,93 @@ def study_page(
     links = traces if isinstance(traces, Mapping) else {}
     if traces is True:
         links = {name: address(_FOLDER, name) for name in names_of(results)}
-    question = question_of(results)
-    found = findings_of(results, against) if results.complete_pairs else Findings()
-    sections = (
-        ("findings", "Findings, exploratory" if found.exploratory else "Findings", found.html),
-        ("arms", "Arms", or_why(lambda: arm_tables(results, against)) if results.rows else ""),
-        ("figures", "Figures", drawings(results, against, found.frame) if results.complete_pairs else ""),
-        ("pairs", "Missing pairs", missing_pairs(results, against, found.policy) if results.rows else ""),
-        ("contract", "Contract", or_why(lambda: agreement(results))),
-        ("episodes", "Episodes", episodes(results, links)),
-        ("environment", "Environment", origin(results)),
-    )
-    shown = [(ident, label, inner) for ident, label, inner in sections if inner]
-    contents = "".join(f'<li><a href="#{ident}">{safe(label)}</a></li>' for ident, label, _ in shown)
+    shown = list(_sections(results, against, links))
+    head = head_of(results, against)
     return sealed(
         "study/study.html",
         style=resource("page.css") + resource("study.css", _HERE),
         script=resource("theme.js") + resource("study.js", _HERE),
-        title=question.title,
-        head=Markup(head(results, question, against)),
-        contents=Markup(contents),
-        sections=Markup("".join(section(*part) for part in shown)),
+        title=head.question.title,
+        head=head,
+        sections=shown,
         name=results.name,
         version=__version__,
     )
+
+
+class Section(NamedTuple):
+    """A part of the page: the value that the macro named `ident` of `sections.html` shows, or `why` there is none."""
+
+    ident: str
+    label: str
+    value: Any = None
+    why: str = ""
+
+
+def _sections(results: Results, against: str, links: Mapping[str, str]) -> Iterator[Section]:
+    """The sections that the study has anything for, in their order."""
+    whole, found = bool(results.complete_pairs), None
+    if whole:
+        told = _section("findings", "Findings", lambda: findings_of(results, against))
+        found = cast("Findings | None", told.value)
+        yield told._replace(label="Findings, exploratory") if found and found.exploratory else told
+    if results.rows:
+        yield _section("arms", "Arms", lambda: arm_tables(results, against))
+    if whole:
+        yield _section("figures", "Figures", lambda: drawings(results, against, found and found.frame))
+    if results.rows:
+        policy = found.policy if found else ""
+        yield Section("pairs", "Missing pairs", missing_pairs(results, against, policy))
+    yield _section("contract", "Contract", lambda: fairness_of(results.fairness_check))
+    if results.rows:
+        yield Section("episodes", "Episodes", episodes_of(results, links))
+    yield Section("environment", "Environment", origin_of(results))
+
+
+def _section(ident: str, label: str, make: Callable[[], Any]) -> Section:
+    """With the value that `make` returns; where the study or this machine cannot give it, with the reason."""
+    try:
+        return Section(ident, label, make())
+    except StudyError as error:
+        return Section(ident, label, why=str(error))
 
 
 def _baseline(results: Results, baseline: str | None) -> str:
     if baseline is not None and baseline not in results.arms:
         raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(results.arms)}")
     return baseline or (results.baseline if results.arms else "")
+
+
+def write_study_page(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    baseline: str | None = None,
+    traces: bool = True,
+    progress: Progress = iter,
+) -> Path:
+    """Write the report of the study in `folder` to the file `out`, and return its path.
+
+    With `traces` the page of each trace is written to the folder `trace_folder(out)` beside it, and linked; the report
+    is then moved together with that folder.  The same results give the same files.  `progress` is put around the traces
+    as they are read (`tqdm`, for one).  Raises `StudyError` where `folder` holds no study, `baseline` is no arm of it,
+    or the files cannot be written.
+    """
+    page, results = Path(out), load_study(folder)
+    if page.is_dir():
+        raise StudyError(f"{out} is a folder; name a file for the report, such as {page / 'report.html'}")
+    _baseline(results, baseline)  # a wrong one is said before anything is written
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        links: Mapping[str, str] | bool = False
+        if traces:
+            links = write_trace_pages(results, trace_folder(page), progress=progress)
+        page.write_text(study_page(results, baseline=baseline, traces=links), encoding="utf-8", newline="")
+    except OSError as error:
+        raise StudyError(f"cannot write {error.filename or out}: {error.strerror}; choose another file") from error
+    return page
+
+
+def trace_folder(out: str | Path) -> Path:
+    """The folder of the trace pages of the report `out`: `report_traces` for `report.html`."""
+    return Path(out).with_name(f"{Path(out).stem}_traces")
