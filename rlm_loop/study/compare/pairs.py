@@ -69,13 +69,20 @@ class Paired:
     def __init__(self, rows: Sequence[Row], units: Sequence[PairKey], cluster: str | None = None) -> None:
         self._units, self._of_episode = units, by_episode(rows)
         by_unit = {of: row for (_, of), row in self._of_episode.items()}  # of any arm: the task is the same
+        self._known: dict[tuple[str, str], list[float | None]] = {}  # of the baseline every arm asks
         self._clusters = cluster_labels([by_unit[u] for u in units], units, cluster)
 
     def pairs(self, arm: str, baseline: str, measure: str) -> Pairs:
         """The pairs of two arms in one measure."""
-        here, there = ([_value(self._of_episode.get((of, u)), measure) for u in self._units] for of in (arm, baseline))
         labels, grouped_by, too_few = self._clusters
-        return Pairs(here, there, labels, grouped_by, too_few)
+        return Pairs(self._values(arm, measure), self._values(baseline, measure), labels, grouped_by, too_few)
+
+    def _values(self, arm: str, measure: str) -> list[float | None]:
+        found = self._known.get((arm, measure))
+        if found is None:
+            found = [_value(self._of_episode.get((arm, u)), measure) for u in self._units]
+            self._known[arm, measure] = found
+        return found
 
 
 def _value(row: Row | None, measure: str) -> float | None:

@@ -17,6 +17,8 @@ from rlm_loop.study.statistics.multiple_testing import smallest_level
 _COUNTED = 15
 #: So many changes of sign are summed at once.
 _BLOCK = 1000
+#: Up to so many counts are kept as floats (32 MB).
+_FLOATS = 4_000_000
 #: Sums of the same numbers in another order differ by less than this share of them.
 _ROUNDING = 1e-9
 
@@ -86,9 +88,10 @@ def mean_p(
 def bca_interval(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
     """The BCa bootstrap interval of the mean at each alpha, from the sums and sizes of clusters, which are drawn whole.
 
-    B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.  scipy draws; bias and acceleration are worked out
-    here once, since scipy does both again for each level, and a p value asks for some thirty.  The interval of a
-    measure, its p and its interval at an adjusted level are of the same draws, so these are kept for a while.
+    B. Efron, JASA 82 (1987), with the quantiles of `expanded_tail`.  Draws, bias and acceleration are made once: scipy
+    makes them again for each level, and a p value asks for some thirty.  All measures of as many clusters share their
+    draws, and the interval of a measure, its p and its interval at an adjusted level are of the same means, so these
+    are kept for a while.
     """
     if total.ndim > 1:
         return _bca(total, of, resamples, seed)
@@ -102,41 +105,50 @@ def _kept(total: bytes, of: bytes, resamples: int, seed: int) -> Callable[[float
 
 def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[float], tuple[Floats, Floats]]:
     groups = of.size
-    if of.min() != of.max():
-        data, paired, statistic = (total, np.broadcast_to(of, total.shape)), True, _ratio
-        left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
-    else:
-        data, paired, statistic = (total / of,), False, np.mean
-        left_out = ((total / of).sum(axis=-1, keepdims=True) - total / of) / max(1, groups - 1)
-    drawn = stats.bootstrap(
-        data,
-        statistic,
-        paired=paired,
-        vectorized=True,
-        axis=-1,
-        n_resamples=resamples,
-        batch=max(1, min(resamples, 5_000_000 // max(1, total.size))),
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).bootstrap_distribution
-    mean = np.asarray(statistic(*data, axis=-1))[..., None]
-    below = (np.count_nonzero(drawn < mean, axis=-1) + np.count_nonzero(drawn <= mean, axis=-1)) / (2 * resamples)
-    bias = special.ndtri(below)
+    left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
+    mean = total.sum(axis=-1, keepdims=True) / of.sum()
+    drawn = _sum(total, _draws(groups, resamples, seed))
+    drawn /= np.maximum(_sum(of, _draws(groups, resamples, seed)), 1e-9)  # of weights none may be drawn that is above 0
+    near = _ROUNDING * np.abs(mean)
+    below = (np.count_nonzero(drawn < mean - near, axis=-1) + np.count_nonzero(drawn <= mean + near, axis=-1)) / 2
+    bias = special.ndtri(below / resamples)
     apart = left_out.mean(axis=-1, keepdims=True) - left_out
     acceleration = (apart**3).sum(axis=-1) / (6 * (apart**2).sum(axis=-1) ** 1.5)
-    drawn = np.sort(drawn, axis=-1)
+    drawn = np.sort(drawn.reshape(-1, resamples), axis=-1)
+    rows = np.arange(len(drawn))
 
     def at(alpha: float) -> tuple[Floats, Floats]:
         tail = special.ndtri(expanded_tail(groups, alpha))
-        ends: list[Floats] = []
-        for z in (bias + tail, bias - tail):
-            place = special.ndtr(bias + z / (1 - acceleration * z)) * (resamples - 1)
-            under = np.clip(np.floor(np.nan_to_num(place)), 0, resamples - 2).astype(int)[..., None]
-            low, high = (np.take_along_axis(drawn, under + n, axis=-1)[..., 0] for n in (0, 1))
-            ends.append(low + (high - low) * (place - under[..., 0]))
-        return ends[0], ends[1]
+        z = bias + np.array([tail, -tail]).reshape(2, *[1] * bias.ndim)
+        place = (special.ndtr(bias + z / (1 - acceleration * z)) * (resamples - 1)).reshape(2, -1)
+        under = np.minimum(np.where(np.isnan(place), 0.0, place).astype(int), resamples - 2)
+        low, high = drawn[rows, under], drawn[rows, under + 1]
+        first, last = (low + (high - low) * (place - under)).reshape(2, *bias.shape)
+        return first, last
 
     return at
+
+
+@functools.lru_cache(maxsize=4)
+def _draws(groups: int, resamples: int, seed: int) -> NDArray[Any]:
+    """How often each cluster is drawn, a row for each resample: the same for all measures of as many clusters."""
+    drawn = np.random.default_rng(seed).integers(0, groups, (resamples, groups))
+    drawn += np.arange(resamples)[:, None] * groups
+    return _quick(np.bincount(drawn.ravel(), minlength=resamples * groups).reshape(resamples, groups).astype(np.uint16))
+
+
+def _quick(counts: NDArray[Any]) -> NDArray[Any]:
+    """Counts as the floats that they are multiplied as, unless there are too many to keep them so."""
+    return counts.astype(float) if counts.size <= _FLOATS else counts
+
+
+def _sum(values: Floats, counts: NDArray[Any]) -> Floats:
+    """The sum of the values for each row of counts; in blocks, as so many floats may not fit for thousands of tasks."""
+    if counts.dtype == float:
+        # of one study without BLAS, whose threads wait for each other longer than the sums take where cores are busy
+        return np.einsum("j,ij->i", values, counts) if values.ndim == 1 else values @ counts.T
+    starts = range(0, len(counts), _BLOCK)
+    return np.concatenate([values @ counts[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
 
 
 def bootstrap(values: Sequence[float], *, resamples: int = 2000, seed: int = 0) -> tuple[float, float] | None:
@@ -171,10 +183,6 @@ def expanded_tail(n: int, alpha: float) -> float:
 def _sums(values: Any, codes: NDArray[np.intp], weights: Any) -> tuple[Floats, Floats]:
     """The sums of the clusters, and their sizes or the sums of their weights."""
     return sums(values, codes), sizes(codes) if weights is None else sums(weights, codes)
-
-
-def _ratio(total: Floats, of: Floats, axis: int = -1) -> Floats:
-    return total.sum(axis=axis) / np.maximum(of.sum(axis=axis), 1e-9)  # of weights none may be drawn that is above 0
 
 
 def sign_flip(values: Any, codes: NDArray[np.intp], *, resamples: int = 9999, seed: int = 0) -> Floats:
@@ -235,14 +243,12 @@ def _changed(total: Floats, resamples: int, seed: int) -> Floats:
     "No cluster changes" is not among all changes, and their last cluster keeps its sign, since a change and its reverse
     are as far from 0.
     """
-    which = _changes(total.shape[-1], resamples, seed)
-    starts = range(0, max(1, len(which)), _BLOCK)  # in blocks, as so many floats would not fit for thousands of tasks
-    return np.concatenate([total @ which[at : at + _BLOCK].T.astype(float) for at in starts], axis=-1)
+    return _sum(total, _changes(total.shape[-1], resamples, seed))
 
 
 @functools.lru_cache(maxsize=4)
 def _changes(groups: int, resamples: int, seed: int) -> NDArray[Any]:
     """Which clusters change their sign, a row for each change: the same for all measures of as many tasks."""
     if groups <= _COUNTED:
-        return (np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1
-    return np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8)
+        return ((np.arange(1, 2 ** max(groups - 1, 0))[:, None] >> np.arange(groups)) & 1).astype(float)
+    return _quick(np.random.default_rng(seed).integers(0, 2, (resamples, groups), dtype=np.int8))
