@@ -50,11 +50,15 @@ def settled(budget: Budget | None) -> dict[str, Any] | None:
 
 
 def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
-    """A dialect's settings by the names that studies and traces of 0.1 have: another name would be another study."""
+    """A dialect's settings by the names that studies and traces of 0.1 have: another name would be another study.
+
+    What they did not have is told only where it is on.
+    """
     if dialect["is"] in ADAPTERS:
         return _as_recorded(dialect["dialect"])
     named = {"action_mode": "hands"}
-    return {named.get(k, k): _as_recorded(v) if k == "dialect" else v for k, v in dialect.items()}
+    known = {k: v for k, v in dialect.items() if k != "finish_with_result" or v}
+    return {named.get(k, k): _as_recorded(v) if k == "dialect" else v for k, v in known.items()}
 
 
 @spelled(HINTS)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
+from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.answers import UNASKED, AnswerCheck
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action, simple_names
 from rlm_loop.agents.setup import RunSetup, ToolLike
@@ -111,6 +111,7 @@ class Environment:
         self.workspace, self._owned = workspace, owned
         self._effects = None if workspace is None else Effects(workspace, keep_tree)
         self._answer: FinalAnswer | None = None
+        self._result = ""  # of the last action that did not fail
         self._cell: CellResult | None = None
         gateway_tools = list(own)
         if action_mode == "calls":
@@ -248,6 +249,8 @@ class Environment:
                     rest = failed_action("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
                 failed = failed or (isinstance(action, RunCode) and not done[index].ok)
+                if isinstance(action, (RunCode, CallTool)) and done[index].ok:
+                    self._result = done[index].text.strip()
         return tuple(done[i] for i in range(len(actions)))
 
     def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
@@ -294,7 +297,8 @@ class Environment:
     def _perform(self, action: Action) -> Observation:
         match action:
             case Malformed(reason, kind):
-                return failed_action(kind, reason)
+                ends = self._result and Note.RESULT_ANSWERS in action.notes
+                return self._text_answer(self._result) if ends else failed_action(kind, reason)
             case Answer(value):
                 return self._text_answer(value)
             case RunCode(code):

@@ -25,6 +25,8 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
+#: What the recorded dialect says as well.
+_OF_DIALECT = ("max_iterations", "scaffold", "finish_with_result")
 #: The steps of a ReAct framework, where no other limit is given.
 MOST_STEPS = 50
 
@@ -96,6 +98,8 @@ class ReActAgent(Agent):
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's
     own limit of steps counts too, and is none by default), `max_history` messages, and `tool_timeout` seconds.
     `max_steps` is in place of the 50.  `max_depth` is 0: sub-calls are offered only where they were asked for.
+    With `finish_with_result` a finish without an answer gives the last result, in the text form; without it the model
+    is asked for the answer.
     """
 
     max_depth: int = 0
@@ -105,6 +109,7 @@ class ReActAgent(Agent):
     presentation: Presentation | None = None
     max_iterations: int | None = MOST_STEPS
     scaffold: tuple[Injector, ...] | None = None
+    finish_with_result: bool = False
 
     def __post_init__(self, max_steps: Any, seconds: Any) -> None:
         super().__post_init__(max_steps, seconds)
@@ -115,6 +120,8 @@ class ReActAgent(Agent):
             object.__setattr__(self, "max_iterations", None)  # the limit that was given replaces the one that was not
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
+        if self.finish_with_result and self.form != "text":
+            raise ValueError('finish_with_result is for form="text": a call without its argument is told so')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
 
     def limits(self) -> Budget:
@@ -130,7 +137,7 @@ class ReActAgent(Agent):
         most = self.max_history
         if most is not None and steps is not None and not native and 2 * steps < most:  # system, task, two a turn
             own["max_history"] = None
-        kept = {k: v for k, v in own.items() if k not in ("max_iterations", "scaffold")}  # which the dialect has
+        kept = {k: v for k, v in own.items() if k not in _OF_DIALECT}
         return kept | {"budget": settled(self.limits())}
 
     def attempt(
@@ -142,7 +149,8 @@ class ReActAgent(Agent):
 
     def _speaks(self) -> Dialect:
         if self.form == "text":
-            return ReActText() if self.system is None else ReActText(rule=self.system)
+            text = ReActText(finish_with_result=self.finish_with_result)
+            return text if self.system is None else replace(text, rule=self.system)
         shown = self.presentation or default_presentation(self.model)
         calls = FunctionCalls(shown, text_answers=False)
         rule = calls if self.system is None else replace(calls, rule=self.system)

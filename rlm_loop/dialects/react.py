@@ -26,12 +26,17 @@ LABEL = "Observation: "
 
 @dataclass(frozen=True)
 class ReActText(Speaking):
-    """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history."""
+    """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history.
+
+    With `finish_with_result` a finish without an answer gives the last result as the answer; without it the model is
+    told that the answer is missing.
+    """
 
     rule: str = REACT_TEMPLATE
     heading: str = "Tools:"
     name: str = "react"
     action_mode: ActionMode = "calls"
+    finish_with_result: bool = False
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         offered = {n: t for n, t in tools.items() if n != "final_answer"}
@@ -47,7 +52,8 @@ class ReActText(Speaking):
         if step.finish is not None:
             return [_finish(step.finish, step.notes)]
         if Note.EMPTY_ANSWER in step.notes:
-            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=step.notes)]
+            notes = (*step.notes, Note.RESULT_ANSWERS) if self.finish_with_result else step.notes
+            return [Malformed('finish needs the answer: Action Input: {"answer": ...}', notes=notes)]
         if step.action is None:
             return [Malformed("No action found. Write an Action line and an Action Input line.", notes=step.notes)]
         return [CallTool(step.action, _arguments(tools.get(step.action), step.input), lenient=True, notes=step.notes)]

@@ -350,3 +350,33 @@ def test_react_over_calls_goes_on_after_thinking_aloud() -> None:
     assert (outcome.answer, outcome.stop, outcome.steps) == (42, "answered", 2)
     assert model.prompts[1].messages[-1].text.startswith("No tool was called.")
     assert LeanAgent(model=ScriptedModel(["It is 42."], name="local:scripted")).run("?").answer == "It is 42."
+
+
+@pytest.mark.parametrize(
+    ("replies", "answer", "stop"),
+    [
+        (["Action: python\nAction Input: print(6 * 7)", "Action: finish"], "42", "answered"),
+        (
+            ["Action: finish", "Action: python\nAction Input: print(1)", "Action: finish\nAction Input:"],
+            "1",
+            "answered",
+        ),
+        (["Action: finish"] * 3, None, "malformed"),  # there is no result to give
+    ],
+)
+def test_a_finish_without_an_answer_can_give_the_last_result(replies: list[str], answer: Any, stop: str) -> None:
+    model = ScriptedModel(replies, name="local:scripted")
+    outcome = ReActAgent(model=model, finish_with_result=True, budget=Budget(repeated=None)).run("?")
+    assert (outcome.answer, outcome.stop) == (answer, stop)
+
+
+def test_a_finish_without_an_answer_asks_for_it_unless_told_otherwise() -> None:
+    replies = [
+        "Action: python\nAction Input: print(6 * 7)",
+        "Action: finish",
+        'Action: finish\nAction Input: {"answer": 42}',
+    ]
+    outcome = ReActAgent(model=ScriptedModel(replies, name="local:scripted")).run("?")
+    assert outcome.answer == 42
+    assert "finish needs the answer" in outcome.turns[1].observations[0].text
+    assert "finish_with_result" not in ReActAgent().settings()["dialect"]
