@@ -25,11 +25,13 @@ _BUILTINS = frozenset(dir(builtins))
 
 def tools_frame(tools: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
-    about: dict[str, dict[str, str | None]] = {}
-    for name, tool in tools.items():
-        try:
-            signature = str(inspect.signature(tool))
-        except (TypeError, ValueError):
-            signature = "(*args, **kwargs)"
-        about[name] = {"doc": f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()}
-    return {"t": "tools", "tools": about}
+    return {"t": "tools", "tools": {name: {"doc": about_tool(name, tool)} for name, tool in tools.items()}}
+
+
+def about_tool(name: str, tool: Callable[..., Any]) -> str:
+    """What `help(tool)` shows in a cell: the signature and the docstring."""
+    try:
+        signature = str(inspect.signature(tool))
+    except (TypeError, ValueError):
+        signature = "(*args, **kwargs)"
+    return f"{name}{signature}\n\n{inspect.getdoc(tool) or ''}".rstrip()

@@ -679,7 +679,7 @@ def _descriptors(extra: Any) -> list[int]:
     found: list[int] = []
     for level, kind, payload in extra:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-            found += array.array("i", payload[: len(payload) // 4 * 4])
+            found += [int.from_bytes(payload[i : i + 4], sys.byteorder) for i in range(0, len(payload) - 3, 4)]
     return found
 
 
@@ -1004,6 +1004,91 @@ class FinalAnswer:
         return "<final_answer is not set: assign to it, or call final_answer(value)>"
 
 
+class AnswerSlot:
+    """`final_answer` in a namespace: unset, set by the running cell, or left by an earlier one.
+
+    The unset marker, or an answer of an earlier cell, is found in `shown` (the namespace's built-ins).  So an
+    assignment by this cell is simply the name being in the namespace, whatever its value.
+    """
+
+    def __init__(self, names: dict[str, Any], shown: Any, stale: Callable[[], bool] = lambda: False) -> None:
+        self._names, self._shown = names, shown
+        self.unset = FinalAnswer(names, stale)
+        self._before: Any = self.unset
+        shown[_ANSWER] = self.unset
+
+    def begin(self, code: str) -> None:
+        """Before a cell: an earlier answer moves out of the namespace, where it could be taken for this cell's."""
+        unset = self.unset
+        if _ANSWER in self._names:
+            unset.earlier = self._names.pop(_ANSWER)
+        calls, deletes = _uses_of_answer(code)
+        visible = unset if calls else unset.earlier  # a value could be read, but not called
+        self._before = unset
+        if deletes:  # else `del` would not find it
+            self._names[_ANSWER] = self._before = visible
+            unset.earlier = visible = unset
+        self._shown[_ANSWER] = visible
+
+    def given(self) -> bool:
+        """Whether this cell set an answer: it is in the namespace."""
+        return _ANSWER in self._names and self._names[_ANSWER] is not self._before
+
+    def forget(self) -> None:
+        """No answer was given: a new run begins."""
+        self._names.pop(_ANSWER, None)
+        self.unset.earlier = self._shown[_ANSWER] = self.unset
+
+    def hide(self) -> None:
+        """Take the name out of both."""
+        if _ANSWER in self._names:
+            self.unset.earlier = self._names.pop(_ANSWER)
+        self._shown.pop(_ANSWER, None)
+
+
+_ANSWER = "final_answer"
+
+
+def _uses_of_answer(code: str) -> tuple[bool, bool]:
+    """Whether a cell calls `final_answer`, and whether it deletes the name."""
+    if _ANSWER not in code:
+        return False, False
+    import ast
+
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except Exception:
+        return False, False
+    calls = any(isinstance(n, _ast.Call) and _is_answer(n.func) for n in nodes)
+    return calls, any(_is_answer(n) and isinstance(n.ctx, _ast.Del) for n in nodes)  # type: ignore[attr-defined]
+
+
+def _is_answer(node: Any) -> bool:
+    return isinstance(node, _ast.Name) and node.id == _ANSWER
+
+
+def cut(text: str, cap: int) -> list[Any]:
+    """Head, number of characters dropped, tail: enough for the host to clip to `cap`, never a giant frame."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    half = max(cap, RECORD)
+    if len(text) <= 2 * half:
+        return [text, 0, ""]
+    return [text[:half], len(text) - 2 * half, text[-half:]]
+
+
+def read_named(unread: dict[str, Any], code: str, *namespaces: dict[str, Any]) -> dict[str, Any]:
+    """Read values on disk that the code names before it runs, so that it finds ordinary ones; returns them by name."""
+    found: dict[str, Any] = {}
+    for name, stood_in in list(unread.items()):
+        if stood_in.named_in(code):
+            found[name] = stood_in.read()
+            del unread[name]
+            for names in namespaces:
+                if names.get(name) is stood_in:
+                    names[name] = found[name]
+    return found
+
+
 class Repl:
     """One persistent namespace, and the jobs that the host asks for."""
 
@@ -1016,10 +1101,7 @@ class Repl:
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
         self.output = Output(self.interrupts)
-        self.unset = FinalAnswer(self.names, self.output.stale)
-        # The unset marker, or an answer of an earlier cell, is found through builtins; so an assignment by this
-        # cell is simply the name being in the namespace, whatever its value.
-        _show_answer(self.unset)
+        self.answer = AnswerSlot(self.names, vars(builtins), self.output.stale)
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
@@ -1068,10 +1150,9 @@ class Repl:
         work = getattr(self, "_job_" + job["t"])
         captured = job["t"] in _CAPTURED
         report: dict[str, Any] = {}
-        before: Any = self.unset
         try:
             if captured:
-                before = self._hide_old_answer(job)
+                self.answer.begin(job["code"] if job["t"] == "exec" else "")
                 self.output.open_cell(self.link, job)
             self.interrupts.spared = 0
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
@@ -1082,8 +1163,8 @@ class Repl:
                     pass
                 except BaseException as error:
                     report["error"] = self._describe(error)
-                if job["t"] == "exec" and "final_answer" in self.names and self.names["final_answer"] is not before:
-                    report["answer"] = bounded(self.names["final_answer"], self.cap)
+                if job["t"] == "exec" and self.answer.given():
+                    report["answer"] = bounded(self.names[_ANSWER], self.cap)
             except BaseException as error:
                 report.setdefault("error", {"message": one_line(error), "text": [one_line(error) + "\n", 0, ""]})
         finally:
@@ -1114,7 +1195,7 @@ class Repl:
         if last is not None:
             value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
             if value is not None:
-                report["echo"] = self._cut(repr(value))
+                report["echo"] = cut(repr(value), self.cap)
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         if self.unread:
@@ -1142,9 +1223,7 @@ class Repl:
         self.reserved.update(self.tools)
 
     def _job_new_run(self, _job: dict[str, Any], _report: dict[str, Any]) -> None:
-        self.names.pop("final_answer", None)
-        self.unset.earlier = self.unset
-        _show_answer(self.unset)
+        self.answer.forget()
 
     def _job_drop(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         for name in job["names"]:
@@ -1154,15 +1233,8 @@ class Repl:
     # -- parts
 
     def _read_named(self, code: str) -> None:
-        """Values on disk that the code names are read before it runs, so that it finds ordinary ones."""
-        for name, stood_in in list(self.unread.items()):
-            if stood_in.named_in(code):
-                value = stood_in.read()
-                del self.unread[name]
-                for names in (self.names, self.reserved):
-                    if names.get(name) is stood_in:
-                        names[name] = value
-                self.marks[name] = (id(value), 0)  # no change: it was this value all along
+        for name, value in read_named(self.unread, code, self.names, self.reserved).items():
+            self.marks[name] = (id(value), 0)  # no change: it was this value all along
 
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
@@ -1174,7 +1246,7 @@ class Repl:
         changed: dict[str, str] = {}
         known, tools = self.marks, self.tools
         for name, value in list(self.names.items()):  # a thread may bind names meanwhile
-            if type(name) is not str or name[:1] in ("", "_") or name in tools or name == "final_answer":
+            if type(name) is not str or name[:1] in ("", "_") or name in tools or name == _ANSWER:
                 continue
             # Never the object itself: holding it would keep it alive after `del`.
             marks[name] = mark = (id(value), len(value) if type(value) in _SIZED else 0)
@@ -1215,32 +1287,10 @@ class Repl:
         return tool
 
     def _describe(self, error: BaseException) -> dict[str, Any]:
-        return {"message": one_line(error), "text": self._cut("".join(explain(error, self._is_user)))}
+        return {"message": one_line(error), "text": cut("".join(explain(error, self._is_user)), self.cap)}
 
     def _is_user(self, file: str) -> bool:
         return file.startswith(("<cell ", "<setup>", "<expression>", self.folder + os.sep))
-
-    def _cut(self, text: str) -> list[Any]:
-        """Head, number of characters dropped, tail: enough for the host to clip, never a giant frame."""
-        text = text.encode("utf-8", "backslashreplace").decode()
-        half = max(self.cap, RECORD)
-        if len(text) <= 2 * half:
-            return [text, 0, ""]
-        return [text[:half], len(text) - 2 * half, text[-half:]]
-
-    def _hide_old_answer(self, job: dict[str, Any]) -> Any:
-        """Move an earlier cell's answer out of the namespace; returns what an untouched name would hold."""
-        if "final_answer" in self.names:
-            self.unset.earlier = self.names.pop("final_answer")
-        calls, deletes = _uses_of_answer(job["code"]) if job["t"] == "exec" else (False, False)
-        shown = self.unset if calls else self.unset.earlier  # a value could be read, but not called
-        if not deletes:
-            _show_answer(shown)
-            return self.unset
-        self.names["final_answer"] = shown  # else `del` would not find it
-        self.unset.earlier = self.unset
-        _show_answer(self.unset)
-        return shown
 
     def _tidy(self) -> None:
         for name, value in self.reserved.items():
@@ -1267,28 +1317,6 @@ class Repl:
 _CAPTURED = ("exec", "eval")  # jobs that run code of the user's
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
-
-
-def _show_answer(value: Any) -> None:
-    builtins.final_answer = value  # type: ignore[attr-defined]
-
-
-def _uses_of_answer(code: str) -> tuple[bool, bool]:
-    """Whether a cell calls `final_answer`, and whether it deletes the name."""
-    if "final_answer" not in code:
-        return False, False
-    import ast
-
-    try:
-        nodes = list(ast.walk(ast.parse(code)))
-    except Exception:
-        return False, False
-    calls = any(isinstance(n, _ast.Call) and _is_answer(n.func) for n in nodes)
-    return calls, any(_is_answer(n) and isinstance(n.ctx, _ast.Del) for n in nodes)  # type: ignore[attr-defined]
-
-
-def _is_answer(node: Any) -> bool:
-    return isinstance(node, _ast.Name) and node.id == "final_answer"
 
 
 def _future_flags() -> int:

@@ -174,8 +174,10 @@ class DirectWorker:
             kind = frame["t"]
             if kind in OF_SUPERVISOR:
                 continue  # forged by a cell
-            if kind == "done":
-                self._finish(frame)
+            if kind == "done":  # so what it printed is in its pipe
+                job = frame.get("id")
+                if isinstance(job, int) and job in self._captures and self._captures[job][1] == frame.get("g"):
+                    self._end_capture(job)
             self._frames.append(frame)
         if self._from_repl.refused:
             self._end_repl(f"it sent {self._from_repl.refused}")
@@ -251,12 +253,6 @@ class DirectWorker:
             self._end_capture(job)
 
     # -- what cells print
-
-    def _finish(self, done: Mapping[str, Any]) -> None:
-        """A cell is done, so what it printed is in its pipe."""
-        job = done.get("id")
-        if isinstance(job, int) and job in self._captures and self._captures[job][1] == done.get("g"):
-            self._end_capture(job)
 
     def _end_capture(self, job: int) -> None:
         capture, _ = self._captures.pop(job)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from rlm_loop.repl.host.incoming import LONGEST, OutOfBounds, check
+from rlm_loop.repl.host.incoming import LONGEST, SHORT, OutOfBounds, check
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for every frame
 _parse = json.JSONDecoder().raw_decode
@@ -48,7 +48,8 @@ class FrameReader:
             if not line:
                 continue
             try:
-                check(line)
+                if len(line) > SHORT:
+                    check(line)
                 text = line.decode()
                 frame: Any
                 frame, end = _parse(text, line[:1] == b" ")

@@ -25,6 +25,8 @@ MOST = 2_000_000
 """Values in one frame."""
 
 _LEVELS = 4 * DEEPEST  # of JSON: a value takes up to three for one of its own
+SHORT = _LEVELS
+"""Bytes of a line that cannot be out of bounds."""
 _DIGITS = 1_000_000  # of a number; arithmetic beyond it takes minutes
 _FARTHEST = 100_000  # decimal places; as an int, `Decimal("1e999999999")` would fill the memory
 
@@ -35,8 +37,6 @@ class OutOfBounds(ValueError):
 
 def check(line: bytes) -> None:
     """Refuse a line that would take more memory or levels than are allowed; raises `OutOfBounds`."""
-    if len(line) <= _LEVELS:
-        return
     if len(line) > LONGEST:
         raise OutOfBounds(f"a message of more than {LONGEST:,} bytes")
     if len(line) <= MOST and line.count(b"[") + line.count(b"{") <= _LEVELS:

@@ -13,19 +13,27 @@ from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
-from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.contexts.unread import Unread, opened
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
 from rlm_loop.repl.host.transfer import on_disk_frame
-from rlm_loop.repl.in_process.answer_slot import AnswerSlot
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
-from rlm_loop.repl.names import check_names
+from rlm_loop.repl.names import about_tool, check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import cell_result, given
-from rlm_loop.repl.worker import AnswerGiven, HostEnded, explain, one_line, portable, tool_error
+from rlm_loop.repl.worker import (
+    AnswerGiven,
+    AnswerSlot,
+    HostEnded,
+    cut,
+    explain,
+    one_line,
+    portable,
+    read_named,
+    tool_error,
+)
 
 _LONGEST_REPR = 1_000_000
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
@@ -275,8 +283,7 @@ class InProcessSession:
         return Ended("done", stopped, report, output.piece(), seconds), raised
 
     def _answer(self) -> dict[str, Any]:
-        answer = self._slot.given(self.output_cap)
-        return {} if answer is None else {"answer": answer}
+        return {"answer": portable(self._names["final_answer"], self.output_cap)} if self._slot.given() else {}
 
     def _conclude(self, stopper: Stopper, report: dict[str, Any], make: Callable[[], dict[str, Any]]) -> None:
         """Add to the report what is made by the texts of the cell's objects: their code may raise, and never end."""
@@ -295,7 +302,7 @@ class InProcessSession:
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         """Only what the cell itself says runs between `enter` and `leave`."""
-        self._read_named(code)
+        read_named(self._unread, code, self._names, self._reserved)
         if file == "<expression>":
             body, last = None, self._expression(code)
         else:
@@ -310,19 +317,9 @@ class InProcessSession:
                     report.update(portable(value, self.output_cap))
                 elif value is not None:
                     self._echoed(value)
-                    report["echo"] = self._cut(repr(value))
+                    report["echo"] = cut(repr(value), self.output_cap)
         finally:
             stopper.leave()
-
-    def _read_named(self, code: str) -> None:
-        """Values on disk that the code names are read before it runs, so that it finds ordinary ones."""
-        for name, stood_in in [*self._unread.items()]:
-            if stood_in.named_in(code):
-                value = stood_in.read()
-                del self._unread[name]
-                for names in (self._names, self._reserved):
-                    if names.get(name) is stood_in:
-                        names[name] = value
 
     def _describe(self, error: BaseException, known_as: str = "") -> dict[str, Any]:
         for file, code in self._sources.items():  # other sessions of this process use the same names
@@ -330,14 +327,7 @@ class InProcessSession:
         lines = explain(error, self._is_user)
         if known_as:
             lines[-1] = known_as + "\n"
-        return {"message": known_as or one_line(error), "text": self._cut("".join(lines))}
-
-    def _cut(self, text: str) -> list[Any]:
-        text = text.encode("utf-8", "backslashreplace").decode()
-        half = max(self.output_cap, RECORD_CAP)
-        if len(text) <= 2 * half:
-            return [text, 0, ""]
-        return [text[:half], len(text) - 2 * half, text[-half:]]
+        return {"message": known_as or one_line(error), "text": cut("".join(lines), self.output_cap)}
 
     def _tidy(self) -> None:
         for name, value in self._reserved.items():
@@ -385,13 +375,6 @@ def one_line_of(error: BaseException) -> str:
         return one_line(error)
     except BaseException:
         return type(error).__name__
-
-
-def about_tool(name: str, tool: Callable[..., Any]) -> str:
-    """What `help(tool)` shows in a cell."""
-    from rlm_loop.repl.names import tools_frame
-
-    return str(tools_frame({name: tool})["tools"][name]["doc"])
 
 
 def split(tree: ast.Module, code: str) -> ast.expr | None:

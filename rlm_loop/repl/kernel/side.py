@@ -14,6 +14,7 @@ import socket
 import sys
 
 from ..worker import (
+    CANNOT_GO_ON,
     Interrupts,
     Link,
     Repl,
@@ -59,7 +60,7 @@ class KernelRepl(Repl):
             if job["t"] in ("exec", "eval"):
                 self._restore_streams()
         except BaseException:  # as in the worker: our own code cannot go on, so another process has to
-            os._exit(70)
+            os._exit(CANNOT_GO_ON)
         finally:
             asyncio._set_running_loop(loop)
             if loop is not None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.repl.host.output_pipes import OutputPipes
 from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
+from rlm_loop.repl.kernel.output_pipes import OutputPipes
 from rlm_loop.repl.kernel.process import Kernel
 from rlm_loop.repl.kernel.side_channel import Side
 
