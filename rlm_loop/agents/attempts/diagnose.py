@@ -150,15 +150,15 @@ def found_file(steps: Iterable[ActionStep], true: Sequence[str]) -> bool:
 def only_others_fail(score: Score, facts: Mapping[str, Any]) -> bool:
     """Whether all tests to be fixed pass and others do not, by the score's evidence.
 
-    `evidence["tests"]` has the result of each test, `facts["fail_to_pass"]` names those to be fixed; without these
-    the reason of `evaluation.evaluate` says which of the two did not pass.
+    `evidence["broke_others"]` says it, as `evaluation.evaluate` found it; else `evidence["tests"]`, the result of each
+    test, with `facts["fail_to_pass"]`, the names of those to be fixed.  False where neither is known.
     """
+    if score.evidence.get("broke_others") is True:
+        return True
     tests: object = score.evidence.get("tests")
-    if not isinstance(tests, Mapping):
+    wanted: object = facts.get("fail_to_pass")
+    if not isinstance(tests, Mapping) or not isinstance(wanted, (list, tuple)):
         return False
     results = cast("Mapping[str, str]", tests)
-    wanted: object = facts.get("fail_to_pass")
-    if isinstance(wanted, (list, tuple)):
-        fixed = all(results.get(str(name)) == "passed" for name in cast("Iterable[Any]", wanted))
-        return fixed and any(result != "passed" for result in results.values())
-    return "tests that passed before did not pass" in score.reason and "tests to be fixed" not in score.reason
+    fixed = all(results.get(str(name)) == "passed" for name in cast("Iterable[Any]", wanted))
+    return fixed and any(result != "passed" for result in results.values())

@@ -43,7 +43,8 @@ def diagnose_patches(results: Results, suites: Iterable[Suite]) -> list[dict[str
         task = tasks.get((row["suite"], row["task"]))
         if task is None:
             continue
-        score = Score(bool(row["resolved"]), float(row["value"] or 0), str(row.get("score_reason") or ""))
+        evidence = {"broke_others": row.get("broke_others", False)}
+        score = Score(bool(row["resolved"]), float(row["value"] or 0), str(row.get("score_reason") or ""), evidence)
         try:
             why = diagnose(task, results.trace(row), score)
         except TraceError as error:

@@ -48,7 +48,8 @@ def make_row(
     `isolation` is what kept the cells apart from the machine (empty where none ran); it may differ from row to row,
     since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
     those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged; where
-    its scorer failed `scorer_error` says why. `judged` are these fields, of an attempt that was to be scored (see
+    its scorer failed `scorer_error` says why; `broke_others` is there for a patch that fixed all
+    tests that it had to and broke others. `judged` are these fields, of an attempt that was to be scored (see
     `study.scoring`). `arm_base` and `factors` are there where the study has factors.
     """
     return {
@@ -84,7 +85,8 @@ def score_fields(score: Score | None) -> Row:
     reason = "" if score is None else clipped(score.reason, 300)
     if score is None or score.resolved is None:
         return {"resolved": None, "value": None, "score_reason": reason}
-    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason}
+    broke = {"broke_others": True} if score.evidence.get("broke_others") is True else {}
+    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason, **broke}
 
 
 def _facts(task: Task) -> Row:

@@ -108,6 +108,7 @@ def evaluate(
         results=results,
         flaky=flaky,
         only_flaky=bool(bad) and len(flaky) == len(bad),
+        broke_others=bool(bad) and not set(bad) & set(fail_to_pass),
         seconds=time.monotonic() - start,
         test_seconds=first.seconds,
         messages=first.messages,

@@ -25,6 +25,7 @@ class Evaluation:
     `resolved` is true when every listed test passed in the first run.  `results` says of each of them what came of
     it then; `missing` is a test that was not there, or not reached.  `flaky` are those that did not pass and then
     did in a second run: they count as they were first, and `only_flaky` says whether nothing else was wrong.
+    `broke_others` says that all tests to be fixed pass, and others that passed before do not.
     `restored` are files that the patch had changed and that were taken from the reference, `refused` the same with the
     reason for each.  `applied` says whether
     the patch fits.  `seconds` is the wall time of everything, `test_seconds` that of the first run of the tests.
@@ -36,6 +37,7 @@ class Evaluation:
     results: Mapping[str, ListedOutcome] = field(default_factory=dict[str, ListedOutcome])
     flaky: tuple[str, ...] = ()
     only_flaky: bool = False
+    broke_others: bool = False
     applied: bool = True
     restored: tuple[str, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -54,6 +56,7 @@ class Evaluation:
             "tests": dict(self.results),
             "flaky": list(self.flaky),
             "only_flaky": self.only_flaky,
+            "broke_others": self.broke_others,
             "applied": self.applied,
             "restored": list(self.restored),
             "timed_out": self.timed_out,

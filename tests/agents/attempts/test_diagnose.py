@@ -18,6 +18,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.scripted import Scripted
 from rlm_loop.outcome import Outcome, Stop, Turn
+from rlm_loop.study.store.rows import score_fields
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.tasks.humaneval_repair import FILE as TRUE
 from rlm_loop.traces.reader import RunRecord
@@ -124,23 +125,22 @@ def a_task(**facts: Any) -> Task:
 
 
 @pytest.mark.parametrize(
-    ("tests", "reason", "facts", "label"),
+    ("evidence", "facts", "label"),
     [
-        ({"a": "passed", "b": "failed"}, "", {"fail_to_pass": ["a"]}, "broke_others"),
-        ({"a": "failed", "b": "failed"}, "", {"fail_to_pass": ["a"]}, "wrong_fix"),
-        ({"a": "missing", "b": "passed"}, "", {"fail_to_pass": ["a"]}, "wrong_fix"),
-        ({"b": "failed"}, "1 of 2 tests that passed before did not pass: b (failed)", {}, "broke_others"),
-        ({}, "1 of 1 tests to be fixed did not pass: a; 1 of 2 tests that passed before did not pass", {}, "wrong_fix"),
-        (None, "AssertionError", {}, "wrong_fix"),
+        ({"tests": {"a": "passed", "b": "failed"}}, {"fail_to_pass": ["a"]}, "broke_others"),
+        ({"tests": {"a": "failed", "b": "failed"}}, {"fail_to_pass": ["a"]}, "wrong_fix"),
+        ({"tests": {"a": "missing", "b": "passed"}}, {"fail_to_pass": ["a"]}, "wrong_fix"),
+        ({"tests": {"b": "failed"}, "broke_others": True}, {}, "broke_others"),
+        ({"tests": {"b": "failed"}, "broke_others": False}, {}, "wrong_fix"),
+        ({}, {}, "wrong_fix"),
     ],
-)  # fmt: skip
-def test_breaking_other_tests(tests: Any, reason: str, facts: dict[str, Any], label: str) -> None:
-    score = Score(False, 0.0, reason, {} if tests is None else {"tests": tests})
-    found = diagnose(a_task(file="pkg/m.py", **facts), an_outcome(patch=PATCH), score)
+)
+def test_breaking_other_tests(evidence: Any, facts: dict[str, Any], label: str) -> None:
+    found = diagnose(a_task(file="pkg/m.py", **facts), an_outcome(patch=PATCH), Score(False, evidence=evidence))
     assert found.label == label
 
 
-def test_the_reason_is_worded_as_the_evaluation_words_it() -> None:
+def test_an_evaluation_says_that_others_were_broken() -> None:
     from rlm_loop.workspace.evaluation import evaluate
 
     files = {"m.py": "def f(): return 1\ndef g(): return 1\n", "test_m.py": TESTS}
@@ -151,6 +151,7 @@ def test_the_reason_is_worded_as_the_evaluation_words_it() -> None:
         lambda: Workspace(files), patch, fail_to_pass=["test_m.py::test_f"], pass_to_pass=["test_m.py::test_g"]
     )
     assert diagnose(a_task(file="m.py"), an_outcome(patch=patch), judged.score()).label == "broke_others"
+    assert score_fields(judged.score())["broke_others"] is True
 
 
 TESTS = "import m\ndef test_f(): assert m.f() == 2\ndef test_g(): assert m.g() == 1\n"
