@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from experiments.bug_search.finder import functions
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 from rlm_loop.tasks.package_bugs.sdists import Package
 from rlm_loop.workspace.testing import TestRun, run_tests
 

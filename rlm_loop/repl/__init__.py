@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
     from rlm_loop.repl.in_process.restricted import RestrictedREPL
     from rlm_loop.repl.kernel.session import KernelREPL
-    from rlm_loop.repl.limits import Limits
     from rlm_loop.repl.repl_tool import ReplTool
     from rlm_loop.repl.session import PythonREPL
+    from rlm_loop.repl.settings import Limits
 
 KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
 """The kinds of session that `open_repl` knows.  See `docs/sessions.md`.
@@ -69,7 +69,7 @@ _HOME = {
     "PythonREPL": "session",
     "ReplTool": "repl_tool",
     "KernelREPL": "kernel.session",
-    "Limits": "limits",
+    "Limits": "settings",
     "RestrictedREPL": "in_process.restricted",
     "NotebookREPL": "in_process.attached",
     "Zygote": "host.zygote",

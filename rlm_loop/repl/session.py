@@ -12,8 +12,7 @@ from rlm_loop.repl.host.process import Starter, program_starter
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
-from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.settings import Limits, Settings
 
 
 class Forking(Protocol):

@@ -1,15 +1,62 @@
-"""What a session is made with, whatever starts its process."""
+"""What a session is made with, whatever starts its process, and how much of the machine its cells may take."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.host.session_resources import check_inside
-from rlm_loop.repl.limits import REPEAT, Limits
+#: Seconds between interrupts of a cell that goes on.
+REPEAT = 0.15
+_LEAST = {
+    "memory": (32 << 20, "bytes, at least 32 MiB (an empty REPL takes 10)"),
+    "cpu_seconds": (1, "seconds, at least 1"),
+    "processes": (0, "a number, 0 for none besides the REPL itself"),
+    "open_files": (32, "a number, at least 32 (the REPL itself keeps some open)"),
+    "file_size": (0, "bytes, 0 or more"),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the process that runs the cells; `None` means not limited.  See setrlimit(2) and `docs/isolation.md`.
+
+    Each is inherited by child processes, which count on their own, except for `processes`.  No cell can raise one.
+
+    - `memory`: bytes of private writable memory (`RLIMIT_DATA`): beyond it a cell gets a `MemoryError`.  Memory that
+      is only reserved does not count, which NumPy and PyTorch do by the gigabyte; nor does shared memory.
+    - `cpu_seconds`: processor time from start to end of a REPL, all cells together; at the limit it is killed, and
+      replaced.  Fractions are rounded up.
+    - `processes`: child processes and threads at one time (`RLIMIT_NPROC`), besides what the same user runs
+      already when the REPL starts.  The kernel exempts root: as root it holds in `hardened` and `sandbox` only.
+    - `open_files`: open descriptors of one process.
+    - `file_size`: bytes of any one file that is written.
+
+    Raises `ValueError` for a value that makes no sense.
+    """
+
+    memory: int | None = None
+    cpu_seconds: float | None = None
+    processes: int | None = None
+    open_files: int | None = None
+    file_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (least, what) in _LEAST.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            whole = (int, float) if name == "cpu_seconds" else (int,)
+            if isinstance(value, bool) or not isinstance(value, whole) or not least <= value < math.inf:
+                raise ValueError(f"{name}={value!r} is no limit: give {what}, or None for no limit")
+
+    def as_options(self) -> dict[str, int]:
+        """What the worker is told: the limits that are set, as whole numbers."""
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: math.ceil(value) for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -43,3 +90,9 @@ class Settings:
     def again(self, cwd: Path | str | None) -> dict[str, Any]:
         """The same options with another working folder, by name."""
         return {**vars(self), "cwd": cwd}
+
+
+def check_inside(name: str) -> None:
+    """Refuse a file name that leads out of the working folder."""
+    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")

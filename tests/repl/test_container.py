@@ -25,7 +25,7 @@ from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.isolation.container import Container
 from rlm_loop.repl.isolation.ordinary_user import may_read
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 from rlm_loop.workspace.testing import run_tests
 
 IMAGE = "localhost/rlm-loop-test-python"

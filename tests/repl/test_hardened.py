@@ -21,7 +21,7 @@ from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.kinds import Strongest
 from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 
 PROBLEM = Hardened().problem(sys.executable)
 needs_landlock = pytest.mark.skipif(bool(PROBLEM), reason=f"no landlock: {PROBLEM}")

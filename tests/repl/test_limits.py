@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 from rlm_loop.repl.worker import tasks_of_user
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other kernels count differently")

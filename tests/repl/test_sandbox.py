@@ -19,7 +19,7 @@ from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.host.launch import isolated_environment
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, may_read
 from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 
 PROBLEM = Sandbox().problem(sys.executable)
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=f"no sandbox (`rlm-loop doctor` says how to get it): {PROBLEM}")

@@ -134,7 +134,7 @@ def _limited(make: Callable[..., Any]) -> Callable[..., Any]:
     """Gives the options of a case for limits to a session as its `limits`."""
 
     def limited(*, memory: int | None = None, processes: int | None = None, **options: Any) -> Any:
-        from rlm_loop.repl.limits import Limits
+        from rlm_loop.repl.settings import Limits
 
         return make(limits=Limits(memory=memory, processes=processes), **options)
 

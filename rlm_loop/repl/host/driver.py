@@ -16,7 +16,7 @@ from rlm_loop.repl.host.calls import CellCalls
 from rlm_loop.repl.host.direct import DirectWorker
 from rlm_loop.repl.host.process import Starter, Worker, WorkerGone, WorkerProcess
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.repl.limits import REPEAT
+from rlm_loop.repl.settings import REPEAT
 from rlm_loop.repl.text import NOTHING, Piece, printed
 from rlm_loop.repl.worker import CANNOT_GO_ON
 

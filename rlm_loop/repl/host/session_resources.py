@@ -92,12 +92,6 @@ def working_folder(cwd: Path | str | None, home: Callable[[], Path]) -> Path:
     return folder
 
 
-def check_inside(name: str) -> None:
-    """Refuse a file name that leads out of the working folder."""
-    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"file name {name!r} must be relative to the REPL's folder and stay inside it")
-
-
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
     """Write them byte for byte: no line ending is changed."""
     for name, content in files.items():

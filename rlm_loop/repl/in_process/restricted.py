@@ -18,9 +18,10 @@ from typing import Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.host.session_resources import SessionResources, check_inside, working_folder, write_files
+from rlm_loop.repl.host.session_resources import SessionResources, working_folder, write_files
 from rlm_loop.repl.in_process.modules import ANALYSIS
 from rlm_loop.repl.in_process.session import InProcessSession, split
+from rlm_loop.repl.settings import check_inside
 from rlm_loop.repl.worker import portable
 
 _LONGEST_REPR = 1_000_000

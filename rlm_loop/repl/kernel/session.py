@@ -15,8 +15,7 @@ from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.kernel.bridge import KernelBridge
 from rlm_loop.repl.kernel.process import check_kernel
-from rlm_loop.repl.limits import Limits
-from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.settings import Limits, Settings
 
 _START = 120.0  # seconds for a kernel to be ready
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
-from rlm_loop.repl.limits import Limits
+from rlm_loop.repl.settings import Limits
 from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command
 from rlm_loop.workspace.testing.reports import Reports, TestRun
 from rlm_loop.workspace.testing.watch import watch
