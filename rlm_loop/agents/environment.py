@@ -20,10 +20,10 @@ from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.repl.base import CellResult, ReplError, Session
 from rlm_loop.repl.cell_calls import CellCall, Noted
-from rlm_loop.repl.clip import HARD_CAP
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
+from rlm_loop.repl.text import HARD_CAP
 from rlm_loop.tools.calls import KEY, Kept, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway

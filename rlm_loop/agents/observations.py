@@ -8,7 +8,7 @@ from typing import Any
 
 from rlm_loop.actions import Failure, FailureKind, Observation
 from rlm_loop.repl.base import CellResult, EvaluationFailed, Session
-from rlm_loop.repl.clip import RECORD_CAP, clip, clip_again
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 PENDING = "final_answer was set, but the cell failed: set it again to confirm it."

@@ -18,7 +18,7 @@ from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import RECORD_CAP, clip, clip_again
+from rlm_loop.repl.text import RECORD_CAP, clip, clip_again
 
 _REPLY = 512  # tokens that are kept for the reply where nothing says how long it may be
 _LEAST = 200  # characters that an observation keeps

@@ -10,7 +10,7 @@ from rlm_loop.actions import Action, Malformed, Note
 from rlm_loop.dialects.answer_text import blocked_reason
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import HARD_CAP
+from rlm_loop.repl.text import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 NO_TOOLS: Mapping[str, Tool] = {}
@@ -37,7 +37,7 @@ class Dialect(Protocol):
     `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
     tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
-    the hard cap, `repl.clip.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
+    the hard cap, `repl.text.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
     the injectors that change what was said before (see `rewriting`).  `Speaking` has these three as most want them.
     """
 

@@ -11,7 +11,7 @@ from rlm_loop.actions import Action
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem, Speaking
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import HARD_CAP
+from rlm_loop.repl.text import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 

@@ -9,12 +9,11 @@ from typing import Any, cast
 
 from rlm_loop.actions import FinalAnswer
 from rlm_loop.repl.base import CellError, CellResult
-from rlm_loop.repl.clip import RECORD_CAP
 from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.repl.journal import Rebuilt
-from rlm_loop.repl.text import NOTHING, Piece, shown
+from rlm_loop.repl.text import NOTHING, RECORD_CAP, Piece, shown
 
 _NAMES_SHOWN = 20
 

@@ -21,7 +21,7 @@ from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.injectors import TurnCounter
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL, worker
-from rlm_loop.repl.clip import HARD_CAP, RECORD_CAP, clip, clip_again
+from rlm_loop.repl.text import HARD_CAP, RECORD_CAP, clip, clip_again
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.traces.reader import read
 

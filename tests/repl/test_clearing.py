@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.repl.clip import clip_again
 from rlm_loop.repl.host.clearing import remove
+from rlm_loop.repl.text import clip_again
 
 
 def nest(folder: Path, levels: int) -> None:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.clip import clip
-from rlm_loop.repl.text import Piece, printed
+from rlm_loop.repl.text import Piece, clip, printed
 
 CELLS = {
     "order": (

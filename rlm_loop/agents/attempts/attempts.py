@@ -13,7 +13,7 @@ from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
 
 _KEPT = 2000  # characters of a check's feedback in a trace

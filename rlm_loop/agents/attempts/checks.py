@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import Attempt, CheckResult, Task
 from rlm_loop.traces.trace import plain
 from rlm_loop.workspace import Workspace, WorkspaceError

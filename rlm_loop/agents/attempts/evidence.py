@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from rlm_loop.actions import Action, CallTool, Observation, RunCode
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import clip
 
 EDIT_TOOL, TESTS_TOOL = "apply_edit", "run_tests"
 _SHOWN = 1000  # characters of a test run's output that are kept

@@ -13,7 +13,7 @@ from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_
 from rlm_loop.agents.attempts.checks import Check, Judge
 from rlm_loop.dialects.attempt_context import AttemptContext
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import clip
 from rlm_loop.traces.trace import plain
 
 #: How a new attempt begins: nothing but the text of what failed; the old patch applied too; or the whole conversation.

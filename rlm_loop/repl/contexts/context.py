@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from typing import Any, cast
 
-from rlm_loop.repl.clip import clip, clip_parts
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.contexts.preview import estimate_tokens, first_tokens
+from rlm_loop.repl.text import clip, clip_parts
 
 PREVIEW = 80
 """Characters of a preview at most; fewer where they would take too many tokens."""

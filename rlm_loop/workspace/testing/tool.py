@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rlm_loop.repl.clip import clip
+from rlm_loop.repl.text import clip
 from rlm_loop.tools.function import Tool, ToolError, tool
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing.isolation import Isolation
