@@ -21,12 +21,7 @@ _INLINE = 1_000  # characters of a result that stand in the event itself; longer
 
 
 def record_problem(
-    model: Metered,
-    setup: RunSetup,
-    problem: Problem,
-    place: Environment,
-    told: Iterable[Injector],
-    turn_offset: int,
+    model: Metered, setup: RunSetup, problem: Problem, place: Environment, told: Iterable[Injector], turn_offset: int
 ) -> None:
     """The line about the context, the tools that are not ours, and what else of the task a later run needs.
 

@@ -159,10 +159,7 @@ def prepared(
         return drive(setup.below(inner.model, asked), inner, recursion, environment=environment)
 
     opened = environment(setup, model, SubcallRunner(model, recursion, sub_agent), workspace)
-    with (
-        opened,
-        model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()),
-    ):
+    with opened, model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()):
         opened.faults = opened.faults if faults is None else faults
         problem, told = opened.tell(setup)
         record_problem(model, setup, problem, opened, told, turn_offset)

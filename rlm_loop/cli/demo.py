@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from rlm_loop.cli.experiments import load, run_study, show_table
 from rlm_loop.cli.models import fetch
@@ -20,9 +20,9 @@ EXPERIMENT = "experiments/lean_vs_react"
 
 
 def demo(
-    out: Annotated[str, typer.Option("--out", help="Where results go.")] = "runs/demo",
-    experiment: Annotated[str, typer.Option("--experiment", help="The folder of the experiment.")] = EXPERIMENT,
-    recorded: Annotated[bool, typer.Option("--recorded", help="Only show the recorded run.")] = False,
+    out: Annotated[str, Option(help="Where results go.")] = "runs/demo",
+    experiment: Annotated[str, Option(help="The folder of the experiment.")] = EXPERIMENT,
+    recorded: Annotated[bool, Option("--recorded", help="Only show the recorded run.")] = False,
 ) -> int:
     """Compare three loops on a few tasks with the local model; a second call goes on where the first stopped.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from rlm_loop.cli.setup import as_json
 from rlm_loop.cli.terminal import echo, results
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from rlm_loop.cli.machine import Finding
 
 
-def doctor(
-    as_text: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-) -> None:
+def doctor(as_text: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False) -> None:
     """Say what this machine can do, what is missing and how to get it, and what isolation protects from."""
     from rlm_loop.cli import machine
     from rlm_loop.repl.isolation.kinds import PROTECTION

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.setup import INTERRUPTED, Misuse
 from rlm_loop.cli.terminal import echo, note, results
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rlm_loop.study import Results, Study
 
 Experiment = Annotated[
-    str, typer.Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
+    str, Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
-SplitRun = Annotated[str | None, typer.Option("--split", "--half", help="As it was run.")]
+SplitRun = Annotated[str | None, Option("--split", "--half", help="As it was run.")]
 ChosenRun = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
+    list[str] | None, Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
 ]
-Folder = Annotated[str, typer.Argument(help="The folder of a study's results.")]
+Folder = Annotated[str, Argument(help="The folder of a study's results.")]
 
 
 def chosen_options(pairs: list[str], split: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 import rlm_loop.cli.models
 import rlm_loop.cli.study
@@ -52,11 +53,9 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error (anywhere in the line).")
-    ] = False,
+    debug: Annotated[bool, Option("--debug", help="Show the traceback of an error (anywhere in the line).")] = False,
 ) -> None:
     """Options of every command; `main` has taken `--debug` out of the line before this is reached."""
 

@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from rlm_loop.cli.setup import Misuse, ModelName, as_json, read_text, setup_of
 from rlm_loop.cli.terminal import echo, note, notes, results
@@ -23,32 +24,22 @@ def meter(
     context: typer.Context,
     model: ModelName = "local",
     replies: Annotated[
-        str | None,
-        typer.Option("--replies", metavar="FILE", help="Instead of a model: replies to give in order, JSON Lines."),
+        str | None, Option(metavar="FILE", help="Instead of a model: replies to give in order, JSON Lines.")
     ] = None,
-    recorded: Annotated[
-        str | None, typer.Option("--recorded", metavar="TRACE", help="Instead of a model: the replies of a trace.")
-    ] = None,
+    recorded: Annotated[str | None, Option(metavar="TRACE", help="Instead of a model: the replies of a trace.")] = None,
     counter: Annotated[
-        str | None,
-        typer.Option("--counter", metavar="NAME", help="Count with the template and tokenizer of this local model."),
+        str | None, Option(metavar="NAME", help="Count with the template and tokenizer of this local model.")
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8765,
-    host: Annotated[str, typer.Option("--host", help="Beyond this machine only if you say so here.")] = "127.0.0.1",
-    out: Annotated[
-        str | None, typer.Option("--out", metavar="FOLDER", help="Write one trace a session into this folder.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option("--concurrency", min=1, help="Requests that the model gets at once.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=0, help="Tokens of all sessions at most, input plus output.")
-    ] = None,
+    port: Annotated[int, Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    host: Annotated[str, Option(help="Beyond this machine only if you say so here.")] = "127.0.0.1",
+    out: Annotated[str | None, Option(metavar="FOLDER", help="Write one trace a session into this folder.")] = None,
+    concurrency: Annotated[int | None, Option(min=1, help="Requests that the model gets at once.")] = None,
+    max_tokens: Annotated[int | None, Option(min=0, help="Tokens of all sessions at most, input plus output.")] = None,
     show: Annotated[
-        str | None, typer.Option("--show", metavar="FOLDER", help="Serve nothing: print the tables of these traces.")
+        str | None, Option(metavar="FOLDER", help="Serve nothing: print the tables of these traces.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The totals as one JSON object a session.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No line for each request.")] = False,
+    json_: Annotated[bool, Option("--json", help="The totals as one JSON object a session.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="No line for each request.")] = False,
 ) -> None:
     """Serve a model as an OpenAI-compatible API and charge every token to its cause.
 

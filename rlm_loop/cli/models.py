@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.terminal import echo, note, notes, results
 
 app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names from `rlm-loop models list`.")]
+Names = Annotated[list[str], Argument(metavar="NAME...", help="Names from `rlm-loop models list`.")]
 
 
 @app.command("list")
@@ -33,7 +34,7 @@ def list_() -> None:
 @app.command()
 def pull(
     names: Names,
-    verify: Annotated[bool, typer.Option("--verify", help="Read a file that is here again and check it.")] = False,
+    verify: Annotated[bool, Option("--verify", help="Read a file that is here again and check it.")] = False,
 ) -> None:
     """Fetch models into the cache folder, once; an interrupted pull goes on where it stopped."""
     for name in names:
@@ -41,7 +42,7 @@ def pull(
 
 
 @app.command()
-def path(name: Annotated[str, typer.Argument(help="A name from `rlm-loop models list`.")]) -> None:
+def path(name: Annotated[str, Argument(help="A name from `rlm-loop models list`.")]) -> None:
     """Print where the checked file of a model is."""
     from rlm_loop.models import weights
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from rlm_loop.cli.experiments import show_table
 from rlm_loop.cli.setup import Markdown
 
 
 def presets(
-    tokens: Annotated[bool, typer.Option("--tokens", help="Count tokens too; loads the local model.")] = False,
+    tokens: Annotated[bool, Option("--tokens", help="Count tokens too; loads the local model.")] = False,
     markdown: Markdown = False,
 ) -> None:
     """List the presets of injectors: what each adds, when, and from which package its bytes are (`run --preset`)."""

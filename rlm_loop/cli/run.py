@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.run_workspace import allowed, hand_over, opened
 from rlm_loop.cli.setup import (
@@ -41,70 +42,51 @@ class Strategy(StrEnum):
 
 def run(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(help="What is to be done; - reads it from standard input.")],
+    question: Annotated[str, Argument(help="What is to be done; - reads it from standard input.")],
     context_file: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--context",
             metavar="FILE",
             help="A file or folder of any size that becomes the variable `context`; - is text from standard input.",
         ),
     ] = None,
-    agent: Annotated[Strategy, typer.Option("--agent", help="The strategy.")] = Strategy.TOOL_LOOP,
+    agent: Annotated[Strategy, Option(help="The strategy.")] = Strategy.TOOL_LOOP,
     model: ModelName = "local",
     max_steps: Annotated[
-        int | None,
-        typer.Option("--max-steps", min=0, help="Replies of the model at most (default: 20, of react 50)."),
+        int | None, Option(min=0, help="Replies of the model at most (default: 20, of react 50).")
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Wall time at most.")] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=0, help="Tokens of the whole run at most, input plus output.")
-    ] = None,
-    reply_tokens: Annotated[
-        int | None, typer.Option("--reply-tokens", min=1, help="Tokens of one reply at most.")
-    ] = None,
+    seconds: Annotated[float | None, Option(min=0, help="Wall time at most.")] = None,
+    max_tokens: Annotated[int | None, Option(min=0, help="Tokens of the whole run at most, input plus output.")] = None,
+    reply_tokens: Annotated[int | None, Option(min=1, help="Tokens of one reply at most.")] = None,
     require_code: Annotated[
-        bool, typer.Option("--require-code", help="Ask once for code before an answer in plain text counts.")
+        bool, Option("--require-code", help="Ask once for code before an answer in plain text counts.")
     ] = False,
-    max_depth: Annotated[
-        int | None, typer.Option("--max-depth", min=0, help="Levels of llm_query; 0 forbids it (default: 1).")
-    ] = None,
+    max_depth: Annotated[int | None, Option(min=0, help="Levels of llm_query; 0 forbids it (default: 1).")] = None,
     workspace: Annotated[
-        str | None,
-        typer.Option(
-            "--workspace", metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read."
-        ),
+        str | None, Option(metavar="SOURCE", help="A folder or repository to work on: a copy, yours is only read.")
     ] = None,
     patch: Annotated[
-        str | None,
-        typer.Option("--patch", metavar="FILE", help="Write what changed in the workspace there, as a git diff."),
+        str | None, Option(metavar="FILE", help="Write what changed in the workspace there, as a git diff.")
     ] = None,
     allow: Annotated[
-        list[str] | None,
-        typer.Option("--allow", metavar="NAMES", help="The tools that may run, by commas; others are not offered."),
+        list[str] | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
     ] = None,
     approve: Annotated[
         bool,
-        typer.Option(
-            "--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."
-        ),
+        Option("--approve", help="Ask in the terminal before each cell and tool call; what you refuse is not run."),
     ] = False,
     history: Annotated[
-        str | None,
-        typer.Option("--history", metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary."),
+        str | None, Option(metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary.")
     ] = None,
-    max_history: Annotated[
-        int | None, typer.Option("--max-history", help="Messages of past turns at most; whole turns are left out.")
-    ] = None,
+    max_history: Annotated[int | None, Option(help="Messages of past turns at most; whole turns are left out.")] = None,
     preset: Annotated[
-        list[str] | None, typer.Option("--preset", metavar="NAME", help="Adds text of another framework: see presets.")
+        list[str] | None, Option(metavar="NAME", help="Adds text of another framework: see presets.")
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Passed to the model.")] = None,
-    trace: Annotated[
-        str | None, typer.Option("--trace", metavar="FILE", help="Append what happens to this file.")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object on standard output and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
+    seed: Annotated[int | None, Option(help="Passed to the model.")] = None,
+    trace: Annotated[str | None, Option(metavar="FILE", help="Append what happens to this file.")] = None,
+    json_: Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
 ) -> int:
     """Run one agent on a question: its steps as they happen, the answer last.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.terminal import note
 
@@ -83,20 +84,18 @@ def as_json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
 
 
-TraceFile = Annotated[str, typer.Argument(help="A trace (.jsonl or .jsonl.gz).")]
+TraceFile = Annotated[str, Argument(help="A trace (.jsonl or .jsonl.gz).")]
 ModelName = Annotated[
     str,
-    typer.Option(
-        "--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."
-    ),
+    Option("--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."),
 ]
 RecordedContext = Annotated[
-    str | None, typer.Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
+    str | None, Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")
 ]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Tables as Markdown.")]
+Markdown = Annotated[bool, Option("--markdown", help="Tables as Markdown.")]
 Run = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--run",
         metavar="ID",
         help="Which run of the file: its id (`trace runs`), or its number from 0, negative from the end. Default: the "

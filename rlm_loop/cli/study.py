@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.experiments import (
     ChosenRun,
@@ -29,32 +30,28 @@ app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_
 def run(
     context: typer.Context,
     experiment: Experiment,
-    out: Annotated[str | None, typer.Option("--out", help="Where results go; default runs/NAME.")] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
-    split: Annotated[str | None, typer.Option("--split", "--half", help="dev or test; for the experiment.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Tasks at most, of the suites in turn.")] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0, help="Start no further task after this.")] = None,
+    out: Annotated[str | None, Option(help="Where results go; default runs/NAME.")] = None,
+    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
+    split: Annotated[str | None, Option("--split", "--half", help="dev or test; for the experiment.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
+    seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Episodes at a time; default 1, or what the executor takes.")
+        int | None, Option(min=1, help="Episodes at a time; default 1, or what the executor takes.")
     ] = None,
     executor: Annotated[
         str | None,
-        typer.Option(
-            "--executor",
-            metavar="WHERE",
-            help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/where_it_runs.md.",
-        ),
+        Option(metavar="WHERE", help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/where_it_runs.md."),
     ] = None,
     chosen: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")
     ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed episodes again.")] = False,
+    retry_failed: Annotated[bool, Option("--retry-failed", help="Run failed episodes again.")] = False,
     max_cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0, help="US dollars for the whole study, earlier runs included.")
+        float | None, Option(min=0, help="US dollars for the whole study, earlier runs included.")
     ] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Model calls a minute at most.")] = None,
+    rate: Annotated[float | None, Option(help="Model calls a minute at most.")] = None,
     mixed: Annotated[
-        bool, typer.Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
+        bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
     ] = False,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
@@ -79,8 +76,7 @@ def run(
 
 @app.command()
 def status(
-    folder: Folder,
-    json_: Annotated[bool, typer.Option("--json", help="Everything, as one line of JSON.")] = False,
+    folder: Folder, json_: Annotated[bool, Option("--json", help="Everything, as one line of JSON.")] = False
 ) -> None:
     """How far a study is, arm by arm; it may be running in another terminal."""
     from dataclasses import asdict
@@ -105,7 +101,7 @@ def status(
 def compact_(
     folder: Folder,
     drop: Annotated[
-        bool, typer.Option("--drop-lines", help="Remove results.jsonl once the Parquet file is read back as equal.")
+        bool, Option("--drop-lines", help="Remove results.jsonl once the Parquet file is read back as equal.")
     ] = False,
 ) -> None:
     """Write the rows of a study to results.parquet (needs the extra `parquet`)."""
@@ -116,8 +112,7 @@ def compact_(
 
 @app.command("rescore")
 def rescore_(
-    folder: Folder,
-    json_: Annotated[bool, typer.Option("--json", help="A line of JSON for each run.")] = False,
+    folder: Folder, json_: Annotated[bool, Option("--json", help="A line of JSON for each run.")] = False
 ) -> None:
     """Score recorded runs again, by each contract: what was left behind, and the text of the answer.
 
@@ -146,12 +141,12 @@ def rescore_(
 @app.command()
 def fairness_check(
     experiment: Annotated[
-        str, typer.Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
+        str, Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
     ],
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Passed to the experiment.")] = None,
+    model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
     split: SplitRun = None,
     chosen: ChosenRun = None,
-    json_: Annotated[bool, typer.Option("--json", help="As contract.json has it.")] = False,
+    json_: Annotated[bool, Option("--json", help="As contract.json has it.")] = False,
 ) -> int:
     """In what the arms of a study differ, by their first requests; no model is called.
 

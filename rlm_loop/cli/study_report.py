@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
 from rlm_loop.cli.setup import Markdown, Misuse, as_json
@@ -15,16 +15,14 @@ from rlm_loop.cli.terminal import echo, note
 def report(
     folder: Folder,
     baseline: Annotated[
-        str | None,
-        typer.Option("--baseline", help="The arm to compare with; default that of its analysis, else the first."),
+        str | None, Option(help="The arm to compare with; default that of its analysis, else the first.")
     ] = None,
-    out: Annotated[str | None, typer.Option("--out", help="Where the figure goes; default the folder itself.")] = None,
+    out: Annotated[str | None, Option(help="Where the figure goes; default the folder itself.")] = None,
     markdown: Markdown = False,
     html: Annotated[
-        str | None,
-        typer.Option("--html", metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it."),
+        str | None, Option(metavar="OUT.html", help="Write one page instead, and OUT_traces/ beside it.")
     ] = None,
-    no_traces: Annotated[bool, typer.Option("--no-traces", help="With --html: no pages of the traces.")] = False,
+    no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
     from rlm_loop.report import arm_table, figure, save, suite_table, target_table
@@ -64,8 +62,8 @@ def failures(
     experiment: Experiment,
     split: SplitRun = None,
     chosen: ChosenRun = None,
-    by: Annotated[str | None, typer.Option("--by", help="size, family, suite or task; default the first.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One row an episode, as JSON.")] = False,
+    by: Annotated[str | None, Option(help="size, family, suite or task; default the first.")] = None,
+    json_: Annotated[bool, Option("--json", help="One row an episode, as JSON.")] = False,
     markdown: Markdown = False,
 ) -> None:
     """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
@@ -93,7 +91,7 @@ def anytime(
     experiment: Experiment,
     split: SplitRun = None,
     chosen: ChosenRun = None,
-    out: Annotated[str | None, typer.Option("--out", help="Where figure and scores go; default the folder.")] = None,
+    out: Annotated[str | None, Option(help="Where figure and scores go; default the folder.")] = None,
     markdown: Markdown = False,
 ) -> None:
     """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""

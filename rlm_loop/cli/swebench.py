@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
 from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
@@ -16,24 +17,24 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="SWE-bench: instances, predictions, evaluation and reports.", no_args_is_help=True)
 
-Arm = Annotated[str, typer.Option("--arm", help="The arm of the study, where it has several.")]
-StudyFolder = Annotated[str | None, typer.Option("--study", help="A study's folder: show its table with the verdicts.")]
-Model = Annotated[str, typer.Option("--model", help="The model of the study, where it has several.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="The seed of the study, where it has several.")]
-SuiteName = Annotated[str, typer.Option("--suite", help="The suite of the study, where it has several.")]
+Arm = Annotated[str, Option("--arm", help="The arm of the study, where it has several.")]
+StudyFolder = Annotated[str | None, Option("--study", help="A study's folder: show its table with the verdicts.")]
+Model = Annotated[str, Option("--model", help="The model of the study, where it has several.")]
+Seed = Annotated[int | None, Option("--seed", help="The seed of the study, where it has several.")]
+SuiteName = Annotated[str, Option("--suite", help="The suite of the study, where it has several.")]
 Dataset = Annotated[
-    str, typer.Option("--dataset", metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
+    str, Option("--dataset", metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
 ]
 
 
 @app.command("list")
 def show(
-    dataset: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A set's name, hf://OWNER/NAME, or a file.")],
-    only: Annotated[list[str] | None, typer.Option("--only", help="A repository (may be repeated).")] = None,
-    ids: Annotated[list[str] | None, typer.Option("--id", help="An instance id (may be repeated).")] = None,
-    part: Annotated[str | None, typer.Option("--slice", help="A slice, such as 0:10.")] = None,
-    sample: Annotated[int | None, typer.Option("--sample", min=0, help="A draw of so many.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="The seed of the draw.")] = 0,
+    dataset: Annotated[str, Argument(metavar="NAME|FILE", help="A set's name, hf://OWNER/NAME, or a file.")],
+    only: Annotated[list[str] | None, Option(help="A repository (may be repeated).")] = None,
+    ids: Annotated[list[str] | None, Option("--id", help="An instance id (may be repeated).")] = None,
+    part: Annotated[str | None, Option("--slice", help="A slice, such as 0:10.")] = None,
+    sample: Annotated[int | None, Option(min=0, help="A draw of so many.")] = None,
+    seed: Annotated[int, Option(help="The seed of the draw.")] = 0,
 ) -> None:
     """The instances of a set: id, repository, commit, number of tests, first line of the problem."""
     from rlm_loop.report.tables.table import Table
@@ -55,15 +56,15 @@ def _head(instance: Any) -> str:
 
 @app.command()
 def predictions(
-    folder: Annotated[str, typer.Argument(help="The folder of a study's results.")],
-    out: Annotated[str, typer.Option("--out", help="The file to write, in the official JSONL.")] = "predictions.jsonl",
+    folder: Annotated[str, Argument(help="The folder of a study's results.")],
+    out: Annotated[str, Option(help="The file to write, in the official JSONL.")] = "predictions.jsonl",
     arm: Arm = "",
     model: Model = "",
     seed: Seed = None,
     suite: SuiteName = "",
-    name: Annotated[str, typer.Option("--name", help="What stands as model_name_or_path.")] = "",
+    name: Annotated[str, Option(help="What stands as model_name_or_path.")] = "",
     crashed: Annotated[
-        str, typer.Option("--crashed", help="Runs that crashed: 'leave out', or 'empty' for an empty patch.")
+        str, Option(help="Runs that crashed: 'leave out', or 'empty' for an empty patch.")
     ] = "leave out",
 ) -> int:
     """Write the patches of a study's arm in the form that the official harness reads."""
@@ -82,19 +83,18 @@ def predictions(
 
 @app.command()
 def evaluate(
-    predictions_file: Annotated[str, typer.Argument(metavar="PREDICTIONS", help="Official JSONL (or JSON).")],
+    predictions_file: Annotated[str, Argument(metavar="PREDICTIONS", help="Official JSONL (or JSON).")],
     dataset: Dataset,
-    split: Annotated[str, typer.Option("--split", help="The split of a set of the hub.")] = "test",
-    run_id: Annotated[str, typer.Option("--run-id", help="Names the logs and the report.")] = "rlm-loop",
-    ids: Annotated[list[str] | None, typer.Option("--id", help="An instance id (may be repeated).")] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Containers at a time.")] = 4,
-    timeout: Annotated[int, typer.Option("--timeout", min=1, help="Seconds for one instance.")] = 1800,
-    folder: Annotated[str, typer.Option("--folder", help="Where logs and the report go.")] = ".",
+    split: Annotated[str, Option(help="The split of a set of the hub.")] = "test",
+    run_id: Annotated[str, Option(help="Names the logs and the report.")] = "rlm-loop",
+    ids: Annotated[list[str] | None, Option("--id", help="An instance id (may be repeated).")] = None,
+    workers: Annotated[int, Option(min=1, help="Containers at a time.")] = 4,
+    timeout: Annotated[int, Option(min=1, help="Seconds for one instance.")] = 1800,
+    folder: Annotated[str, Option(help="Where logs and the report go.")] = ".",
     python: Annotated[
-        str | None,
-        typer.Option("--python", help="Without containers: the interpreter that has the dependencies. Needs --repos."),
+        str | None, Option(help="Without containers: the interpreter that has the dependencies. Needs --repos.")
     ] = None,
-    repos: Annotated[str | None, typer.Option("--repos", help="A folder of local clones, for --python.")] = None,
+    repos: Annotated[str | None, Option(help="A folder of local clones, for --python.")] = None,
     study: StudyFolder = None,
     arm: Arm = "",
     model: Model = "",
@@ -154,8 +154,8 @@ def _here(
 
 @app.command()
 def report(
-    file: Annotated[str, typer.Argument(metavar="REPORT", help="The harness's report, MODEL.RUN_ID.json.")],
-    logs: Annotated[str | None, typer.Option("--logs", help="logs/run_evaluation/RUN_ID/MODEL of that run.")] = None,
+    file: Annotated[str, Argument(metavar="REPORT", help="The harness's report, MODEL.RUN_ID.json.")],
+    logs: Annotated[str | None, Option(help="logs/run_evaluation/RUN_ID/MODEL of that run.")] = None,
     study: StudyFolder = None,
     arm: Arm = "",
     model: Model = "",
@@ -193,12 +193,12 @@ def _show_study(folder: str, found: Report, arm: str, model: str, seed: int | No
 
 @app.command()
 def export(
-    suite: Annotated[str, typer.Argument(help="A suite's name, or a folder with a git repository: its past fixes.")],
-    out: Annotated[str, typer.Option("--out", help="The file to write, JSON Lines of SWE-bench's schema.")],
-    python: Annotated[str | None, typer.Option("--python", help="For a repository: the tests' interpreter.")] = None,
-    most: Annotated[int, typer.Option("--max", min=1, help="For a repository: tasks at most.")] = 20,
+    suite: Annotated[str, Argument(help="A suite's name, or a folder with a git repository: its past fixes.")],
+    out: Annotated[str, Option(help="The file to write, JSON Lines of SWE-bench's schema.")],
+    python: Annotated[str | None, Option(help="For a repository: the tests' interpreter.")] = None,
+    most: Annotated[int, Option("--max", min=1, help="For a repository: tasks at most.")] = 20,
     repos: Annotated[
-        str | None, typer.Option("--repos", help="A folder to write repositories to, for suites that come from none.")
+        str | None, Option(help="A folder to write repositories to, for suites that come from none.")
     ] = None,
 ) -> None:
     """Write a suite, or the past fixes of a repository, as instances of SWE-bench's schema."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from rlm_loop.cli import trace_price, trace_replay
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
@@ -20,11 +21,11 @@ app.command()(trace_replay.fork)
 def show(
     file: TraceFile,
     run: Run = None,
-    json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
+    json_: Annotated[bool, Option("--json", help="A summary as one JSON object.")] = False,
     html: Annotated[
-        str | None, typer.Option("--html", metavar="OUT.html", help="Write a page to read it in a browser instead.")
+        str | None, Option(metavar="OUT.html", help="Write a page to read it in a browser instead.")
     ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page that --html writes.")] = False,
+    open_: Annotated[bool, Option("--open", help="Open the page that --html writes.")] = False,
 ) -> None:
     """The steps of a recorded run, readable, and how it ended.  A page holds all runs of the file, or the one named."""
     if html is not None or open_:
@@ -81,8 +82,7 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
 
 @app.command()
 def runs(
-    file: TraceFile,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
+    file: TraceFile, json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False
 ) -> None:
     """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
     from datetime import UTC, datetime
@@ -112,10 +112,8 @@ def runs(
 def tree(
     file: TraceFile,
     run: Run = None,
-    fold: Annotated[
-        int, typer.Option("--fold", min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")
-    ] = 8,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per node, one a line.")] = False,
+    fold: Annotated[int, Option(min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")] = 8,
+    json_: Annotated[bool, Option("--json", help="One JSON object per node, one a line.")] = False,
 ) -> None:
     """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
     from rlm_loop.accounting.amounts import counted
@@ -142,14 +140,13 @@ def tree(
 @app.command()
 def coverage(
     file: TraceFile,
-    context: Annotated[str, typer.Option("--context", metavar="FILE", help="The very text that the run was given.")],
+    context: Annotated[str, Option(metavar="FILE", help="The very text that the run was given.")],
     run: Run = None,
-    width: Annotated[int, typer.Option("--width", min=1, help="Cells of the strip.")] = 80,
+    width: Annotated[int, Option(min=1, help="Cells of the strip.")] = 80,
     needle: Annotated[
-        list[str] | None,
-        typer.Option("--needle", metavar="START:END", help="Characters that the answer depends on; may be repeated."),
+        list[str] | None, Option(metavar="START:END", help="Characters that the answer depends on; may be repeated.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The ranges as one JSON object a line.")] = False,
+    json_: Annotated[bool, Option("--json", help="The ranges as one JSON object a line.")] = False,
 ) -> None:
     """Which parts of the context some model saw, and how the answer came about."""
     from pathlib import Path

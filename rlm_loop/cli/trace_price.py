@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
 from rlm_loop.cli.terminal import echo
@@ -20,18 +21,14 @@ def add_to(app: typer.Typer) -> None:
 
 def price_run(
     file: TraceFile,
-    input_: Annotated[float | None, typer.Option("--input", help=f"{_Dollars} prompt tokens.")] = None,
-    output: Annotated[float | None, typer.Option("--output", help=f"{_Dollars} generated tokens.")] = None,
-    cached: Annotated[float | None, typer.Option("--cached", help=f"{_Dollars} tokens read from a cache.")] = None,
-    cache_write: Annotated[float | None, typer.Option("--cache-write", help=f"{_Dollars} written to one.")] = None,
-    prices: Annotated[
-        str | None, typer.Option("--prices", metavar="FILE", help="Prices by model, JSON or TOML.")
-    ] = None,
-    cache: Annotated[
-        str | None, typer.Option("--cache", help="Simulate a cache: openai, anthropic or llama.cpp.")
-    ] = None,
+    input_: Annotated[float | None, Option("--input", help=f"{_Dollars} prompt tokens.")] = None,
+    output: Annotated[float | None, Option(help=f"{_Dollars} generated tokens.")] = None,
+    cached: Annotated[float | None, Option(help=f"{_Dollars} tokens read from a cache.")] = None,
+    cache_write: Annotated[float | None, Option(help=f"{_Dollars} written to one.")] = None,
+    prices: Annotated[str | None, Option(metavar="FILE", help="Prices by model, JSON or TOML.")] = None,
+    cache: Annotated[str | None, Option(help="Simulate a cache: openai, anthropic or llama.cpp.")] = None,
     run: Run = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
+    json_: Annotated[bool, Option("--json", help="One JSON object per call, one a line.")] = False,
 ) -> None:
     """What a recorded run would have cost at other prices; without any, at those of the tables that are installed."""
     from rlm_loop.accounting.pricing import Price, PriceError, price, read_prices
@@ -61,9 +58,9 @@ def price_run(
 
 def cache_run(
     file: TraceFile,
-    rules: Annotated[str, typer.Option("--rules", help="openai, anthropic or llama.cpp.")] = "openai",
+    rules: Annotated[str, Option(help="openai, anthropic or llama.cpp.")] = "openai",
     run: Run = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per call, one a line.")] = False,
+    json_: Annotated[bool, Option("--json", help="One JSON object per call, one a line.")] = False,
 ) -> None:
     """Which prompt tokens of a recorded run a provider would have had in its cache, and what breaks it."""
     from rlm_loop.accounting.prompt_cache import simulate

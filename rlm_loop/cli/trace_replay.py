@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from rlm_loop.cli.setup import (
     ANSWERED,
@@ -22,12 +23,10 @@ from rlm_loop.cli.terminal import echo, note, results
 
 
 def replay(
-    files: Annotated[
-        list[str], typer.Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")
-    ],
+    files: Annotated[list[str], Argument(help="Traces (.jsonl, .jsonl.gz), or archives of traces (.tar, .tar.gz).")],
     run: Run = None,
     context: RecordedContext = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object a run, one a line.")] = False,
+    json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> int:
     """Drive today's loop with recorded runs: exit status 1 where a request, turn, end or ledger row differs.
 
@@ -93,18 +92,16 @@ def _facts(name: str, found: object) -> dict[str, object]:
 def fork(
     setup: typer.Context,
     file: TraceFile,
-    at: Annotated[int, typer.Option("--at", help="The last recorded turn to keep; 0 begins anew.")],
+    at: Annotated[int, Option(help="The last recorded turn to keep; 0 begins anew.")],
     run: Run = None,
-    model: Annotated[str | None, typer.Option("--model", help="Another model than the recorded one.")] = None,
+    model: Annotated[str | None, Option(help="Another model than the recorded one.")] = None,
     context: RecordedContext = None,
-    workspace: Annotated[
-        str | None, typer.Option("--workspace", metavar="SOURCE", help="The very source of the run's workspace.")
-    ] = None,
+    workspace: Annotated[str | None, Option(metavar="SOURCE", help="The very source of the run's workspace.")] = None,
     steps: Annotated[
-        int | None, typer.Option("--max-steps", "--steps", help="Turns at most, the recorded ones included.")
+        int | None, Option("--max-steps", "--steps", help="Turns at most, the recorded ones included.")
     ] = None,
-    trace: Annotated[str | None, typer.Option("--trace", metavar="FILE", help="Where to record the new run.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="A summary as one JSON object.")] = False,
+    trace: Annotated[str | None, Option(metavar="FILE", help="Where to record the new run.")] = None,
+    json_: Annotated[bool, Option("--json", help="A summary as one JSON object.")] = False,
 ) -> int:
     """Go on live from a turn of a recorded run; what was done until then is not paid for again."""
     from dataclasses import replace

@@ -117,13 +117,7 @@ def by_its_tests(
 ) -> Score:
     """The problem's tests on readings of an answer (see `judge`), with what came of them as evidence."""
     verdict = judge(
-        readings,
-        problem.test,
-        problem.entry_point,
-        given=problem.preamble,
-        timeout=timeout,
-        folder=folder,
-        cells=cells,
+        readings, problem.test, problem.entry_point, given=problem.preamble, timeout=timeout, folder=folder, cells=cells
     )
     found = {
         "tests": "passed" if verdict.passed else "failed",

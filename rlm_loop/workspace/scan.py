@@ -141,12 +141,7 @@ class Scanner:
             look.unseen.append(f"{folder}/" if folder else "")
 
     def _sort(
-        self,
-        name: str,
-        status: os.stat_result,
-        look: _Look,
-        folders: list[str],
-        unsure: dict[str, os.stat_result],
+        self, name: str, status: os.stat_result, look: _Look, folders: list[str], unsure: dict[str, os.stat_result]
     ) -> None:
         folder = stat.S_ISDIR(status.st_mode)
         reason = self._reason(name, status, folder)

@@ -116,10 +116,7 @@ class Anytime:
 
 
 def anytime(
-    task: Task,
-    run: str | Path | RunRecord | Trace | Outcome | PatchResult,
-    *,
-    scores: Scores | None = None,
+    task: Task, run: str | Path | RunRecord | Trace | Outcome | PatchResult, *, scores: Scores | None = None
 ) -> Anytime:
     """Score every state of a recorded run's workspace, each distinct patch once.
 

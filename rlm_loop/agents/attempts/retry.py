@@ -53,9 +53,7 @@ class RepairTemplate:
         if self.show_patch and patch.strip():
             text += f"\nThe fix that was tried:\n{clip(patch.strip(), self.limit)[0]}"
         return AttemptContext(
-            turns=tuple(conversation) if goes_on else (),
-            text=text,
-            patch="" if begin == "fresh" else patch,
+            turns=tuple(conversation) if goes_on else (), text=text, patch="" if begin == "fresh" else patch
         )
 
 

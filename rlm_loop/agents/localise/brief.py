@@ -164,10 +164,6 @@ class _Root:
 @functools.lru_cache(maxsize=256)  # a study opens the same checkout for every arm and seed
 def _ranked(settings: Localise, question: str, tree: str, root: _Root) -> tuple[str, ...]:
     found = rank_files(
-        root.path,
-        question,
-        most=settings.files,
-        path_weight=settings.path_weight,
-        leave_out=settings.leave_out,
+        root.path, question, most=settings.files, path_weight=settings.path_weight, leave_out=settings.leave_out
     )
     return tuple(r.path for r in found)

@@ -61,10 +61,7 @@ Ran = Outcome | HasOutcome
 
 
 def predictions_of(
-    outcomes: Mapping[str, Ran] | Iterable[tuple[Task | str, Ran]],
-    model: str = "",
-    *,
-    crashed: Crashed = "leave out",
+    outcomes: Mapping[str, Ran] | Iterable[tuple[Task | str, Ran]], model: str = "", *, crashed: Crashed = "leave out"
 ) -> Predictions:
     """The predictions of runs: outcomes, or results of `generate_patch`, by instance id or in pairs with their task.
 

@@ -122,13 +122,7 @@ print(json.dumps([name for name in json.load(sys.stdin) if there(name)]))
 
 
 def judged_tree(
-    git: Trees,
-    guard: Guard,
-    files: Mapping[str, str],
-    reference: str,
-    patched: str,
-    python: str | None,
-    path: str,
+    git: Trees, guard: Guard, files: Mapping[str, str], reference: str, patched: str, python: str | None, path: str
 ) -> tuple[str, dict[str, str]]:
     """The tree that is judged, and the files in it that are the reference's and not the patch's, each with the reason.
 
