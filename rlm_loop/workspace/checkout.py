@@ -146,18 +146,16 @@ class Workspace:
 
     def changes_since(self, snapshot: str) -> dict[str, list[str]]:
         """Names of the files `added`, `changed` and `removed` since a `snapshot`."""
-        kinds = {"A": "added", "D": "removed"}
         changes: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-        for name, (letter, _) in tree.changed(self._own, snapshot, self.snapshot()).items():
-            changes[kinds.get(letter, "changed")].append(os.fsencode(name).decode("utf-8", "replace"))
+        for name, (old, new) in self.hashes_between(snapshot, self.snapshot()).items():
+            changes["added" if not old else "changed" if new else "removed"].append(name)
         return changes
 
     def hashes_between(self, before: str, after: str) -> dict[str, tuple[str, str]]:
         """Git's hashes of what differs between two snapshots, by name; an empty one means that there is no file."""
-        listed = self._own("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after)
-        fields = listed.decode("utf-8", "replace").split("\0")
-        pairs = {name: facts.split()[2:4] for facts, name in zip(fields[::2], fields[1::2], strict=False)}
-        return {name: (old.strip("0") and old, new.strip("0") and new) for name, (old, new) in pairs.items()}
+        found = objects.differences(self._own, before, after).items()
+        named = {os.fsencode(name).decode("utf-8", "replace"): blobs for name, blobs in found}
+        return {n: (old.id.strip("0") and old.id, new.id.strip("0") and new.id) for n, (old, new) in named.items()}
 
     def restore(self, snapshot: str) -> None:
         """Make the files what they were at a snapshot (`base`: the start).

@@ -15,6 +15,7 @@ from pathlib import Path
 from rlm_loop.workspace.git import Git
 
 REGULAR, EXECUTABLE, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+ABSENT = "000000"  # the mode of a file that is not there, with an id of zeros
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -112,6 +113,18 @@ def listed(git: Git, tree: str) -> tuple[dict[str, Blob], list[str]]:
         if kind != "commit":
             ids.append(identity)
     return files, ids
+
+
+def differences(git: Git, before: str, after: str) -> dict[str, tuple[Blob, Blob]]:
+    """By name, what a file was in one tree and is in the other, of those that differ."""
+    if before == after:
+        return {}
+    fields = git("diff-tree", "-r", "-z", "--raw", "--no-renames", before, after).split(b"\0")
+    found: dict[str, tuple[Blob, Blob]] = {}
+    for head, name in zip(fields[::2], fields[1::2], strict=False):
+        old, new, was, now, _ = head.decode().lstrip(":").split(" ")
+        found[os.fsdecode(name)] = Blob(old, was), Blob(new, now)
+    return found
 
 
 def contents(git: Git, ids: Iterable[str]) -> dict[str, bytes]:

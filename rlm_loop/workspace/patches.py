@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git, WorkspaceError
-from rlm_loop.workspace.objects import Blob
 from rlm_loop.workspace.patterns import Patterns
 from rlm_loop.workspace.scan import Files
-from rlm_loop.workspace.tree import Index, changed
+from rlm_loop.workspace.tree import Index
 
 _WIDTH = 52  # bytes in a line of a binary patch, whose first letter says how many there are
 _LENGTHS = string.ascii_uppercase + string.ascii_lowercase
@@ -54,14 +53,14 @@ def compose(git: Git, base: str, start: Files, now: Files, tree: str, tests: Pat
 
     Raises `WorkspaceError` unless it was found to rebuild just these files from the start.
     """
-    changes = changed(git, base, tree)
+    changes = objects.differences(git, base, tree)
     tested = {name: "test file" for name in changes if tests.cover(name)}
-    chosen = {name: blob for name, (_, blob) in changes.items() if name not in tested}
+    chosen = {name: new for name, (_, new) in changes.items() if name not in tested}
     if tested:
         index = Index(git, "chosen")
         index.load(base, start.blobs)
-        wanted: dict[str, Blob | None] = {**start.blobs, **chosen}
-        tree = index.change({name: blob for name, blob in wanted.items() if blob is not None})
+        wanted = {**start.blobs, **chosen}
+        tree = index.change({name: blob for name, blob in wanted.items() if blob.mode != objects.ABSENT})
     text = render(git, base, tree)
     check(git, base, text, tree)
     left_out = {name: reason for name, reason in now.left_out.items() if start.left_out.get(name) != reason}

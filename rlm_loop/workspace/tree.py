@@ -35,8 +35,10 @@ class Index:
         """The id of the tree with these files; submodules stay as they are."""
         wanted = {**blobs, **self._submodules}
         had = self._blobs
-        gone = [_line("0", "0" * len(had[name].id), name) for name in had.keys() - wanted.keys()]
-        new = [_line(b.mode, b.id, name) for name, b in wanted.items() if (old := had.get(name)) is not b and old != b]
+        gone = [index_line("0", "0" * len(had[name].id), name) for name in had.keys() - wanted.keys()]
+        new = [
+            index_line(b.mode, b.id, name) for name, b in wanted.items() if (old := had.get(name)) is not b and old != b
+        ]
         if gone or new:
             self._tree = ""
             lines = b"".join([*gone, *new])  # in this order a file may become a folder, or the reverse
@@ -45,18 +47,6 @@ class Index:
         if not self._tree:
             self._tree = self._git("write-tree", GIT_INDEX_FILE=self._file).decode().strip()
         return self._tree
-
-
-def changed(git: Git, before: str, after: str) -> dict[str, tuple[str, Blob | None]]:
-    """By name, how a file differs: git's letter (A, D, M, T), and what it is afterwards."""
-    if before == after:
-        return {}
-    fields = git("diff-tree", "-r", "-z", "--no-renames", before, after).split(b"\0")
-    found: dict[str, tuple[str, Blob | None]] = {}
-    for head, name in zip(fields[::2], fields[1::2], strict=False):
-        _, mode, _, identity, letter = head.decode().split(" ")
-        found[os.fsdecode(name)] = (letter, None if letter == "D" else Blob(mode, identity))
-    return found
 
 
 def lay_out(git: Git, root: Path, wanted: Mapping[str, Blob | None]) -> None:
@@ -164,5 +154,6 @@ def _opened(name: str | Path, parent: int | None) -> int:
     return folder
 
 
-def _line(mode: str, identity: str, name: str) -> bytes:
+def index_line(mode: str, identity: str, name: str) -> bytes:
+    """A line for `git update-index --index-info`."""
     return f"{mode} {identity}\t".encode() + os.fsencode(name) + b"\0"

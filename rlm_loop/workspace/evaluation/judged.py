@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rlm_loop.tools.processes import run_group
 from rlm_loop.workspace.evaluation.guard import Guard, search_folders, settings_among, steers_differently
 from rlm_loop.workspace.evaluation.trees import Trees
-from rlm_loop.workspace.objects import LINK
+from rlm_loop.workspace.objects import ABSENT, LINK
 from rlm_loop.workspace.testing.isolation import default_python
 
 _SUFFIXES = (".py", ".pyw", ".so", ".pyd")
@@ -102,8 +102,6 @@ def _is_init(name: str) -> bool:
     return name.rpartition("/")[2].partition(".")[0] == "__init__"
 
 
-_ABSENT = "000000"
-
 #: Without importing a package, whose code runs then: a part is looked for in packages without `__init__.py` only, since
 #: a whole package of the interpreter wins over the repository's part of one.
 _INSTALLED = """
@@ -130,7 +128,7 @@ def judged_tree(
     """
     changes = git.changes(reference, patched)
     refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, reference, patched))}
-    added = {name for name, (mode, _) in changes.items() if mode == _ABSENT and name not in refused}
+    added = {name for name, was in changes.items() if was.mode == ABSENT and name not in refused}
     if added:
         refused |= _shadows(git, guard, files, added, reference, patched, python, path)
     final = git.grafted(patched, {name: changes[name] for name in refused})

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.git import Git
-from rlm_loop.workspace.objects import LINK
-
-_ABSENT = "000000"  # the mode of a file that is not there, with a blob of zeros
+from rlm_loop.workspace.objects import ABSENT, LINK, Blob, differences
+from rlm_loop.workspace.objects import listed as files_of
+from rlm_loop.workspace.tree import index_line
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,13 @@ class Trees:
         self._git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
         return self._written(index)
 
-    def changes(self, old: str, new: str) -> dict[str, tuple[str, str]]:
-        """What differs: by name, mode and blob in `old` (mode 000000: not there)."""
-        fields = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", old, new).split(b"\0")
-        found: dict[str, tuple[str, str]] = {}
-        for about, name in zip(fields[::2], fields[1::2], strict=False):
-            mode, _, blob, _, _ = about.decode().lstrip(":").split(" ")
-            found[os.fsdecode(name)] = (mode, blob)
-        return found
+    def changes(self, old: str, new: str) -> dict[str, Blob]:
+        """What differs: by name, what it is in `old`."""
+        return {name: was for name, (was, _) in differences(self._git, old, new).items()}
 
     def files(self, tree: str) -> Mapping[str, str]:
         """The files of a tree, each with its mode (120000: a link)."""
-        fields = self._git("ls-tree", "-r", "-z", tree).split(b"\0")[:-1]
-        return {os.fsdecode(name): about[:6].decode() for about, _, name in (f.partition(b"\t") for f in fields)}
+        return {name: blob.mode for name, blob in files_of(self._git, tree)[0].items()}
 
     def links(self, tree: str, files: Mapping[str, str]) -> dict[str, str]:
         """Of the files of a tree the symbolic links, each with what it leads to."""
@@ -65,25 +59,24 @@ class Trees:
         found = self._git("ls-tree", "-z", tree, "--", name).split(b"\0")[0].split(b"\t")[0].split()
         return self._git("cat-file", "blob", found[2].decode()) if len(found) == 3 and found[1] == b"blob" else None
 
-    def grafted(self, tree: str, files: Mapping[str, tuple[str, str]]) -> str:
-        """The tree with these files as given (mode, blob); they win over what is in their way."""
+    def grafted(self, tree: str, files: Mapping[str, Blob]) -> str:
+        """The tree with these files as given; they win over what is in their way."""
         if not files:
             return tree
         index = self._index(tree)
-        absent_first = sorted(files, key=lambda name: files[name][0] != _ABSENT)
-        lines = [f"{files[name][0]} {files[name][1]}\t".encode() + os.fsencode(name) + b"\0" for name in absent_first]
+        absent_first = sorted(files.items(), key=lambda pair: pair[1].mode != ABSENT)
+        lines = [index_line(blob.mode, blob.id, name) for name, blob in absent_first]
         self._git("update-index", "--replace", "-z", "--index-info", stdin=b"".join(lines), GIT_INDEX_FILE=index)
         return self._written(index)
 
     def lay(self, old: str, new: str) -> None:
         """Make the files in the folder, which are those of `old`, the files of `new`."""
-        changed = self.changes(old, new)
-        for name, (mode, _) in changed.items():
-            if mode != _ABSENT:
+        changed = differences(self._git, old, new)
+        for name, (was, _) in changed.items():
+            if was.mode != ABSENT:
                 _remove(self.root, name)
         index = self._index(new)
-        left = [name for name, (mode, _) in self.changes(new, old).items() if mode != _ABSENT]
-        given = b"".join(os.fsencode(name) + b"\0" for name in left)
+        given = b"".join(os.fsencode(name) + b"\0" for name, (_, now) in changed.items() if now.mode != ABSENT)
         self._git("checkout-index", "-f", "-z", "--stdin", stdin=given, GIT_INDEX_FILE=index)
 
     def _index(self, tree: str) -> str:
