@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.package_bugs.bugs import Bug
 from rlm_loop.tasks.package_bugs.sdists import Package, source_files
-from rlm_loop.tasks.package_bugs.suite import TIMEOUT, Checkout, score
+from rlm_loop.tasks.package_bugs.suite import TIMEOUT, checkout, score
 from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.testing import run_tests
 
@@ -42,7 +42,7 @@ def verify(bugs: Sequence[Bug]) -> Iterator[tuple[Bug, str]]:
 
 def with_bug(bug: Bug) -> str:
     """What the tests say with the bug that the manifest does not; empty where they agree."""
-    with Checkout(bug) as space:
+    with checkout(bug) as space:
         run = run_tests(space.root, bug.package.tests, timeout=TIMEOUT)  # where patches are judged, too
     if not run.results:
         return run.complaint or run.cut_short
@@ -55,7 +55,7 @@ def with_bug(bug: Bug) -> str:
 
 def fix(bug: Bug) -> tuple[str, str]:
     """The patch that takes the bug back, and the git tree id of the files after it."""
-    with Checkout(bug) as space:
+    with checkout(bug) as space:
         (space.root / bug.file).write_bytes(source_files(bug.package)[bug.file])
         return space.diff(), space.snapshot()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -57,16 +57,10 @@ def package_bugs(
     )
 
 
-class Checkout(Workspace):
+def checkout(bug: Bug, *, run_tests: bool = False, timeout: float = TIMEOUT) -> Workspace:
     """A package with a bug in it.  Its only commit has the bug already; with `run_tests` its tests are a tool too."""
-
-    def __init__(self, bug: Bug, *, run_tests: bool = False, timeout: float = TIMEOUT) -> None:
-        super().__init__(bug.files())
-        self._tests = (tests_tool(self, timeout=timeout),) if run_tests else ()
-
-    def tools(self) -> tuple[Callable[..., str], ...]:
-        """The functions that a model is given."""
-        return (*super().tools(), *self._tests)
+    space = Workspace(bug.files())
+    return space.offer(tests_tool(space, timeout=timeout)) if run_tests else space
 
 
 def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
@@ -77,7 +71,7 @@ def score(bug: Bug, timeout: float, attempt: Attempt) -> Score:
     if not isinstance(attempt.artifact, str) or not attempt.artifact.strip():
         return Score(False, 0.0, "nothing was changed")
     return evaluate(
-        partial(Checkout, bug),
+        partial(checkout, bug),
         attempt.artifact,
         fail_to_pass=bug.fail_to_pass,
         pass_to_pass=bug.pass_to_pass,
@@ -92,7 +86,7 @@ def _task(bug: Bug, form: Statement, run_tests: bool, timeout: float) -> Task:
         question=statement(bug, form),
         score=partial(score, bug, timeout),
         expected=f"{bug.file}:{bug.mutation.line}: {bug.mutation.before}",
-        workspace=partial(Checkout, bug, run_tests=run_tests, timeout=timeout),
+        workspace=partial(checkout, bug, run_tests=run_tests, timeout=timeout),
         needs_repl=False,
         tags=("code", "repair", "package", bug.package.name, bug.mutation.kind),
         facts={

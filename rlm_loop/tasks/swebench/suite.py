@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.clones import Clone, CloneError, fetch_clone, find_clone
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.swebench.instance import Instance
-from rlm_loop.tasks.swebench.scoring import Environment, InstanceScorer, python_for
+from rlm_loop.tasks.swebench.instance import Environment, Instance, InstanceScorer, python_for
 from rlm_loop.tasks.swebench.source import read_instances, select
 from rlm_loop.workspace import Workspace
 
@@ -119,7 +118,7 @@ def task_of(
     if run_tests and interpreter is None:
         raise ValueError(f"run_tests needs an environment for {instance.instance_id}: give its interpreter as python=")
     if run_tests and clone is not None:
-        offered = partial(Checkout, clone.path, instance.base_commit, interpreter, place)
+        offered = partial(tested, clone.path, instance.base_commit, interpreter, place)
     discussion = f"\n\nDiscussion:\n{instance.hints_text}" if hints and instance.hints_text.strip() else ""
     before = f"{instruction.rstrip()}\n\n" if instruction.strip() else ""
     return Task(
@@ -134,18 +133,12 @@ def task_of(
     )
 
 
-class Checkout(Workspace):
+def tested(source: Path, commit: str, python: str | None, place: Isolation) -> Workspace:
     """A checkout whose tests are a tool of the model's too."""
+    from rlm_loop.workspace.testing import tests_tool
 
-    def __init__(self, source: Path, commit: str, python: str | None, place: Isolation) -> None:
-        from rlm_loop.workspace.testing import tests_tool
-
-        super().__init__(source, commit=commit)
-        self._tests = tests_tool(self, python=python, place=place)
-
-    def tools(self) -> tuple[Callable[..., str], ...]:
-        """The functions that a model is given."""
-        return (*super().tools(), self._tests)
+    space = Workspace(source, commit=commit)
+    return space.offer(tests_tool(space, python=python, place=place))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from made_package import CODE, Made
 from experiments.bug_search.verify import fix
 from rlm_loop.tasks import Attempt, get_suite
 from rlm_loop.tasks.package_bugs.statements import STATEMENTS, statement
-from rlm_loop.tasks.package_bugs.suite import Checkout, package_bugs
+from rlm_loop.tasks.package_bugs.suite import checkout, package_bugs
 
 FILE = "src/lengths/__init__.py"
 
@@ -19,7 +19,7 @@ FILE = "src/lengths/__init__.py"
 @pytest.mark.slow
 def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(made: Made) -> None:
     (bug,) = made.manifest.bugs
-    with Checkout(bug, run_tests=True) as space:
+    with checkout(bug, run_tests=True) as space:
         assert space.diff() == ""
         assert (space.root / FILE).read_bytes() == bug.files()[FILE]
         log = space.run(["git", "log", "--all", "--format=%s"]).output
@@ -30,7 +30,7 @@ def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(made: Ma
         assert all(CODE not in space.run(["git", "cat-file", "blob", blob]).output for blob in blobs)
         tools = {getattr(tool, "name", getattr(tool, "__name__", "")): tool for tool in space.tools()}
         assert "1 failed" in tools["run_tests"](bug.fail_to_pass[0])
-    with Checkout(bug) as space:
+    with checkout(bug) as space:
         assert "run_tests" not in {getattr(tool, "name", "") for tool in space.tools()}
 
 
@@ -40,7 +40,7 @@ def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(made: Made)
     (bug,) = made.manifest.bugs
     mended = task.score(Attempt(artifact=fix(bug)[0]))
     assert mended.resolved, mended.reason
-    with Checkout(bug) as space:
+    with checkout(bug) as space:
         (space.root / "tests/test_lengths.py").write_text("def test_clamp(): pass\n")
         cheat = space.diff()
     for artifact in (None, "", "  \n", cheat, "no patch at all"):

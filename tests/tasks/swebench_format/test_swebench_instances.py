@@ -27,7 +27,7 @@ from rlm_loop.tasks.swebench import (
     select,
     write_instances,
 )
-from rlm_loop.tasks.swebench.scoring import InstanceScorer, python_for
+from rlm_loop.tasks.swebench.instance import InstanceScorer, python_for
 from rlm_loop.tasks.swebench.source import place_of
 from rlm_loop.workspace import Workspace
 
