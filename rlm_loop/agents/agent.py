@@ -17,6 +17,7 @@ from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.first_request import FirstRequest, first_request
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.record_setup import record_start
 from rlm_loop.agents.recursion import OnDepth, Recursion, Tree
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
@@ -39,7 +40,6 @@ from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.display import drawing
 from rlm_loop.traces.trace import Trace, plain
-from rlm_loop.traces.versions import versions
 from rlm_loop.workspace import Workspace
 
 
@@ -203,7 +203,7 @@ class Agent:
 
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
-        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve"}
+        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
         unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # as before these were
         skipped.update([name for name, default in unset.items() if getattr(self, name) == default])
         own = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped})
@@ -246,9 +246,8 @@ class Agent:
         self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does."""
-        seeded = isinstance(self.model, str) and self.seed is not None
         task = replace(task, context=as_context(task.material()))  # a deferred context is made before the clock starts
-        model = get_model(self.model, **({"seed": self.seed} if seeded else {}))
+        model = self._own_model()
         price = price_of(model)
         account = Account(self.budget, price=price)
         recursion, setup = self.recursion(), self.setup(task)
@@ -256,19 +255,8 @@ class Agent:
         slots = recursion.tree.calls
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
-        record.start(
-            task=task.id,
-            question=task.question,
-            agent=setup.agent,
-            settings=self.settings(),
-            made=agent_config(self),
-            price=price,
-            model=model.name,
-            budget=self.budget,
-            versions=versions(),
-            context=hashed.known,
-            window=window_of(model),
-        )
+        more = {"made": agent_config(self), "price": price, "window": window_of(model)}
+        record_start(record, task, setup.agent, self.settings(), model.name, self.budget, hashed.known, **more)
         try:
             hashed.begin()
             with run_hooks(self.hooks, task, setup.agent, metered) as told:
@@ -280,6 +268,11 @@ class Agent:
             hashed.end(wait=False)
             if not isinstance(trace, Trace):
                 record.close()
+
+    def _own_model(self) -> Model:
+        """The agent's model; one that is made by name is given the seed."""
+        seeded = isinstance(self.model, str) and self.seed is not None
+        return get_model(self.model, **({"seed": self.seed} if seeded else {}))
 
     def first_request(self, task: Task) -> FirstRequest:
         """What a run of this task would send first.  No model is called, and none is loaded."""
@@ -310,8 +303,7 @@ class Agent:
         one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
-        seeded = isinstance(self.model, str) and self.seed is not None
-        own = get_model(self.model, **({"seed": self.seed} if seeded else {}))
+        own = self._own_model()
         price, recursion = price_of(own), self.recursion()
         account = model.account.scope(self.limits() if limits is None else limits, price=price)
         if account.priced and price is None:

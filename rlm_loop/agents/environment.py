@@ -32,7 +32,7 @@ from rlm_loop.workspace import Workspace
 _log = logging.getLogger(__name__)
 
 #: Names that belong to the REPL protocol; no tool may take them.
-RESERVED = ("context", "final_answer", "python")
+RESERVED = frozenset(("context", "final_answer", "python"))
 
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
@@ -94,11 +94,11 @@ class Environment:
         sampled: bool = False,
         approve: Callable[[RunCode | CallTool], str | None] | None = None,
     ) -> None:
-        own = [as_tool(t) for t in (*tools, *(workspace.tools() if workspace is not None else ()))]
-        quiet = [as_tool(t) for t in unlisted]
+        own = list(map(as_tool, (*tools, *(workspace.tools() if workspace is not None else ()))))
+        quiet = list(map(as_tool, unlisted))
         names = [t.name for t in (*own, *quiet)]
-        clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
-        if clashes:
+        if len(set(names)) < len(names) or not RESERVED.isdisjoint(names):
+            clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
             raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
         self.faults: list[str] = []  # what went wrong when it was closed, a line each
         self._sampled, self._may_repeat = sampled, False
@@ -126,8 +126,8 @@ class Environment:
 
         told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
         told["approve"] = None if approve is None else ask
-        own_names = {t.name for t in own}
-        allowed = None if allow is None else {n for t in gateway_tools if (n := t.name) in allow or n not in own_names}
+        ours = {"python", "final_answer"}  # which no list of tools is about
+        allowed = None if allow is None else {*allow, *ours}
         kept = Kept()  # one for both gates: a key is the same in a cell and in a call
         self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either

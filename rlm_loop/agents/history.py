@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent, Reservation
 from rlm_loop.agents.compaction import (
@@ -177,24 +178,25 @@ class History:
         if limit is not None and tokens is not None:
             self._due = tokens + limit // 2 if over else limit
         there = set(turns_in(after))
-        self.model.trace.record(
-            "compaction",
-            node=self.model.node.path,
-            depth=self.model.depth,
-            turn=turns[-1].index,
+        self._tell(
+            prompt,
+            after,
+            turns[-1],
             policy=policy,
             asked=plan.policy,
             due=due,
             fallback=fallback,
             tokens_before=self._sizes.get(self._shaped(prompt).digest()),
             tokens=tokens,
-            messages_before=len(prompt.messages),
-            messages=len(after.messages),
             left_out=[t for t in turns_in(prompt) if t not in there],
-            shortened=_shortened(prompt, after),
             over=over or (most is not None and len(after.messages) > most),
             sizes=dict(self._sizes),
         )
+
+    def _tell(self, before: Prompt, after: Prompt, turn: Turn, **told: Any) -> None:
+        who = {"node": self.model.node.path, "depth": self.model.depth, "turn": turn.index}
+        counts = {"messages_before": len(before.messages), "messages": len(after.messages)}
+        self.model.trace.record("compaction", **who, **counts, shortened=_shortened(before, after), **told)
 
     def _size(self, prompt: Prompt) -> int:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
@@ -219,24 +221,9 @@ class History:
         before = prompt if self._grown == grown else self._grown
         for way, prompt in zip(self.ways, self._shown(self._grown), strict=True):
             if prompt != before:
-                self.model.trace.record(
-                    "compaction",
-                    node=self.model.node.path,
-                    depth=self.model.depth,
-                    turn=turns[-1].index,
-                    policy=way.name,
-                    asked=way.name,
-                    due="injector",
-                    fallback=None,
-                    tokens_before=None,
-                    tokens=None,
-                    messages_before=len(before.messages),
-                    messages=len(prompt.messages),
-                    left_out=[],
-                    shortened=_shortened(before, prompt),
-                    over=False,
-                    sizes={},
-                )
+                told = {"policy": way.name, "asked": way.name, "due": "injector", "fallback": None, "over": False}
+                unsized = {"tokens_before": None, "tokens": None, "left_out": [], "sizes": {}}
+                self._tell(before, prompt, turns[-1], **told, **unsized)
             before = prompt
         self._sent = len(before.messages)
         return before

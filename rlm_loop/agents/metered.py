@@ -90,7 +90,7 @@ class Metered:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
-        scope = self.node.scope
+        scope, who = self.node.scope, self._where(turn)
         scope.check()
         parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
         estimate = size_unmeasured(self.model, prompt) if parts is None else sum([p.tokens for p in parts])
@@ -98,17 +98,8 @@ class Metered:
             held = self.account.reserve(estimate, self.max_tokens, price=self.price, scope=scope)
             number = self.trace.next_call()
             try:
-                request = self.trace.request(
-                    prompt,
-                    call_id=number,
-                    node=self.node.path,
-                    turn=turn,
-                    depth=self.node.depth,
-                    purpose=self.purpose,
-                    model=self.name,
-                    max_tokens=held.max_tokens,
-                    estimate=estimate,
-                )
+                asked = {"model": self.name, "max_tokens": held.max_tokens, "estimate": estimate}
+                request = self.trace.request(prompt, call_id=number, **who, purpose=self.purpose, **asked)
                 call = self.node.depart(lambda: self._write_off(held, request, turn, number))
             except BaseException:
                 self.account.settle(held, Usage.nothing())
@@ -131,7 +122,7 @@ class Metered:
             usage, _ = credible(reply.usage)
             self.account.settle(held, usage, reply.waited)
             self.node.spend(usage)
-        self._charge(prompt, parts, reply, request, turn, number)
+        self._charge(prompt, parts, reply, request, number, who)
         scope.check()  # charged, but too late to be of use
         return reply
 
@@ -159,7 +150,7 @@ class Metered:
             raise BudgetSpent(*(account.exceeded() or ("seconds", "the time is up"))) from None
 
     def _charge(
-        self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, turn: int, number: int
+        self, prompt: Prompt, parts: list[Part] | None, reply: Reply, request: str, number: int, who: dict[str, Any]
     ) -> None:
         found = attribute(prompt, parts, reply.usage)
         sent = common(self._sent, prompt.messages)
@@ -167,10 +158,8 @@ class Metered:
         call = self.ledger.charge(
             found.parts,
             found.usage,
-            turn=turn,
-            depth=self.node.depth,
+            **who,
             purpose=self.purpose,
-            node=self.node.path,
             sent_messages=sent,
             again=again,
             exact=found.exact,
@@ -197,16 +186,7 @@ class Metered:
                 self._seen.add((message.turn, span))
         if parts:
             self._counted = call.call, parts
-        self.trace.record(
-            "reply",
-            call_id=number,
-            node=self.node.path,
-            request=request,
-            turn=turn,
-            depth=self.node.depth,
-            reply=reply,
-            charged=charged,
-        )
+        self.trace.record("reply", call_id=number, **who, request=request, reply=reply, charged=charged)
 
     def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
         """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""
@@ -224,24 +204,17 @@ class Metered:
         self.account.settle(held, unknown)
         self.node.spend(unknown)
         call = self.ledger.charge(
-            (),
-            unknown,
-            turn=turn,
-            depth=self.node.depth,
-            purpose=self.purpose,
-            node=self.node.path,
-            exact=False,
-            usage_warning=NO_REPLY,
+            (), unknown, **self._where(turn), purpose=self.purpose, exact=False, usage_warning=NO_REPLY
         )
         self._record_error(request, turn, error, call_id=number, call=call.call, purpose=self.purpose)
 
     def _record_late(self, request: str, turn: int, number: int, reply: Reply) -> None:
         """A reply came when the run had ended: what it cost is on record, where the trace is still open."""
-        who = {"node": self.node.path, "depth": self.node.depth, "turn": turn}
-        self.trace.record(
-            "late_reply", **who, request=request, call_id=number, usage=reply.usage, seconds=reply.seconds
-        )
+        told = {"call_id": number, "usage": reply.usage, "seconds": reply.seconds}
+        self.trace.record("late_reply", **self._where(turn), request=request, **told)
 
     def _record_error(self, request: str, turn: int, error: str, **more: Any) -> None:
-        who = {"node": self.node.path, "depth": self.node.depth, "turn": turn}
-        self.trace.record("model_error", **who, request=request, error=error, **more)
+        self.trace.record("model_error", **self._where(turn), request=request, error=error, **more)
+
+    def _where(self, turn: int) -> dict[str, Any]:
+        return {"node": self.node.path, "depth": self.node.depth, "turn": turn}

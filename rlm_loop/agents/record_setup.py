@@ -7,17 +7,36 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rlm_loop.accounting.limits import Budget
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector
 from rlm_loop.repl.cell_calls import CellCall
+from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool
+from rlm_loop.traces.trace import Trace
+from rlm_loop.traces.versions import versions
 
 #: Tools that the loop makes itself; all others are the task's, the workspace's or the caller's.
 OURS = ("llm_query", "llm_query_batched", "python", "final_answer")
 _INLINE = 1_000  # characters of a result that stand in the event itself; longer ones are stored once
+
+
+def record_start(
+    trace: Trace,
+    task: Task,
+    agent: str,
+    settings: Mapping[str, Any],
+    model: str,
+    budget: Budget,
+    context: Any,
+    **more: Any,
+) -> None:
+    """The first event of a run; `context` is what is known of the context."""
+    told = {"settings": settings, "model": model, "budget": budget, "versions": versions(), "context": context}
+    trace.start(task=task.id, question=task.question, agent=agent, **told, **more)
 
 
 def record_problem(

@@ -19,7 +19,7 @@ from rlm_loop import __version__
 from rlm_loop.cli.demo import demo
 from rlm_loop.cli.doctor import doctor
 from rlm_loop.cli.meter import meter
-from rlm_loop.cli.presets import presets
+from rlm_loop.cli.models import presets
 from rlm_loop.cli.run import run
 from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
 from rlm_loop.cli.terminal import echo, note

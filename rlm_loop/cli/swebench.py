@@ -119,9 +119,7 @@ def evaluate(
             timeout=timeout,
             folder=folder,
         )
-    show_report(found)
-    if study is not None:
-        _show_study(study, found, arm, model, seed, suite)
+    show_report(found, study, arm, model, seed, suite)
 
 
 def _here(
@@ -166,29 +164,23 @@ def report(
     from rlm_loop.tasks.swebench import read_report
 
     found = read_report(file, logs)
-    show_report(found)
-    if study is not None:
-        _show_study(study, found, arm, model, seed, suite)
+    show_report(found, study, arm, model, seed, suite)
 
 
-def show_report(found: Report) -> None:
-    """One line an instance, and the counts."""
+def show_report(found: Report, study: str | None, arm: str, model: str, seed: int | None, suite: str) -> None:
+    """One line an instance, and the counts; then the table of a study with these verdicts, where one is named."""
+    from rlm_loop.report import arm_table
     from rlm_loop.report.tables.table import Table
+    from rlm_loop.study import load_study
+    from rlm_loop.study.compare.patches import with_report
 
     rows = [[v.instance_id, v.status, v.reason[:80]] for v in found.verdicts]
     rate = "" if found.rate is None else f" ({found.rate:.0%} of the submitted are resolved)"
     noted = [f"{found}{rate}", *([f"report: {found.path}"] if found.path else [])]
     show_table(Table("SWE-bench evaluation", ["instance", "status", "reason"], rows, noted, labels=3))
-
-
-def _show_study(folder: str, found: Report, arm: str, model: str, seed: int | None, suite: str) -> None:
-    from rlm_loop.report import arm_table
-    from rlm_loop.study import load_study
-    from rlm_loop.study.compare.patches import with_report
-
-    judged = with_report(load_study(folder), found, arm, model=model, seed=seed, suite=suite)
-    echo()
-    show_table(arm_table(judged))
+    if study is not None:
+        echo()
+        show_table(arm_table(with_report(load_study(study), found, arm, model=model, seed=seed, suite=suite)))
 
 
 @app.command()

@@ -45,9 +45,7 @@ def price_run(
         else:
             table = {"*": Price(input_, output, cached, cache_write)}
         bill = price(record_of(file, run), table, cache=cache)
-    except PriceError as error:
-        raise Misuse(str(error)) from error
-    except ValueError as error:  # an unknown cache
+    except (PriceError, ValueError) as error:  # such as an unknown cache
         raise Misuse(str(error)) from error
     if json_:
         for line in bill.lines:

@@ -38,24 +38,19 @@ class Preset:
     """One or more injectors under a name.
 
     `make` makes them for a run of so many steps; `steps` is the framework's own limit, taken where none is given.
-    `when` says in a few words when the text is added, `sources` where its bytes are from.
+    `when` says in a few words when the text is added, `named` by which names its sources are known.
     """
 
     name: str
-    sources: tuple[Source, ...]
+    named: str
     when: str
     make: Callable[[int], tuple[Injector, ...]]
     steps: int = 0
 
-
-def _preset(
-    name: str,
-    sources: Source | tuple[Source, ...],
-    when: str,
-    make: Callable[[int], tuple[Injector, ...]],
-    steps: int = 0,
-) -> Preset:
-    return Preset(name, sources if isinstance(sources, tuple) else (sources,), when, make, steps)
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where the bytes of its texts are from."""
+        return tuple(SOURCES[name] for name in self.named.split())
 
 
 def _thought(_: int) -> tuple[Injector, ...]:
@@ -67,48 +62,32 @@ def _reminder() -> tuple[Injector, ...]:
 
 
 _ALL = (
-    _preset("mellea-initiator", SOURCES["MELLEA"], "once, before the question", lambda _: (MelleaInitiator(),)),
-    _preset("mellea-thought", SOURCES["MELLEA_THOUGHT_FILE"], "before every reply", _thought),
-    _preset(
-        "mellea-react",
-        (SOURCES["MELLEA"], SOURCES["MELLEA_THOUGHT_FILE"]),
-        "both of these",
-        lambda n: (MelleaInitiator(), *_thought(n)),
-    ),
-    _preset("rlms-turn-counter", SOURCES["RLMS"], "before every reply", lambda n: (RlmsTurnCounter(n),), steps=30),
-    _preset("rlms-variables", SOURCES["RLMS_VARIABLES"], "after every cell", lambda _: (RlmsVariables(),)),
-    _preset(
-        "rlms",
-        (SOURCES["RLMS"], SOURCES["RLMS_VARIABLES"]),
-        "both of these",
-        lambda n: (RlmsVariables(), RlmsTurnCounter(n)),
-        steps=30,
-    ),
-    _preset("smolagents-code-echo", SOURCES["SMOLAGENTS"], "after a turn with calls", lambda _: (SmolagentsEcho(),)),
-    _preset("smolagents-retry", SOURCES["SMOLAGENTS"], "after a turn with an error", lambda _: (SmolagentsRetry(),)),
-    _preset("smolagents", SOURCES["SMOLAGENTS"], "both of these", lambda _: (SmolagentsEcho(), SmolagentsRetry())),
-    _preset("dspy-history", SOURCES["DSPY_HISTORY"], "in place of the turns", lambda _: (DspyHistory(),)),
-    _preset("dspy-reminder", SOURCES["DSPY_ADAPTER"], "at the end of every request", lambda _: _reminder()),
-    _preset(
+    Preset("mellea-initiator", "MELLEA", "once, before the question", lambda _: (MelleaInitiator(),)),
+    Preset("mellea-thought", "MELLEA_THOUGHT_FILE", "before every reply", _thought),
+    Preset("mellea-react", "MELLEA MELLEA_THOUGHT_FILE", "both of these", lambda n: (MelleaInitiator(), *_thought(n))),
+    Preset("rlms-turn-counter", "RLMS", "before every reply", lambda n: (RlmsTurnCounter(n),), steps=30),
+    Preset("rlms-variables", "RLMS_VARIABLES", "after every cell", lambda _: (RlmsVariables(),)),
+    Preset("rlms", "RLMS RLMS_VARIABLES", "both of these", lambda n: (RlmsVariables(), RlmsTurnCounter(n)), steps=30),
+    Preset("smolagents-code-echo", "SMOLAGENTS", "after a turn with calls", lambda _: (SmolagentsEcho(),)),
+    Preset("smolagents-retry", "SMOLAGENTS", "after a turn with an error", lambda _: (SmolagentsRetry(),)),
+    Preset("smolagents", "SMOLAGENTS", "both of these", lambda _: (SmolagentsEcho(), SmolagentsRetry())),
+    Preset("dspy-history", "DSPY_HISTORY", "in place of the turns", lambda _: (DspyHistory(),)),
+    Preset("dspy-reminder", "DSPY_ADAPTER", "at the end of every request", lambda _: _reminder()),
+    Preset(
         "dspy",
-        (SOURCES["DSPY_HISTORY"], SOURCES["DSPY_ITERATION"], SOURCES["DSPY_ADAPTER"]),
+        "DSPY_HISTORY DSPY_ITERATION DSPY_ADAPTER",
         "history, iteration and reminder",
         lambda n: (DspyHistory(), LatestOnly(DspyIteration(n)), *_reminder()),
         steps=20,
     ),
-    _preset("inspect-continue", SOURCES["INSPECT"], "after a reply without a call", lambda _: (InspectContinue(),)),
-    _preset(
-        "fast-rlm-banner", SOURCES["FAST_RLM"], "once half the steps are used", lambda n: (FastRlmBanner(n),), steps=20
+    Preset("inspect-continue", "INSPECT", "after a reply without a call", lambda _: (InspectContinue(),)),
+    Preset("fast-rlm-banner", "FAST_RLM", "once half the steps are used", lambda n: (FastRlmBanner(n),), steps=20),
+    Preset("fast-rlm-no-code", "FAST_RLM", "after a reply without a call", lambda _: (FastRlmNoCode(),)),
+    Preset("fast-rlm", "FAST_RLM", "both of these", lambda n: (FastRlmBanner(n), FastRlmNoCode()), steps=20),
+    Preset(
+        "seed-react", "SEED", "once, after the question", lambda _: (Told(TEXTS["SEED_TEMPLATE"], "seed_template"),)
     ),
-    _preset("fast-rlm-no-code", SOURCES["FAST_RLM"], "after a reply without a call", lambda _: (FastRlmNoCode(),)),
-    _preset("fast-rlm", SOURCES["FAST_RLM"], "both of these", lambda n: (FastRlmBanner(n), FastRlmNoCode()), steps=20),
-    _preset(
-        "seed-react",
-        SOURCES["SEED"],
-        "once, after the question",
-        lambda _: (Told(TEXTS["SEED_TEMPLATE"], "seed_template"),),
-    ),
-    _preset("seed-ack", SOURCES["SEED"], "after every turn", lambda _: (Nudge(TEXTS["SEED_ACK"], "seed_ack"),)),
+    Preset("seed-ack", "SEED", "after every turn", lambda _: (Nudge(TEXTS["SEED_ACK"], "seed_ack"),)),
 )
 
 #: The presets by name.

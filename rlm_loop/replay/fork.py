@@ -16,6 +16,7 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.record_setup import record_start
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
@@ -35,7 +36,6 @@ from rlm_loop.tools.function import as_tool
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 from rlm_loop.traces.trace import Trace
-from rlm_loop.traces.versions import versions
 from rlm_loop.workspace import Workspace
 
 
@@ -93,26 +93,16 @@ def fork(
     metered = Metered(
         replies_of(course, None), account, Ledger(), out, max_tokens=driven.max_tokens, slots=recursion.tree.calls
     )
-    out.start(
-        task=put.id,
-        question=put.question,
-        agent=driven.name,
-        settings=driven.settings(),
-        made=agent_config(driven),
-        price=live.price,
-        model=live.model.name,
-        budget=live.budget,
-        versions=versions(),
-        context=context_fingerprint(put.context),
-        forked={
-            "trace": None if isinstance(source, RunRecord) else str(source),
-            "sha256": fingerprint_of(record),
-            "task": record.start.get("task"),
-            "model": record.start.get("model"),
-            "run": record.id,
-            "at": at,
-        },
-    )
+    forked = {
+        "trace": None if isinstance(source, RunRecord) else str(source),
+        "sha256": fingerprint_of(record),
+        **{name: record.start.get(name) for name in ("task", "model")},
+        "run": record.id,
+        "at": at,
+    }
+    more = {"made": agent_config(driven), "price": live.price, "forked": forked}
+    about, context = driven.settings(), context_fingerprint(put.context)
+    record_start(out, put, driven.name, about, live.model.name, live.budget, context, **more)
     try:
         with run_hooks(driven.hooks, put, driven.name, metered) as told:
             outcome = drive(driven.setup(put), metered, recursion, workspace, environment=plan.environment)
@@ -203,19 +193,13 @@ def _placed(
 
 
 def _check_context(recorded: Recorded, context: Any) -> None:
-    stated: Mapping[str, Any] = recorded.start.get("context") or {}
-    for event in recorded.record.of("context"):
-        stated = event
-    if not stated:
-        return
-    if context is None:
+    stated = recorded.context
+    if stated and context is None:
         raise ReplayError(
             f"the run had a context ({stated.get('type')}, {stated.get('bytes')} bytes), which a trace does not hold: "
             "give context="
         )
-    found = (context_fingerprint(context) or {}).get("sha256")
-    if "sha256" in stated and found != stated["sha256"]:
-        raise ReplayError("the context given is another than the recorded one: give the very text of the run")
+    recorded.check_context(context)
 
 
 def recorded_budget(record: RunRecord) -> Budget:

@@ -12,6 +12,7 @@ from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, reply_of
 
 
@@ -112,6 +113,20 @@ class Recorded:
         self.sizes = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
         for event in record.of("compaction"):
             self.sizes |= event["sizes"]
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        """What is known of the context; its hash may have come later than the start."""
+        return (self.record.of("context") or [self.start.get("context") or {}])[-1]
+
+    def check_context(self, context: Any) -> None:
+        """Raise `ReplayError` where a context is another than the recorded one."""
+        found, stated = (context_fingerprint(context) or {}).get("sha256"), self.context
+        if "sha256" in stated and found != stated["sha256"]:
+            raise ReplayError(
+                f"the context given is another than the recorded one (SHA-256 {str(found)[:12]}, recorded "
+                f"{stated['sha256'][:12]}): give the very text that the run was given"
+            )
 
     @property
     def root(self) -> NodeRecord:

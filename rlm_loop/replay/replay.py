@@ -18,7 +18,6 @@ from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
-from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.ends import compare_ends, compare_ledgers, damage
@@ -167,17 +166,10 @@ def _never() -> Session:
 
 
 def _context(recorded: Recorded, material: Any, question: str, action_mode: str, notes: list[str]) -> Any:
-    stated = recorded.start.get("context") or {}
-    for event in recorded.record.of("context"):
-        stated = event
+    stated = recorded.context
     if material is not None:
         value = as_context(material)
-        found = (context_fingerprint(value) or {}).get("sha256")
-        if "sha256" in stated and found != stated["sha256"]:
-            raise ReplayError(
-                f"the context given is another than the recorded one (SHA-256 {str(found)[:12]}, recorded "
-                f"{stated['sha256'][:12]}): give the very text that the run was given"
-            )
+        recorded.check_context(value)
         return value
     told = told_context(recorded.root, question, action_mode)
     if told is not None and stated:

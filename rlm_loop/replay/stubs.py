@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +13,6 @@ from rlm_loop.messages import Message
 from rlm_loop.outcome import Turn
 from rlm_loop.replay.recorded import NodeRecord, Recorded, ReplayError
 from rlm_loop.tools.function import Tool
-
-_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ def recorded_tool(told: Mapping[str, Any]) -> RecordedTool:
     def not_run() -> str:
         raise RuntimeError("a recorded tool is not run")
 
-    parameters = told.get("parameters") or _parameters(str(told["signature"]))
+    parameters = told.get("parameters") or {}  # of a function in a cell nobody is told a schema
     return RecordedTool(str(told["name"]), str(told["description"]), not_run, told={**told, "parameters": parameters})
 
 
@@ -47,29 +44,6 @@ def tools_of(recorded: Recorded, node: NodeRecord) -> list[RecordedTool]:
     """The tools that were offered besides those of ours, in their order."""
     known = {} if node.problem is None else recorded.stored(node.problem["tools"])
     return [recorded_tool(t) for t in known.get("tools", ())]
-
-
-def _parameters(signature: str) -> dict[str, Any]:
-    """The arguments that a signature names, with JSON types as far as they are plain."""
-    head = next((signature[:i] for i in range(len(signature)) if _parses(signature, i)), "f()")
-    function = ast.parse(f"def {head}: pass").body[0]
-    assert isinstance(function, ast.FunctionDef)
-    found: dict[str, Any] = {}
-    for argument in (*function.args.args, *function.args.kwonlyargs):
-        kind = ast.unparse(argument.annotation) if argument.annotation is not None else ""
-        known = _TYPES.get(kind.partition("[")[0])
-        found[argument.arg] = {} if known is None else {"type": known}
-    return {"type": "object", "properties": found}
-
-
-def _parses(signature: str, at: int) -> bool:
-    if not signature.startswith(": ", at):
-        return False
-    try:
-        ast.parse(f"def {signature[:at]}: pass")
-    except SyntaxError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

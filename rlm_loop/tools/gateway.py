@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -62,13 +63,13 @@ class ToolGateway:
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        known = [as_tool(source) for source in tools]
-        names = [t.name for t in known]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        known = list(map(as_tool, tools))
+        self._tools = {t.name: t for t in known}
+        if len(self._tools) < len(known):
+            twice = sorted(name for name, n in Counter(t.name for t in known).items() if n > 1)
             raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, not {timeout}")
-        self._tools = {t.name: t for t in known}
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
         self._watch, self._kept = watch, Kept() if kept is None else kept
@@ -78,7 +79,8 @@ class ToolGateway:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that may be called, in the order given."""
-        return tuple(t for t in self._tools.values() if self._allow is None or t.name in self._allow)
+        found = tuple(self._tools.values())
+        return found if self._allow is None else tuple(t for t in found if t.name in self._allow)
 
     @property
     def names(self) -> tuple[str, ...]:

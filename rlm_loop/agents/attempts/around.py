@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried
-from rlm_loop.agents.attempts.checks import Judge
+from rlm_loop.agents.attempts.checks import Check, Judge
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import Interrupted, attach
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.record_setup import record_start
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.messages import Prompt, Reply
@@ -23,7 +24,6 @@ from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace, plain
-from rlm_loop.traces.versions import versions
 
 #: The limits of the whole where none are given: each attempt has its agent's own.
 NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
@@ -47,12 +47,17 @@ class Nobody:
         raise ModelError(f"{self.name} stands for the models of several attempts and cannot be asked", self.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Around:
     """Several attempts as if they were one run: `attempt` and `settings` are what a study needs.
 
-    Subclasses say which attempts in `_go`, and who makes them in `_roles`.
+    Subclasses say which attempts in `_go`, who makes them in `_roles`, and what else identifies them in `_how`.
     """
+
+    check: Check | None = None
+    oracle: bool = False
+    budget: Budget | None = None
+    seed: int | None = None
 
     @property
     def name(self) -> str:
@@ -61,8 +66,7 @@ class Around:
 
     def limits(self) -> Budget:
         """The limits of all attempts together."""
-        own: Budget | None = getattr(self, "budget", None)
-        return own or NO_LIMITS
+        return self.budget or NO_LIMITS
 
     def dialect(self) -> Dialect:
         """How the last of the agents speaks."""
@@ -71,7 +75,8 @@ class Around:
     def settings(self) -> dict[str, Any]:
         """What identifies it, as JSON types: that of the agents, and how attempts follow one another."""
         inner = {role: _identity(agent) for role, agent in self._roles().items()}
-        return {"agent": type(self).__name__, **inner, **self._how(), "budget": plain(self.limits())}
+        judged = Judge(self.check, self.oracle).settings()
+        return {"agent": type(self).__name__, **inner, **self._how(), **judged, "budget": plain(self.limits())}
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
         """Work on a task; the outcome covers all attempts, its patch and answer are the chosen one's.
@@ -86,16 +91,8 @@ class Around:
             names = ", ".join(dict.fromkeys(_model_names(self.agents())))
             account = Account(self.limits(), price=(0.0, 0.0))  # each attempt brings its model's own price
             model = Metered(Nobody(names), account, Ledger(), record)
-            record.start(
-                task=task.id,
-                question=task.question,
-                agent=self.name,
-                settings=self.settings(),
-                model=names,
-                budget=self.limits(),
-                versions=versions(),
-                context=context_fingerprint(task.context),
-            )
+            context = context_fingerprint(task.context)
+            record_start(record, task, self.name, self.settings(), names, self.limits(), context)
             return self._run(task, model, 0, FIRST_ATTEMPT)
         finally:
             if not isinstance(trace, Trace):
@@ -148,11 +145,27 @@ class Around:
         raise NotImplementedError
 
     def _judge(self) -> Judge | None:
-        raise NotImplementedError
+        return Judge(self.check, self.oracle)
 
     def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
         """Make the attempts; returns the chosen one, and why it went no further (empty: it is right)."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Repeated(Around):
+    """Several attempts of one agent, on a model that may replace the agent's own."""
+
+    agent: Attempting
+    model: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.model is None:
+            object.__setattr__(self, "model", getattr(self.agent, "model", None))
+        self._judge()
+
+    def _roles(self) -> Mapping[str, Attempting]:
+        return {"inner": shaped(self.agent, self.model, self.seed)}
 
 
 def shaped(agent: Attempting, model: Any = None, seed: int | None = None) -> Attempting:

@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from rlm_loop.accounting.budget import Budget
-from rlm_loop.agents.attempts.around import Around, shaped
-from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
-from rlm_loop.agents.attempts.checks import Check, Judge, passed_tests
+from rlm_loop.agents.attempts.around import Repeated, shaped
+from rlm_loop.agents.attempts.attempts import Attempts, Tried, best_of_tried
+from rlm_loop.agents.attempts.checks import Judge, passed_tests
 
 Choose = Literal["check", "tests", "majority"]
 
 
 @dataclass(frozen=True)
-class BestOf(Around):
+class BestOf(Repeated):
     """Up to `k` attempts with the seeds s, s+1, ... (s is the agent's, else 0), none told of the others.
 
     `choose`: by the `check` (the first that passes, and no further attempts are made), by the most `tests` of the
@@ -25,15 +24,9 @@ class BestOf(Around):
     `oracle` and `budget` are as in `retry`.
     """
 
-    agent: Attempting
     k: int = 3
     _: KW_ONLY
     choose: Choose = "check"
-    check: Check | None = None
-    oracle: bool = False
-    budget: Budget | None = None
-    model: Any = None
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.choose not in _CHOICES:
@@ -42,18 +35,13 @@ class BestOf(Around):
             raise ValueError('choose="majority" looks at the patches alone: leave check and oracle out')
         if self.choose == "tests" and self.oracle:
             raise ValueError('choose="tests" counts the tests of a check; an oracle only says yes or no')
-        if self.model is None:
-            object.__setattr__(self, "model", getattr(self.agent, "model", None))
-        self._judge()
-
-    def _roles(self) -> Mapping[str, Attempting]:
-        return {"inner": shaped(self.agent, self.model, self.seed)}
+        super().__post_init__()
 
     def _how(self) -> Mapping[str, Any]:
-        return {"k": self.k, "choose": self.choose, **Judge(self.check, self.oracle).settings()}
+        return {"k": self.k, "choose": self.choose}
 
     def _judge(self) -> Judge | None:
-        return None if self.choose == "majority" else Judge(self.check, self.oracle)
+        return None if self.choose == "majority" else super()._judge()
 
     def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
         agent = self.agents()[0]

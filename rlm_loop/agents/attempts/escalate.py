@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, cast
 
-from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.attempts.around import Around, Speaking, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
-from rlm_loop.agents.attempts.checks import Check, Judge
 from rlm_loop.agents.attempts.retry import REPAIR, RepairTemplate
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, ContinuedDialect
 from rlm_loop.dialects.base import Dialect
@@ -34,11 +32,7 @@ class Escalate(Around):
     strong: Attempting
     hand_over: HandOver = "fresh"
     _: KW_ONLY
-    check: Check | None = None
-    oracle: bool = False
     template: RepairTemplate = REPAIR
-    budget: Budget | None = None
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.hand_over not in ("fresh", "continue", "best"):
@@ -56,11 +50,7 @@ class Escalate(Around):
 
     def _how(self) -> Mapping[str, Any]:
         models = {f"{role}_model": model_name(getattr(agent, "model", "")) for role, agent in self._roles().items()}
-        how = {"hand_over": self.hand_over, "template": plain(self.template), **models}
-        return {**how, **Judge(self.check, self.oracle).settings()}
-
-    def _judge(self) -> Judge:
-        return Judge(self.check, self.oracle)
+        return {"hand_over": self.hand_over, "template": plain(self.template), **models}
 
     def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
         fast, strong = self.agents()

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from rlm_loop.accounting.budget import Budget
 from rlm_loop.actions import RunCode
-from rlm_loop.agents.attempts.around import Around, shaped
-from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
-from rlm_loop.agents.attempts.checks import Check, Judge
+from rlm_loop.agents.attempts.around import Repeated
+from rlm_loop.agents.attempts.attempts import Attempts, Tried, best_of_tried
 from rlm_loop.dialects.attempt_context import AttemptContext
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import clip
@@ -61,7 +59,7 @@ REPAIR = RepairTemplate()
 
 
 @dataclass(frozen=True)
-class Retry(Around):
+class Retry(Repeated):
     """Up to `times` further attempts, each told what the check said of the one before, until one passes.
 
     `begin` is how they begin: `fresh` in a clean checkout, `patched` in one with the old patch applied (both in a new
@@ -72,33 +70,18 @@ class Retry(Around):
     The patch is that of the attempt that passed; where none did, of the one with the most tests passed, else the last.
     """
 
-    agent: Attempting
     times: int = 1
     _: KW_ONLY
     begin: Begin = "patched"
-    check: Check | None = None
-    oracle: bool = False
     template: RepairTemplate = REPAIR
-    budget: Budget | None = None
-    model: Any = None
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.times < 0 or self.begin not in ("fresh", "patched", "continue"):
             raise ValueError('times is 0 or more, and begin "fresh", "patched" or "continue"')
-        if self.model is None:
-            object.__setattr__(self, "model", getattr(self.agent, "model", None))
-        self._judge()
-
-    def _roles(self) -> Mapping[str, Attempting]:
-        return {"inner": shaped(self.agent, self.model, self.seed)}
+        super().__post_init__()
 
     def _how(self) -> Mapping[str, Any]:
-        how = {"times": self.times, "begin": self.begin, "template": plain(self.template)}
-        return {**how, **Judge(self.check, self.oracle).settings()}
-
-    def _judge(self) -> Judge:
-        return Judge(self.check, self.oracle)
+        return {"times": self.times, "begin": self.begin, "template": plain(self.template)}
 
     def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
         agent = self.agents()[0]
