@@ -99,12 +99,15 @@ class Prompt:
 
     `tools` are native function schemas (chat-completions `tools` entries), `stop` the stop strings, and
     `reply_schema` a JSON schema that the reply has to follow where the model supports constrained output.
+    `sampling` are settings (`temperature`, `top_p` ...) that this one request has instead of the model's own; they are
+    no part of its digest.
     """
 
     messages: tuple[Message, ...] = ()
     tools: tuple[Mapping[str, Any], ...] = ()
     stop: tuple[str, ...] = ()
     reply_schema: Mapping[str, Any] | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     def __add__(self, messages: Iterable[Message]) -> Prompt:
         return replace(self, messages=(*self.messages, *messages))

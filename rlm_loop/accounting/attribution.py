@@ -164,6 +164,8 @@ def apportion(prompt: Prompt, tokens: int) -> list[Part]:
         if called:
             pieces.append(("assistant", message.turn, index, float(called)))
     pieces.append(("template", 0, len(prompt.messages), 12.0))
+    if unread and all(cause == "template" for cause, *_ in pieces):
+        pieces = []  # nothing of it is known
     weight = sum(p[3] for p in pieces) or 1.0
     if unread:  # an image or a file: what the texts do not need at four characters a token is taken for it
         share = max(4.0 * tokens - weight, 0.0) / len(unread)

@@ -23,6 +23,10 @@ _HERE = ("127.0.0.1", "localhost", "::1")
 def meter(
     context: typer.Context,
     model: ModelName = "local",
+    forward: Annotated[
+        str | None,
+        typer.Option("--forward", metavar="URL", help="Instead of a model: a provider that gets all untouched."),
+    ] = None,
     replies: Annotated[
         str | None, Option(metavar="FILE", help="Instead of a model: replies to give in order, JSON Lines.")
     ] = None,
@@ -41,7 +45,7 @@ def meter(
     json_: Annotated[bool, Option("--json", help="The totals as one JSON object a session.")] = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No line for each request.")] = False,
 ) -> None:
-    """Serve a model as an OpenAI-compatible API and charge every token to its cause.
+    """Serve a model, or stand in front of a provider, and charge every token to its cause.
 
     Point any framework at the address (any key will do; each key is a session of its own).  Ctrl-C ends it and prints
     tokens by cause and times by session.
@@ -52,17 +56,22 @@ def meter(
     if show is not None:
         _show(read_meter(show), json_=json_)
         return
-    served = _model(context, model, replies, recorded)
+    if forward is not None and (replies is not None or recorded is not None or max_tokens or concurrency):
+        raise Misuse("--forward goes with neither --replies, --recorded, --max-tokens nor --concurrency")
+    served = None if forward is not None else _model(context, model, replies, recorded)
     counting = None if counter is None else setup_of(context).models(counter)
     budget = None if max_tokens is None else Budget(steps=None, tokens=max_tokens, malformed=None, tool_failures=None)
     told = None if quiet or json_ else _line
     options: dict[str, Any] = {"port": port, "host": host, "out": out, "counter": counting, "budget": budget}
     try:
-        with metered_endpoint(served, **options, concurrency=concurrency, told=told) as url:
-            note(f"{served.name} is at {url} (Ctrl-C ends it)")
+        with metered_endpoint(served, forward=forward, **options, concurrency=concurrency, told=told) as url:
+            name = served.name if served is not None else forward
+            note(f"{name} is at {url} (Ctrl-C ends it)")
             if host not in _HERE:
                 notes().print("anyone who can reach this machine can use it: no key is asked for", style="yellow")
             _until_interrupted()
+    except ValueError as error:
+        raise Misuse(str(error)) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise Misuse(
@@ -130,7 +139,7 @@ def _until_interrupted() -> None:
 def _line(call: MeteredCall) -> None:
     where = call.session if call.node == "0" else f"{call.session} {call.node}"
     if call.call is None:
-        text = f"{where}: refused with {call.status}: {call.error}"
+        text = f"{where}: refused with {call.status}: {call.error or call.unread}"
     else:
         cached = f" ({call.cached_tokens:,} cached)" if call.cached_tokens else ""
         between = "" if call.harness_seconds is None else f", framework {call.harness_seconds:.3f} s"

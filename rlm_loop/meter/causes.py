@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
+from rlm_loop.accounting.attribution import UNATTRIBUTED
 from rlm_loop.messages import Message, Reply, Span
 from rlm_loop.meter.request import RequestMessage
 
@@ -65,6 +66,7 @@ class Causes:
         self._whole: set[str] = set()
         self._written: set[str] = set()
         self._task: set[str] | None = None
+        self._called: dict[str, str] = {}  # the tool of a call
 
     def messages(self, said: Sequence[RequestMessage], turn: int) -> tuple[Message, ...]:
         """The messages with causes; new ones are of that turn."""
@@ -76,6 +78,7 @@ class Causes:
             users += one.role == "user"
             made = self._made.get((one, time))
             if made is None:
+                self._called.update((call.id, call.name) for call in one.tool_calls if call.id)
                 spans = tuple(Span(text, cause) for text, cause in self._spans(one, first=users == 1))
                 made = Message(one.role, spans, one.tool_calls, one.tool_call_id, turn)
                 self._made[one, time] = made
@@ -90,9 +93,11 @@ class Causes:
         self._written |= written(reply)
 
     def _spans(self, one: RequestMessage, *, first: bool) -> Iterator[tuple[str, str]]:
-        for text, cause in _joined(self._pieces(one, first)):
-            if text:
-                yield text, cause
+        if one.thought:
+            yield one.thought, "assistant/thinking"
+        yield from _joined(self._pieces(one, first))
+        for kind in one.unread:
+            yield "", f"{UNATTRIBUTED}/{kind}"
 
     def _pieces(self, one: RequestMessage, first: bool) -> Iterator[tuple[str, str]]:
         at = 0
@@ -106,7 +111,8 @@ class Causes:
 
     def _sorted(self, one: RequestMessage, text: str, first: bool) -> Iterator[tuple[str, str]]:
         if one.role != "user":
-            yield text, {"system": "system", "assistant": "assistant"}.get(one.role, "tool_result")
+            tool = self._called.get(one.tool_call_id or "")
+            yield text, one.role if one.role != "tool" else f"tool_result/{tool}" if tool else "tool_result"
         elif first and self._task is None:
             yield text, "task"
         elif one.text in self._whole:

@@ -1,14 +1,15 @@
-"""The chat-completions API: a request body to `Request`, a `Reply` to a response body or to a stream of chunks."""
+"""The chat-completions API: a request body to `Request`, a response body to `Reply` and back, streams included."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
+from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, custom_input
+from rlm_loop.models import wire
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -18,23 +19,21 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-#: Settings of the API that `Model.complete` has no place for.
-SAMPLING = frozenset(
-    (
-        *("temperature", "top_p", "top_k", "min_p", "seed", "logit_bias", "logprobs", "top_logprobs", "best_of"),
-        *("presence_penalty", "frequency_penalty", "repetition_penalty"),
-        *("parallel_tool_calls", "reasoning_effort", "verbosity", "function_call"),
-    )
+_SAMPLING = (
+    *("temperature", "top_p", "top_k", "min_p", "seed", "logit_bias"),
+    *("presence_penalty", "frequency_penalty", "repetition_penalty"),
+)
+#: Settings that a model of ours is not told.
+_OTHERS = (
+    *("logprobs", "top_logprobs", "best_of", "parallel_tool_calls", "reasoning_effort", "verbosity", "function_call"),
 )
 _FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "content_filter": "content_filter"}
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` where it cannot be served."""
+    """Read a request.  Raises `Refused` for what is no request of this API."""
     form = Reading(body)
     several = form.take("n", int)
-    if several not in (None, 1):
-        raise Refused(f"n is {several}: one reply is given to a request; send it {several} times", param="n")
     listed = form.take("messages", list)
     if not listed:
         raise Refused("messages is missing or empty; send at least one message", param="messages")
@@ -42,23 +41,24 @@ def read(body: Any) -> Request:
     messages = tuple(_message(m, f"messages[{i}]", ignored) for i, m in enumerate(listed))
     tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
     options = Reading(form.take("stream_options", dict) or {}, "stream_options")
-    not_applied = form.settings(SAMPLING)
+    not_applied = form.settings(*_OTHERS)
     choice = form.take("tool_choice")
-    if choice == "none":
-        tools = []
-    elif choice not in (None, "auto"):
+    if choice not in (None, "auto", "none"):
         not_applied["tool_choice"] = choice
+    too_many = f"n is {several}: one reply is given to a request; send it {several} times"
     return Request(
         messages,
-        tuple(tools),
+        () if choice == "none" else tuple(tools),
         _stop(form.take("stop", (str, list))),
         schema_of(form.take("response_format", dict)),
         form.limit("max_completion_tokens", "max_tokens"),
         bool(form.take("stream", bool)),
         bool(options.take("include_usage", bool)),
         str(form.take("model", str) or ""),
-        (*form.ignored, *ignored, *(f"stream_options.{name}" for name in options.ignored)),
-        not_applied,
+        sampling=form.settings(*_SAMPLING),
+        ignored=(*form.ignored, *ignored, *(f"stream_options.{name}" for name in options.ignored)),
+        not_applied=not_applied,
+        refusal=None if several in (None, 1) else Refused(too_many, param="n"),
     )
 
 
@@ -67,38 +67,40 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
     role = form.take("role", str)
     if role not in _ROLES:
         raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
-    text = text_of(form.take("content"), f"{where}.content")
+    text, unread = content_of(form.take("content"), f"{where}.content")
     calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
     if legacy := form.take("function_call", dict):
         calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
+    thought = form.take("reasoning_content") or form.take("reasoning")
     said = RequestMessage(
-        _ROLES[role], text or form.take("refusal", str) or "", tuple(calls), form.take("tool_call_id", str)
+        _ROLES[role],
+        text or form.take("refusal", str) or "",
+        tuple(calls),
+        form.take("tool_call_id", str),
+        thought if isinstance(thought, str) else "",
+        unread,
     )
-    ignored.update((f"messages[].{name}", None) for name in form.ignored)
+    ignored.update((f"messages[].{name}", None) for name in form.ignored if name not in ("refusal", "reasoning"))
     return said
 
 
 def _call(data: Any, where: str) -> ToolCall:
     form = Reading(data, where)
+    name = form.take("id", str)
     if custom := form.take("custom", dict):
-        return ToolCall(form.take("id", str), str(custom.get("name") or ""), arguments_of(custom.get("input")))
+        return ToolCall(name, str(custom.get("name") or ""), arguments_of(custom.get("input")))
     function = form.take("function", dict)
     if function is None:
         raise Refused(f"{where} is no function call; send one with a function", param=where)
-    return ToolCall(form.take("id", str), str(function.get("name") or ""), arguments_of(function.get("arguments")))
-
-
-def arguments_of(value: Any) -> str:
-    """Arguments as JSON text: some clients send an object."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ToolCall(name, str(function.get("name") or ""), arguments_of(function.get("arguments")))
 
 
 def tools_of(listed: Any) -> Iterator[Mapping[str, Any]]:
-    """Tools as they were sent, functions and others: the model is told their very schemas."""
+    """Tools as they were sent: the model is told their very schemas."""
     for index, tool in enumerate(cast("list[Any]", listed or [])):
-        yield Reading(tool, f"tools[{index}]").body
+        if not isinstance(tool, dict) or not isinstance(cast("dict[str, Any]", tool).get("type", ""), str):
+            raise Refused(f"tools[{index}] is no tool; send an object with a type", param="tools")
+        yield cast("dict[str, Any]", tool)
 
 
 def _functions(listed: Any) -> Iterator[Mapping[str, Any]]:
@@ -128,6 +130,44 @@ def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return cast("dict[str, Any]", schema)
 
 
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the chunks of a stream make together."""
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    calls: dict[Any, dict[str, Any]] = {}
+    finish = None
+    for event in events:
+        whole |= {k: v for k, v in event.items() if v is not None and k != "choices"}
+        for choice in event.get("choices") or ():
+            if choice.get("index", 0) != 0:
+                continue
+            finish = choice.get("finish_reason") or finish
+            for name, value in (choice.get("delta") or {}).items():
+                if name == "tool_calls":
+                    for call in value or ():
+                        _grow(calls.setdefault(call.get("index", 0), {}), call)
+                elif isinstance(value, str) and name != "role":
+                    message[name] = message.get(name, "") + value
+    if calls:
+        message["tool_calls"] = list(calls.values())
+    return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _grow(call: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            _grow(call.setdefault(name, {}), cast("Mapping[str, Any]", value))
+        elif isinstance(value, str) and name in ("arguments", "input", "name"):
+            call[name] = call.get(name, "") + value
+        elif value is not None:
+            call[name] = value
+
+
+def heard(body: Mapping[str, Any]) -> Reply:
+    """The reply in a body.  Raises `ModelError` for what is none."""
+    return wire.to_reply(body)
+
+
 def usage_of(usage: Usage | None) -> dict[str, Any] | None:
     """The `usage` object, cached and thought tokens among the others; `None` where the model did not say."""
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
@@ -144,22 +184,26 @@ def usage_of(usage: Usage | None) -> dict[str, Any] | None:
     return said
 
 
-def _choice(reply: Reply) -> tuple[dict[str, Any], str]:
+def _choice(reply: Reply, request: Request) -> tuple[dict[str, Any], str]:
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
     if reply.tool_calls:
-        message["tool_calls"] = [
-            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments or "{}"}}
-            for c in reply.tool_calls
-        ]
+        message["tool_calls"] = [_called(c, request) for c in reply.tool_calls]
     more: Any = reply.extra.get("message")
     if isinstance(more, Mapping):  # what a reasoning model thought, or why it refused
         message |= {k: v for k, v in cast("Mapping[str, Any]", more).items() if k in ("reasoning_content", "refusal")}
     return message, "tool_calls" if reply.tool_calls else _FINISH.get(reply.finish_reason, "stop")
 
 
+def _called(call: ToolCall, request: Request) -> dict[str, Any]:
+    text = custom_input(call, request)
+    if text is not None:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": text}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+
+
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
-    message, finish = _choice(reply)
+    message, finish = _choice(reply, request)
     return {
         "id": f"chatcmpl-{name}",
         "object": "chat.completion",
@@ -172,7 +216,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
 
 def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
     """The same as server-sent events.  The reply is whole before the first: it comes in a few chunks."""
-    message, finish = _choice(reply)
+    message, finish = _choice(reply, request)
     head = {"id": f"chatcmpl-{name}", "object": "chat.completion.chunk", "created": created, "model": request.model}
 
     def chunk(delta: Mapping[str, Any], finish: str | None = None) -> str:

@@ -22,6 +22,7 @@ class Conversation:
         self.reply: Reply | None = None
         self.turn = 0
         self.busy = False
+        self.ended = 0.0  # when its last reply was there
         self.began = self.turn_began = 0.0
         self.reply_open: Reply | None = None
         """The last reply, as long as no later request has shown what came of it."""
@@ -34,6 +35,10 @@ class Conversation:
         self.reply = self.reply_open = reply
         self.causes.wrote(reply)
         self._wrote = None
+
+    def free(self, arrived: float) -> bool:
+        """Whether it waited for no reply then."""
+        return not self.busy and self.ended <= arrived
 
     def echoed(self, said: Sequence[RequestMessage]) -> bool:
         """Whether a request holds lines that only the last reply can have brought into it."""
@@ -74,16 +79,16 @@ class Conversations:
         self.all: list[Conversation] = []
         self._opened: dict[tuple[RequestMessage, ...], list[Conversation]] = {}
 
-    def find(self, said: Sequence[RequestMessage]) -> Conversation | None:
-        """The conversation that a request goes on from, `None` for a new one."""
+    def find(self, said: Sequence[RequestMessage], arrived: float) -> Conversation | None:
+        """The conversation that a request which arrived then goes on from, `None` for a new one."""
         begun = opening(said)
         afresh = not _answered(said)
-        alike = [c for c in self._opened.get(begun, ()) if not c.busy and not (afresh and _answered(c.said))]
+        alike = [c for c in self._opened.get(begun, ()) if c.free(arrived) and not (afresh and _answered(c.said))]
         if alike:
             return max(reversed(alike), key=lambda c: shared(c.said, said))
         for conversation in reversed(self.all[-_RECENT:]):
             same_system = conversation.opening[:-1] == begun[:-1]
-            if same_system and not conversation.busy and conversation.echoed(said[len(begun) - 1 :]):
+            if same_system and conversation.free(arrived) and conversation.echoed(said[len(begun) - 1 :]):
                 return conversation
         return None
 

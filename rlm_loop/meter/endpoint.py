@@ -35,8 +35,9 @@ class Endpoint(str):
 
 @contextmanager
 def metered_endpoint(
-    model: str | Model,
+    model: str | Model | None = None,
     *,
+    forward: str | None = None,
     port: int = 0,
     host: str = "127.0.0.1",
     out: str | Path | None = None,
@@ -46,27 +47,43 @@ def metered_endpoint(
     concurrency: int | None = None,
     told: Callable[[MeteredCall], None] | None = None,
 ) -> Generator[Endpoint]:
-    """Serve a model to any framework that speaks the OpenAI chat API (or Responses, or Anthropic Messages).
+    """Serve a model to any framework that speaks the chat API of OpenAI, Responses, Anthropic's Messages or Gemini's.
 
         with metered_endpoint(model) as url:
             run_the_framework(base_url=url, api_key="any")
         url.meter.frame()
+
+    With `forward`, the address of a provider, requests go there instead, untouched, and so do the answers as they come;
+    `model`, `budget` and `concurrency` have no place then.
 
     `port` 0 is a free one.  `out` is a folder for one trace a session (`rlm-loop trace show` reads them).  `counter`
     is another model whose tokenizer counts (a name or a model), for a scripted one.  `known` maps causes to texts
     that are theirs wherever they stand, such as `{"task": [question], "tool_result": outputs}`.  `budget` limits all
     sessions together.  `concurrency` is how many requests the model gets at once (default: its slots, or one), `told`
     is called with each request as its answer goes out.
-    Raises `OSError` where the port is taken, `ModelNotFound` for a name that is no model's.
+    Raises `OSError` where the port is taken, `ModelNotFound` for a name that is no model's, `ValueError` for a forward
+    address that is none, and `TypeError` for a model beside one or no model at all.
     """
+    from rlm_loop.meter.forward import Provider
     from rlm_loop.meter.server import serve
     from rlm_loop.models import get_model
 
     counting: Any = get_model(counter) if isinstance(counter, str) else counter
     if counting is not None and not isinstance(counting, Measuring):
         raise TypeError(f"{counting!r} cannot count: hand in a model with a tokenizer, such as a LocalModel")
+    if (model is None) == (forward is None):
+        raise TypeError("give a model, or the address to forward= to; one of them")
+    if forward is not None and (budget is not None or concurrency is not None):
+        raise TypeError("budget and concurrency are for a model: a provider has limits of its own")
     meter = Meter(
-        get_model(model), out=out, counter=counting, known=known, budget=budget, concurrency=concurrency, told=told
+        None if model is None else get_model(model),
+        forward=None if forward is None else Provider(forward),
+        out=out,
+        counter=counting,
+        known=known,
+        budget=budget,
+        concurrency=concurrency,
+        told=told,
     )
     try:
         with serve(meter, host, port) as address:

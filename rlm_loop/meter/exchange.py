@@ -17,6 +17,8 @@ class MeteredCall:
     session's reply before to the arrival of this request (0 where others were under way, `None` for the first).
     `meter_seconds` is what the meter itself took: reading, counting, waiting for a free model, writing.
     `delivered` is false where the client had hung up: the call is charged all the same.
+    `first_byte_seconds` is the time from the arrival to the first byte of a provider's answer, `unread` why a request
+    or reply that went through could not be read (its tokens are `unattributed` then).
     `ignored` and `not_applied` are what the request asked for in vain (see `request.Request`).
     """
 
@@ -42,3 +44,6 @@ class MeteredCall:
     delivered: bool = True
     ignored: tuple[str, ...] = ()
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    first_byte_seconds: float | None = None
+    unread: str = ""
+    ended: float = field(default=0.0, compare=False)

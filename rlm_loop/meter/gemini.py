@@ -1,145 +1,196 @@
-"""The Gemini API: a `generateContent` request to `Request`, a `Reply` to a response or to a stream of one."""
+"""The Gemini API: `generateContent` and `streamGenerateContent`, read and written."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from rlm_loop.messages import Reply, Role, ToolCall, Usage
+from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
+from rlm_loop.meter.request import (
+    Reading,
+    Refused,
+    Request,
+    RequestMessage,
+    arguments_of,
+    function_of,
+    json_of,
+)
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.wire import whole
 
-#: The paths of the API.  The model and whether to stream are told by the path, not by the body.
-PATH = re.compile(r"/v1(?:beta|alpha)?/models/(?P<model>[^/:]+):(?P<stream>streamGenerateContent|generateContent)")
-_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "system": "system"}
-_LIMITS = ("maxOutputTokens", "stopSequences", "responseJsonSchema", "responseSchema", "responseMimeType")
-_STOPS = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_SAMPLING = {
+    "temperature": "temperature",
+    "topP": "top_p",
+    "topK": "top_k",
+    "seed": "seed",
+    "presencePenalty": "presence_penalty",
+    "frequencyPenalty": "frequency_penalty",
+}
+_FINISH = {"MAX_TOKENS": "length", "SAFETY": "content_filter", "PROHIBITED_CONTENT": "content_filter"}
 _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
 
 def read(body: Any) -> Request:
-    """Read a request, with `model` and `stream` of its path among the fields.  Raises `Refused` for one that cannot be
-    served."""
-    form = Reading(body)
-    listed = form.take("contents", list)
+    """Read a request.  Raises `Refused` for what is no request of this API."""
+    form = Reading(_camel(body))
+    listed = form.take("contents", (list, dict, str))
     if not listed:
         raise Refused("contents is missing or empty; send at least one content", param="contents")
-    ignored: dict[str, None] = {}
-    said: list[RequestMessage] = []
-    if system := form.take("systemInstruction", (dict, str)):
-        parts = system if isinstance(system, str) else cast("dict[str, Any]", system).get("parts")
-        said.append(RequestMessage("system", text_of(_texts(parts), "systemInstruction", ("part",))))
-    for index, content in enumerate(listed):
-        said += _messages(content, f"contents[{index}]", ignored)
-    settings = Reading(form.take("generationConfig", dict) or {}, "generationConfig")
-    limit, stops, *schemas, _kind = (settings.take(name) for name in _LIMITS)
-    not_applied = {name: value for name in settings.ignored if (value := settings.body[name]) is not None}
-    choice: Any = ((form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}).get("mode")
-    if choice not in (None, "AUTO", "NONE", "MODE_UNSPECIFIED"):
-        not_applied["tool_choice"] = choice
-    tools = tuple(_tools(form.take("tools", list)))
+    said = [*_content(form.take("systemInstruction", (dict, str)) or {}, "systemInstruction", "system")]
+    if form.take("cachedContent", str):
+        said.append(RequestMessage("user", unread=("previous_response",)))
+    for index, content in enumerate(listed if isinstance(listed, list) else [listed]):
+        said += _content(content, f"contents[{index}]")
+    config = Reading(form.take("generationConfig", dict) or {}, "generationConfig")
+    sampling = {_SAMPLING[name]: value for name, value in config.settings(*_SAMPLING).items()}
+    choice: Any = (form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}
+    several = config.take("candidateCount", int)
+    schema = config.take("responseJsonSchema", dict) or config.take("responseSchema", dict)
+    kind = config.take("responseMimeType", str)
     return Request(
         tuple(said),
-        () if choice == "NONE" else tools,
-        tuple(str(text) for text in stops or ()),
-        next((schema for schema in schemas if schema), None),
-        limit,
-        bool(form.take("stream", bool)),
-        True,
-        str(form.take("model", str) or ""),
-        (*form.ignored, *ignored),
-        not_applied,
+        () if choice.get("mode") == "NONE" else tuple(_tools(form.take("tools", list))),
+        tuple(str(text) for text in config.take("stopSequences", list) or ()),
+        schema or ({"type": "object"} if kind == "application/json" else None),
+        config.limit("maxOutputTokens"),
+        include_usage=True,
+        sampling=sampling,
+        ignored=(*form.ignored, *(f"generationConfig.{name}" for name in config.ignored)),
+        not_applied={"toolConfig": choice} if choice.get("mode") == "ANY" else {},
+        refusal=None if several in (None, 1) else Refused("candidateCount is over 1: send the request several times"),
     )
 
 
-def _texts(parts: Any) -> list[dict[str, Any]] | str:
-    """Parts as `text_of` knows them: those with a text, and others by the name of what they hold."""
-    if isinstance(parts, str):
-        return parts
-    found: list[Any] = parts or []
-    return [
-        {"type": "part", "text": part["text"]}
-        if isinstance(part, dict) and isinstance(cast("dict[str, Any]", part).get("text"), str)
-        else {"type": next(iter(cast("dict[str, Any]", part)), "nothing") if isinstance(part, dict) else "nothing"}
-        for part in found
-    ]
+#: Names of the protocol; inside schemas and arguments a name is somebody else's.
+_OTHERS_OWN = (
+    "parameters",
+    "parametersJsonSchema",
+    "args",
+    "response",
+    "responseSchema",
+    "responseJsonSchema",
+    "schema",
+)
 
 
-def _messages(data: Any, where: str, ignored: dict[str, None]) -> Iterator[RequestMessage]:
-    """One content; results of functions, which come in a user's content here, are messages of their own."""
-    form = Reading(data, where)
-    role = form.take("role", str) or "user"
-    if role not in _ROLES:
-        raise Refused(f"{where}.role is {role!r}; use user or model", param=f"{where}.role")
-    texts: list[Any] = []
-    calls: list[ToolCall] = []
-    for index, part in enumerate(form.take("parts", list) or []):
-        held = Reading(part, f"{where}.parts[{index}]")
-        if call := held.take("functionCall", dict):
-            arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-            calls.append(ToolCall(_id(call), str(call.get("name") or ""), arguments))
-        elif result := held.take("functionResponse", dict):
+def _camel(value: Any) -> Any:
+    """The body with its names as the API writes them: Google takes `system_instruction` as well."""
+    if isinstance(value, list):
+        return [_camel(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, Any] = {}
+    for name, item in cast("dict[str, Any]", value).items():
+        first, *rest = name.split("_")
+        name = first + "".join(word.capitalize() for word in rest)
+        found[name] = item if name in _OTHERS_OWN else _camel(item)
+    return found
+
+
+def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMessage]:
+    """One content; responses of functions, which come in a user's content here, are messages of their own."""
+    form = Reading({"parts": [content]} if isinstance(content, str) else content, where)
+    parts = form.take("parts", (list, dict, str)) or []
+    texts, thoughts, unread, calls = list[str](), list[str](), list[str](), list[ToolCall]()
+    for one in cast("list[Any]", parts if isinstance(parts, list) else [parts]):
+        part: dict[str, Any] = {"text": one} if isinstance(one, str) else Reading(one, where).body
+        if isinstance(part.get("text"), str):
+            (thoughts if part.get("thought") else texts).append(part["text"])
+        elif call := part.get("functionCall"):
+            calls.append(_called(call))
+        elif result := part.get("functionResponse"):
             response: Any = result.get("response") or {}
             output: Any = response.get("output") if isinstance(response, dict) and len(response) == 1 else None
             text = output if isinstance(output, str) else json.dumps(response, ensure_ascii=False)
-            yield RequestMessage("tool", text, tool_call_id=_id(result))
-        elif held.take("thought", bool):
-            ignored["contents[].thought"] = None
-        else:
-            texts.append(part)
-    text = text_of(_texts(texts), f"{where}.parts", ("part",))
-    if text or calls:
-        yield RequestMessage(_ROLES[role], text, tuple(calls))
+            beside = tuple("image" for _ in result.get("parts") or ())
+            yield RequestMessage("tool", text, tool_call_id=str(result.get("id") or result.get("name")), unread=beside)
+        elif about := part.get("inlineData") or part.get("fileData"):
+            kind = str(about.get("mimeType", "")).partition("/")[0]
+            unread.append(kind if kind in ("image", "audio", "video") else "file")
+        elif rest := {k: v for k, v in part.items() if k not in ("thoughtSignature", "thought")}:
+            texts.append(json_of(rest))
+    stated = form.take("role", str)
+    if stated not in (None, "user", "model", "function", "system"):
+        raise Refused(f"{where}.role is {stated!r}; use user or model", param=f"{where}.role")
+    who = role or ("assistant" if stated == "model" else "user")
+    if texts or thoughts or unread or calls:
+        yield RequestMessage(who, "\n".join(texts), tuple(calls), None, "\n".join(thoughts), tuple(unread))
 
 
-def _id(called: Mapping[str, Any]) -> str:
-    """What joins a call and its result: an id where there is one, else the name."""
-    return str(called.get("id") or called.get("name") or "")
+def _called(call: Mapping[str, Any]) -> ToolCall:
+    """A call goes by its name where it has no id."""
+    name = str(call.get("name") or "")
+    return ToolCall(str(call.get("id") or name), name, arguments_of(call.get("args") or {}))
 
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
-    """Functions as function tools; what the provider itself runs (a search) as it was sent."""
     for tool in cast("list[Any]", listed or []):
-        form = Reading(tool, "a tool")
-        for declared in form.take("functionDeclarations", list) or ():
-            one = Reading(declared, "a function")
-            parameters: Any = one.take("parametersJsonSchema", dict) or one.take("parameters", dict) or {}
-            named = {name: one.body[name] for name in ("name", "description") if name in one.body}
-            yield {"type": "function", "function": {**named, "parameters": parameters}}
-        for name in form.ignored:
-            yield {"type": name, **({name: form.body[name]} if form.body[name] else {})}
+        for name, value in Reading(tool, "tools").body.items():
+            if name != "functionDeclarations":
+                yield {"type": name, name: value}
+                continue
+            for one in value or ():
+                schema = one.get("parametersJsonSchema") or one.get("parameters") or {"type": "object"}
+                yield function_of(one.get("name"), one.get("description"), schema)
 
 
-def _usage(usage: Usage | None) -> dict[str, Any]:
-    """Cached tokens are among `promptTokenCount` here, thought ones beside `candidatesTokenCount`."""
-    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-        return {}
-    thought = usage.reasoning_tokens or 0
-    said = {
-        "promptTokenCount": usage.input_tokens,
-        "candidatesTokenCount": usage.output_tokens - thought,
-        "totalTokenCount": usage.input_tokens + usage.output_tokens,
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the chunks of a stream make together; the last usage is the whole's."""
+    whole_body: dict[str, Any] = {}
+    parts: list[Any] = []
+    candidate: dict[str, Any] = {}
+    for event in events:
+        whole_body |= {k: v for k, v in event.items() if v is not None}
+        for one in (event.get("candidates") or ())[:1]:
+            parts += (one.get("content") or {}).get("parts") or ()
+            candidate |= one
+    return {
+        **whole_body,
+        "candidates": [{**candidate, "content": {"role": "model", "parts": parts}}] if candidate else [],
     }
-    more = {"cachedContentTokenCount": usage.cache_read_tokens, "thoughtsTokenCount": usage.reasoning_tokens}
-    return said | {name: value for name, value in more.items() if value is not None}
 
 
-def _arguments(text: str) -> Any:
-    """Arguments as an object: this API has no place for text that is none, so that goes under a name of its own."""
-    try:
-        value = json.loads(text or "{}")
-    except ValueError:
-        value = None
-    return cast("Any", value) if isinstance(value, dict) else {"invalid_json": text}
+def heard(body: Mapping[str, Any]) -> Reply:
+    """The reply in a body.  Raises `ModelError` for what is none."""
+    if "candidates" not in body and "usageMetadata" not in body:
+        raise ModelError(f"no content: {str(body)[:120]!r}")
+    first: Any = (body.get("candidates") or [{}])[0]
+    said = list(_content(first.get("content") or {}, "content", "assistant"))
+    text = "".join(
+        p["text"] for p in (first.get("content") or {}).get("parts") or () if "text" in p and not p.get("thought")
+    )
+    calls = tuple(call for one in said for call in one.tool_calls)
+    finish: Any = _FINISH.get(str(first.get("finishReason")), "tool_calls" if calls else "stop")
+    extra = {k: v for k, v in body.items() if k in ("responseId", "modelVersion", "usageMetadata")}
+    return Reply(text, calls, finish, usage_in(body.get("usageMetadata")), extra=extra)
+
+
+def usage_in(stated: Any) -> Usage:
+    """`usageMetadata`: what came from a cache is inside `promptTokenCount`, what was thought beside
+    `candidatesTokenCount`, and what a tool of the provider's brought in beside the prompt."""
+    if not isinstance(stated, Mapping):
+        return Usage()
+    usage = cast("Mapping[str, Any]", stated)
+    names = ("promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount", "thoughtsTokenCount")
+    prompt, brought, cached, thought = (whole(usage.get(name)) for name in names)
+    said = whole(usage.get("candidatesTokenCount"))
+    out = None if said is None and thought is None else (said or 0) + (thought or 0)
+    return Usage(None if prompt is None else prompt + (brought or 0), out, cached, reasoning_tokens=thought)
 
 
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
-    """The response body.  Every function call of the reply has an id here (see `exchange`)."""
+    """The response body."""
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text or not reply.tool_calls else []
-    parts += [{"functionCall": {"id": c.id, "name": c.name, "args": _arguments(c.arguments)}} for c in reply.tool_calls]
-    stop = _STOPS.get(reply.finish_reason, "STOP")
+    for call in reply.tool_calls:
+        try:
+            arguments: Any = json.loads(call.arguments or "{}")
+        except ValueError:
+            arguments = None
+        given: Any = cast("Any", arguments) if isinstance(arguments, dict) else {"invalid_json": call.arguments}
+        parts.append({"functionCall": {"id": call.id, "name": call.name, "args": given}})
+    stop = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.finish_reason, "STOP")
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": stop, "index": 0}],
         "usageMetadata": _usage(reply.usage),
@@ -148,12 +199,25 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
     }
 
 
+def _usage(usage: Usage | None) -> dict[str, Any]:
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return {}
+    thought = usage.reasoning_tokens or 0
+    said = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens - thought,
+        "totalTokenCount": usage.input_tokens + usage.output_tokens,
+    }
+    more = {"thoughtsTokenCount": thought, "cachedContentTokenCount": usage.cache_read_tokens or 0}
+    return {**said, **{k: v for k, v in more.items() if v}}
+
+
 def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
-    """The same as one server-sent event."""
+    """The same as one server-sent event: the reply is whole before it."""
     yield f"data: {json.dumps(write(reply, request, name, created))}\r\n\r\n"
 
 
 def error(told: ErrorReply) -> dict[str, Any]:
-    """An error in this API's form."""
+    """An error in Google's form."""
     status = _STATUS.get(told.status, "UNAVAILABLE" if told.again else "INTERNAL")
     return {"error": {"code": told.status, "message": told.message, "status": status}}

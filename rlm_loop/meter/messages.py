@@ -1,17 +1,20 @@
-"""The Messages API of Anthropic: a request body to `Request`, a `Reply` to a message or to a stream of events."""
+"""The Messages API of Anthropic: a request body to `Request`, a message to `Reply` and back, streams included."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
+from rlm_loop.meter.chat import tools_of
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
+from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, function_of
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.wire import whole
 
-_SAMPLING = frozenset(("temperature", "top_p", "top_k", "thinking", "output_config"))
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+_FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "content_filter"}
 _KINDS = {
     "insufficient_quota": "rate_limit_error",
     "server_error": "api_error",
@@ -19,18 +22,18 @@ _KINDS = {
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` where it cannot be served."""
+    """Read a request.  Raises `Refused` for what is no request of this API."""
     form = Reading(body)
     listed = form.take("messages", list)
     if not listed:
         raise Refused("messages is missing or empty; send at least one message", param="messages")
     ignored: dict[str, None] = {}
-    system = text_of(_plain(form.take("system", (str, list)), "system", ignored), "system")
-    said = [RequestMessage("system", system)] if system else []
+    system, unread = content_of(form.take("system", (str, list)), "system")
+    said = [RequestMessage("system", system, unread=unread)] if system else []
     for index, message in enumerate(listed):
         said += _message(message, f"messages[{index}]", ignored)
-    tools = tuple(_tools(form.take("tools", list), ignored))
-    not_applied = form.settings(_SAMPLING)
+    tools = tuple(map(_tool, tools_of(form.take("tools", list))))
+    not_applied = form.settings("thinking", "output_config")
     choice: Mapping[str, Any] = form.take("tool_choice", dict) or {"type": "auto"}
     if choice.get("type") not in ("auto", "none"):
         not_applied["tool_choice"] = dict(choice)
@@ -42,6 +45,7 @@ def read(body: Any) -> Request:
         stream=bool(form.take("stream", bool)),
         include_usage=True,
         model=str(form.take("model", str) or ""),
+        sampling=form.settings("temperature", "top_p", "top_k"),
         ignored=(*form.ignored, *ignored),
         not_applied=not_applied,
     )
@@ -53,45 +57,92 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Reques
     role, content = form.take("role", str), form.take("content", (str, list))
     if role not in ("user", "assistant", "system"):
         raise Refused(f"{where}.role is {role!r}; use user, assistant or system", param=f"{where}.role")
-    texts: list[Any] = []
+    rest: list[Any] = []
+    thoughts: list[str] = []
     calls: list[ToolCall] = []
     blocks: list[Any] = [content] if isinstance(content, str) else content or []
     for index, block in enumerate(blocks):
         kind: Any = cast("dict[str, Any]", block).get("type") if isinstance(block, dict) else "text"
         if kind == "tool_result":
-            at = f"{where}.content[{index}]"
-            text = text_of(_plain(block.get("content"), at, ignored), at)
-            yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""))
+            text, unread = content_of(block.get("content"), f"{where}.content[{index}]")
+            yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""), unread=unread)
         elif kind == "tool_use":
-            arguments = json.dumps(block.get("input") or {}, ensure_ascii=False)
-            calls.append(ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), arguments))
-        elif kind in ("thinking", "redacted_thinking"):
-            ignored[f"messages[].{kind}"] = None
+            calls.append(_called(block))
+        elif kind == "thinking" and block.get("thinking"):
+            thoughts.append(str(block["thinking"]))
         else:
-            texts.append(block)
-    text = text_of(_plain(texts, f"{where}.content", ignored), f"{where}.content")
-    if text or calls or not content:
-        yield RequestMessage(role, text, tuple(calls))
+            rest.append(block)
+    text, unread = content_of(rest, f"{where}.content")
+    if text or calls or thoughts or unread or not content:
+        yield RequestMessage(role, text, tuple(calls), None, "\n".join(thoughts), unread)
     ignored.update((f"messages[].{name}", None) for name in form.ignored)
 
 
-def _plain(content: Any, where: str, ignored: dict[str, None]) -> Any:
-    """Content blocks, with note taken of the marks for a cache, which nothing here has use for."""
-    for block in cast("list[Any]", content) if isinstance(content, list) else ():
-        if isinstance(block, dict) and "cache_control" in block:
-            ignored[f"{where.partition('[')[0]}[].cache_control"] = None
-    return content
+def _called(block: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), arguments_of(block.get("input") or {}))
 
 
-def _tools(listed: Any, ignored: dict[str, None]) -> Iterator[Mapping[str, Any]]:
-    for index, tool in enumerate(cast("list[Any]", listed or [])):
-        form = Reading(tool, f"tools[{index}]")
-        if not isinstance(form.body.get("input_schema"), dict):  # one that the provider runs, or whose schema it knows
-            yield form.body
-            continue
-        function = {"name": form.take("name", str), "description": form.take("description", str) or ""}
-        yield {"type": "function", "function": {**function, "parameters": form.take("input_schema")}}
-        ignored.update((f"tools[].{name}", None) for name in form.ignored if name != "type")
+def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool with a schema as the chat API has it; others, which the provider defines or runs, as they are."""
+    if not isinstance(tool.get("input_schema"), dict):
+        return {k: v for k, v in tool.items() if k != "cache_control"}
+    return function_of(tool.get("name"), tool.get("description"), tool["input_schema"])
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together.  Later figures of the usage are the whole's."""
+    message: dict[str, Any] = {}
+    blocks: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        match event.get("type"):
+            case "message_start":
+                message = dict(event.get("message") or {})
+            case "content_block_start":
+                blocks[event.get("index")] = dict(event.get("content_block") or {})
+            case "content_block_delta":
+                block, delta = blocks.setdefault(event.get("index"), {}), event.get("delta") or {}
+                for name in ("text", "thinking", "partial_json"):
+                    if isinstance(delta.get(name), str):
+                        block[name] = block.get(name, "") + delta[name]
+            case "message_delta":
+                message |= event.get("delta") or {}
+                new = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+                message["usage"] = {**(message.get("usage") or {}), **new}
+            case "error":
+                message["error"] = event.get("error")
+            case _:
+                pass
+    for block in blocks.values():
+        if text := block.pop("partial_json", ""):
+            block["input"] = text
+    return {**message, "content": list(blocks.values())}
+
+
+def heard(body: Mapping[str, Any]) -> Reply:
+    """The reply in a body.  Raises `ModelError` for what is none."""
+    if not isinstance(body.get("content"), list) or "usage" not in body:
+        raise ModelError(f"no message: {str(body)[:120]!r}")
+    blocks = cast("list[dict[str, Any]]", body["content"])
+    calls = tuple(_called(block) for block in blocks if block.get("type") == "tool_use")
+    rest = [b for b in blocks if b.get("type") not in ("tool_use", "thinking", "redacted_thinking")]
+    finish: Any = _FINISH.get(str(body.get("stop_reason")), "tool_calls" if calls else "stop")
+    extra = {k: v for k, v in body.items() if k in ("id", "model", "usage")}
+    return Reply(content_of(rest, "content")[0], calls, finish, usage_in(body["usage"]), extra=extra)
+
+
+def usage_in(stated: Any) -> Usage:
+    """The usage of a message: what was read from a cache and written to it is beside `input_tokens`, and what was
+    written for 5 minutes and for an hour is inside `cache_creation_input_tokens`."""
+    if not isinstance(stated, Mapping):
+        return Usage()
+    usage = cast("Mapping[str, Any]", stated)
+    new, read_, written, out = (
+        whole(usage.get(name))
+        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    )
+    total = None if new is None else new + (read_ or 0) + (written or 0)
+    thought: Any = usage.get("output_tokens_details") or {}
+    return Usage(total, out, read_, cache_write_tokens=written, reasoning_tokens=whole(thought.get("thinking_tokens")))
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:

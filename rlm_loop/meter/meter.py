@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting.call_tree import PATIENCE
 from rlm_loop.accounting.slots import Slots
+from rlm_loop.messages import Reply
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
+from rlm_loop.meter.forward import Exchange, Provider, understood
 from rlm_loop.meter.request import Refused
-from rlm_loop.meter.served import Served, at_once
+from rlm_loop.meter.served import Heard, Served, at_once
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import Measuring, Model, Priced
+from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import Trace, TraceError
 from rlm_loop.traces.versions import versions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_log = logging.getLogger(__name__)
 
 #: Sessions whose traces are held open, and sessions in all: a client that makes up a key for each request gets no more.
 AWAKE, MOST = 64, 20_000
@@ -29,6 +37,8 @@ UNLIMITED = Budget(steps=None, malformed=None, tool_failures=None)
 class Meter:
     """The account of an endpoint.  `sessions` by name; safe to use from many threads.
 
+    Requests are answered by `model`, or passed on to `forward`.
+
     `out` is a folder that gets one trace a session (`SESSION.jsonl`); without it traces stay in memory.  `counter`
     counts in place of the model, `known` maps causes to texts that are theirs wherever they stand, `budget` limits
     what all sessions may spend together, `concurrency` is how many requests the model takes at a time, and `told` is
@@ -37,8 +47,9 @@ class Meter:
 
     def __init__(
         self,
-        model: Model,
+        model: Model | None = None,
         *,
+        forward: Provider | None = None,
         out: str | Path | None = None,
         counter: Measuring | None = None,
         known: Mapping[str, Sequence[str]] | None = None,
@@ -46,7 +57,9 @@ class Meter:
         concurrency: int | None = None,
         told: Callable[[MeteredCall], None] | None = None,
     ) -> None:
-        self.model = Served(model, counter)
+        self.provider = forward
+        label = "" if forward is None else forward.label
+        self.model = Heard(label, Reply(), counter) if model is None else Served(model, counter)
         self.sessions: dict[str, MeterSession] = {}
         self.out = None if out is None else Path(out)
         if self.out is not None:
@@ -57,8 +70,10 @@ class Meter:
         self._known = known
         price = model.price if isinstance(model, Priced) else None
         self._account = Account(budget or UNLIMITED, price=price)
-        self._slots = Slots(concurrency or at_once(model))
+        self._slots = Slots(concurrency or (1 if model is None else at_once(model)))
+        self._worker = ThreadPoolExecutor(1, "meter")  # reads what went through, one after the other
         self._told = told
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
         self._used: dict[str, None] = {}  # sessions whose traces are open, the one used last at the end
         versions()  # looked up once, before anything is timed
@@ -84,14 +99,38 @@ class Meter:
                 self.sessions[longest].trace.rest()
             return self.sessions[name]
 
+    def read_later(self, session: MeterSession, call: MeteredCall, exchange: Exchange) -> None:
+        """Read what went through to the provider, and charge it; nobody waits for that."""
+        self._worker.submit(self._read, session, call, exchange)
+
+    def _read(self, session: MeterSession, call: MeteredCall, exchange: Exchange) -> None:
+        try:
+            if exchange.status == 200:
+                request, reply, call.unread = understood(exchange)
+                if call.unread and call.unread not in self._warned:
+                    self._warned.add(call.unread)
+                    _log.warning("what went through could not be read, its tokens are unattributed: %s", call.unread)
+                session.heard(request, reply, call, f"{self.model.name}/{request.model}")
+        except Exception as error:  # a fault of ours: the client has its answer, and the figures say so
+            call.unread = f"{type(error).__name__}: {error}"
+            exception(_log, "a request that went through was not charged", error)
+        finally:
+            session.settle(call, delivered=call.delivered)
+
     def close(self) -> None:
         """End all sessions; the figures stay."""
         for session in list(self.sessions.values()):
             session.end()
+        self._worker.shutdown()
+        if self.provider is not None:
+            self.provider.close()
 
     @property
     def figures(self) -> Figures:
-        """The tables as they are now."""
+        """The tables as they are now; what went through and is not read yet is waited for, for `PATIENCE` seconds."""
+        if self.provider is not None:
+            for session in list(self.sessions.values()):
+                session.wait(PATIENCE)
         return Figures({name: (s.ledger, list(s.calls)) for name, s in list(self.sessions.items())})
 
     @property

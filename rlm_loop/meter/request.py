@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rlm_loop.messages import Role, ToolCall
+from rlm_loop.messages import Reply, Role, ToolCall
+
+_TEXTS = (None, "text", "input_text", "output_text", "summary_text", "reasoning_text")
+#: Parts of a content that are no text.  What an encrypted thought costs to read again nobody can know either.
+_UNREAD = {
+    **dict.fromkeys(("image_url", "input_image", "image", "computer_screenshot"), "image"),
+    **dict.fromkeys(("input_audio", "audio"), "audio"),
+    **dict.fromkeys(("file", "input_file", "document", "container_upload"), "file"),
+    **dict.fromkeys(("video", "video_url"), "video"),
+    **dict.fromkeys(("redacted_thinking", "thinking"), "thinking"),
+}
+#: For whom a text is that only its provider can read; it comes back with each request.
+_SEALED = ("encrypted_content", "signature", "thoughtSignature", "thought_signature", "cache_control")
 
 
 @dataclass(frozen=True)
 class RequestMessage:
-    """One message as the client sent it."""
+    """One message as the client sent it.
+
+    `thought` is what the model had thought, where it is sent back; `unread` what it holds beside text: `image`, `file`,
+    `thinking` (encrypted), `previous_response` (kept by the provider).
+    """
 
     role: Role
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    thought: str = ""
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Request:
     """One request.
 
-    `ignored` names the fields that nothing here knows, `not_applied` holds settings that are known but that the model
-    behind the meter is not told (sampling, a forced tool choice): both go into the record.
+    `sampling` are settings that a model of ours is told, `not_applied` holds those that are known but have no place
+    there (a forced tool choice), `ignored` names the fields that nothing here knows: both go into the record.
+    `previous` is the id of the response that it goes on from, `instructed` whether its first message holds for this
+    request alone, `refusal` why no model of ours can serve it.
     """
 
     messages: tuple[RequestMessage, ...]
@@ -37,6 +58,10 @@ class Request:
     model: str = ""
     ignored: tuple[str, ...] = ()
     not_applied: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    previous: str | None = None
+    instructed: bool = False
+    refusal: Refused | None = None
 
 
 class Refused(Exception):
@@ -79,7 +104,7 @@ class Reading:
                 return int(value)
         return None
 
-    def settings(self, names: frozenset[str]) -> dict[str, Any]:
+    def settings(self, *names: str) -> dict[str, Any]:
         """The fields of these names that are set."""
         there = [name for name in self.body if name in names]
         return {name: value for name in there if (value := self.take(name)) is not None}
@@ -90,30 +115,108 @@ class Reading:
         return tuple(self._left)
 
 
-def text_of(content: Any, where: str, kinds: tuple[str, ...] = ("text", "input_text", "output_text")) -> str:
-    """The text of a message's content: a string, or typed parts that are all text (joined by line breaks, as
-    llama.cpp and vLLM do).  Raises `Refused` for an image or anything else that is no text."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
+def content_of(content: Any, where: str) -> tuple[str, tuple[str, ...]]:
+    """The text of a message's content, and what it has beside text.
+
+    A string, or typed parts (their texts joined by line breaks, as llama.cpp and vLLM do).  A part of a kind that is
+    not known counts by its JSON.  Raises `Refused` for what is no content.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", ()
     if not isinstance(content, list):
         raise Refused(f"{where} is {type(content).__name__}, not text or a list of parts; correct it", param=where)
-    texts: list[str] = []
+    texts, unread = list[str](), list[str]()
     for index, part in enumerate(cast("list[Any]", content)):
         if isinstance(part, str):
             texts.append(part)
-            continue
-        kind: Any = cast("dict[str, Any]", part).get("type") if isinstance(part, dict) else type(part).__name__
-        if kind == "refusal":
-            texts.append(str(part.get("refusal") or ""))
-        elif kind in kinds and isinstance(part.get("text"), str):
-            texts.append(part["text"])
+        elif not isinstance(part, dict):
+            raise Refused(f"{where}[{index}] is {type(part).__name__}, no part of a content; correct it", param=where)
         else:
+            text, kind = _part(cast("dict[str, Any]", part), where)
+            texts += [] if text is None else [text]
+            unread += kind
+    return "\n".join(texts), tuple(unread)
+
+
+def _part(part: dict[str, Any], where: str) -> tuple[str | None, tuple[str, ...]]:
+    kind = part.get("type")
+    if kind in _TEXTS and isinstance(part.get("text"), str):
+        return part["text"], ()
+    if kind == "refusal":
+        return str(part.get("refusal") or ""), ()
+    source: Any = part.get("source")
+    if kind == "document" and isinstance(source, dict) and source.get("type") in ("text", "content"):
+        return content_of(source.get("data") or source.get("content"), where)
+    if kind in _UNREAD:
+        return None, (_UNREAD[kind],)
+    return json_of(part), ()
+
+
+def json_of(value: Mapping[str, Any]) -> str:
+    """An object as the text that a model may read of it, without what is sealed."""
+    return json.dumps({k: v for k, v in value.items() if k not in _SEALED}, ensure_ascii=False)
+
+
+def arguments_of(value: Any) -> str:
+    """Arguments as JSON text: some clients send an object."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def function_of(name: Any, description: Any, parameters: Any, **more: Any) -> dict[str, Any]:
+    """A function tool in the form of the chat API, which models of ours are told."""
+    function = {"name": name, "description": description or "", "parameters": parameters, **more}
+    return {"type": "function", "function": function}
+
+
+def for_ours(request: Request) -> tuple[RequestMessage, ...]:
+    """The messages as a model of ours reads them: without thoughts.  Raises `Refused` for what it cannot read."""
+    if request.refusal is not None:
+        raise request.refusal
+    for index, one in enumerate(request.messages):
+        if beside := [kind for kind in one.unread if kind != "thinking"]:
             raise Refused(
-                f"{where}[{index}] is of type {kind!r}: the models behind this address read text only; "
+                f"messages[{index}] has an {beside[0]}: the models behind this address read text only; "
                 "send text parts, or describe it in words",
-                param=f"{where}[{index}]",
+                param=f"messages[{index}]",
                 code="unsupported_content",
             )
-    return "\n".join(texts)
+    plain = (RequestMessage(m.role, m.text, m.tool_calls, m.tool_call_id) for m in request.messages)
+    return tuple(m for m, whole in zip(plain, request.messages) if m == whole or m.text or m.tool_calls)
+
+
+def callable_form(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool of any kind as a function that a model of ours can call: one that is no function takes a text."""
+    if isinstance(tool.get("function"), Mapping):
+        return tool
+    own: Any = tool.get("custom")
+    about = cast("Mapping[str, Any]", own if isinstance(own, Mapping) else tool)
+    rest = {k: v for k, v in about.items() if k not in ("name", "description")}
+    said = "\n".join(filter(None, (str(about.get("description") or ""), json_of(rest))))
+    schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    return function_of(about.get("name") or tool.get("type"), said, schema)
+
+
+def custom_input(call: ToolCall, request: Request) -> str | None:
+    """The text that a custom tool is called with; `None` where the tool is a function."""
+    for tool in request.tools:
+        own = cast("Mapping[str, Any]", tool.get("custom") if isinstance(tool.get("custom"), Mapping) else tool)
+        if tool.get("type") == "custom" and own.get("name") == call.name:
+            return _only_text(call.arguments)
+    return None
+
+
+def _only_text(arguments: str) -> str:
+    """The one field of a model's JSON arguments, or the arguments as they are."""
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        return arguments
+    texts = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
+    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments
+
+
+def said_back(reply: Reply) -> RequestMessage:
+    """A reply as the message that it is in later requests."""
+    return RequestMessage("assistant", reply.text, reply.tool_calls)

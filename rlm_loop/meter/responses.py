@@ -1,54 +1,62 @@
-"""The Responses API of OpenAI: a request body to `Request`, a `Reply` to a response or to a stream of events."""
+"""The Responses API of OpenAI: a request body to `Request`, a response to `Reply` and back, streams included."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
-from rlm_loop.meter.chat import arguments_of, error
+from rlm_loop.meter.chat import error, tools_of
 from rlm_loop.meter.chat import schema_of as chat_schema
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, text_of
+from rlm_loop.meter.request import (
+    Reading,
+    Refused,
+    Request,
+    RequestMessage,
+    arguments_of,
+    content_of,
+    custom_input,
+    function_of,
+    json_of,
+)
+from rlm_loop.models import wire
+from rlm_loop.models.base import ModelError
 
-__all__ = ["error", "read", "stream", "write"]
+__all__ = ["error", "heard", "joined", "read", "stream", "write"]
 
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_SAMPLING = frozenset(
-    (
-        *("temperature", "top_p", "seed", "top_logprobs", "truncation"),
-        *("parallel_tool_calls", "max_tool_calls", "reasoning", "verbosity"),
-    )
-)
-
-
-#: Items that hold a call, and items that hold what came of one.
-_CALLS = frozenset(("function_call", "custom_tool_call", "local_shell_call", "web_search_call"))
-_RESULTS = frozenset(("function_call_output", "custom_tool_call_output", "local_shell_call_output"))
+#: Items that are calls of the model's and what came of them, as what they are named in a chat.
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call_output")
 
 
 def read(body: Any) -> Request:
-    """Read a request.  Raises `Refused` where it cannot be served."""
+    """Read a request.  Raises `Refused` for what is no request of this API."""
     form = Reading(body)
-    for name in ("previous_response_id", "conversation"):
-        if form.take(name) is not None:
-            raise Refused(f"{name} is not kept here: send the whole input each time", param=name)
     instructions = form.take("instructions", str)
+    previous, conversation = form.take("previous_response_id", str), form.take("conversation")
     given = form.take("input", (str, list))
-    if not given:
+    if not given and not previous:
         raise Refused("input is missing or empty; send a text or a list of items", param="input")
     ignored: dict[str, None] = {}
     said = [RequestMessage("system", instructions)] if instructions else []
-    items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if conversation is not None:
+        said.append(RequestMessage("user", unread=("previous_response",)))
+    items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
     for index, item in enumerate(items):
         _add(said, item, f"input[{index}]", ignored)
     tools = tuple(_tools(form.take("tools", list)))
     text = Reading(form.take("text", dict) or {}, "text")
     wanted = text.take("format", dict)
-    not_applied = form.settings(_SAMPLING)
+    not_applied = form.settings(
+        *("top_logprobs", "truncation", "parallel_tool_calls", "max_tool_calls", "reasoning", "verbosity")
+    )
     choice = form.take("tool_choice")
     if choice not in (None, "auto", "none"):
         not_applied["tool_choice"] = choice
+    kept_elsewhere = Refused("conversation is not kept here: send the whole input", param="conversation")
     return Request(
         tuple(said),
         () if choice == "none" else tools,
@@ -57,8 +65,12 @@ def read(body: Any) -> Request:
         stream=bool(form.take("stream", bool)),
         include_usage=True,
         model=str(form.take("model", str) or ""),
+        sampling=form.settings("temperature", "top_p", "seed"),
         ignored=(*form.ignored, *ignored, *(f"text.{name}" for name in text.ignored)),
         not_applied=not_applied,
+        previous=previous,
+        instructed=bool(instructions),
+        refusal=None if conversation is None else kept_elsewhere,
     )
 
 
@@ -69,39 +81,111 @@ def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, N
         role = form.take("role", str)
         if role not in _ROLES:
             raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
-        said.append(RequestMessage(_ROLES[role], text_of(form.take("content"), f"{where}.content")))
-    elif kind in _CALLS:
-        given = next(
-            (value for name in ("arguments", "input", "action") if (value := form.take(name)) is not None), None
-        )
-        call = ToolCall(form.take("call_id", str), form.take("name", str) or kind, arguments_of(given))
-        if said and said[-1].role == "assistant":  # a chat model's message holds its text and its calls together
-            said[-1] = RequestMessage("assistant", said[-1].text, (*said[-1].tool_calls, call))
+        text, unread = content_of(form.take("content"), f"{where}.content")
+        more = RequestMessage(_ROLES[role], text, unread=unread)
+        last = said[-1] if said and more.role == "assistant" else None
+        if last is not None and last.role == "assistant" and not last.text and not last.tool_calls:
+            _join(said, more)  # what it thought came first
         else:
-            said.append(RequestMessage("assistant", "", (call,)))
+            said.append(more)
+    elif kind in _CALLS:
+        for name in ("call_id", "name", "arguments", "input", "action"):
+            form.take(name)
+        _join(said, RequestMessage("assistant", "", (_called(form.body),)))
     elif kind in _RESULTS:
-        text = text_of(form.take("output"), f"{where}.output")
-        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str)))
+        text, unread = content_of(form.take("output"), f"{where}.output")
+        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
     elif kind == "reasoning":
-        ignored["input[].reasoning"] = None
+        parts = [*(form.take("summary", list) or ()), *(form.take("content", list) or ())]
+        sealed = ("thinking",) if form.take("encrypted_content") else ()
+        said.append(RequestMessage("assistant", thought=content_of(parts, where)[0], unread=sealed))
         return
+    elif kind == "item_reference":
+        said.append(RequestMessage("assistant", unread=("previous_response",)))
+    elif kind.endswith("_output"):
+        text, unread = content_of([item] if "output" not in item else form.take("output"), f"{where}.output")
+        said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
+        return
+    else:  # what a tool of the provider's was called with, or a compaction
+        _join(said, RequestMessage("assistant", json_of(form.body)))
+        return
+    ignored.update((f"input[].{name}", None) for name in form.ignored if name not in ("id", "status", "phase"))
+
+
+def _called(item: Mapping[str, Any]) -> ToolCall:
+    given = next((item[name] for name in ("arguments", "input", "action") if item.get(name) is not None), None)
+    identifier = item.get("call_id")
+    return ToolCall(
+        identifier if isinstance(identifier, str) else None,
+        str(item.get("name") or item.get("type")),
+        arguments_of(given),
+    )
+
+
+def _join(said: list[RequestMessage], more: RequestMessage) -> None:
+    """A chat model's message holds its thought, its text and its calls together."""
+    last = said[-1] if said else None
+    if last is None or last.role != "assistant" or (more.text and last.tool_calls):
+        said.append(more)
     else:
-        raise Refused(f"{where} is of type {kind!r}; send messages, function calls and their outputs", param=where)
-    ignored.update((f"input[].{name}", None) for name in form.ignored if name not in ("id", "status"))
+        text = "\n".join(filter(None, (last.text, more.text)))
+        said[-1] = replace(last, text=text, tool_calls=(*last.tool_calls, *more.tool_calls))
 
 
-def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
-    """Functions as function tools; custom, built-in and grouped ones as they were sent."""
-    for index, tool in enumerate(cast("list[Any]", listed or [])):
-        given = Reading(tool, f"tools[{index}]").body
-        function = {k: v for k, v in given.items() if k != "type"}
-        yield {"type": "function", "function": function} if given.get("type") == "function" else given
+def _tools(listed: Any, prefix: str = "") -> Iterator[Mapping[str, Any]]:
+    for tool in tools_of(listed):
+        if tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
+            yield from _tools(tool["tools"], f"{tool.get('name')}__")
+        elif tool.get("type") == "function":
+            yield function_of(
+                f"{prefix}{tool.get('name')}",
+                **{
+                    "description": "",
+                    "parameters": None,
+                    **{k: v for k, v in tool.items() if k not in ("type", "name")},
+                },
+            )
+        else:
+            yield tool
 
 
 def _as_chat(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if wanted is None or wanted.get("type") != "json_schema":
         return wanted
     return {"type": "json_schema", "json_schema": wanted}
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together: the last one has it whole, if the stream came to its end."""
+    whole: dict[str, Any] = {}
+    items: list[Any] = []
+    for event in events:
+        if isinstance(response := event.get("response"), Mapping):
+            whole |= cast("Mapping[str, Any]", response)
+        elif event.get("type") == "response.output_item.done":
+            items.append(event.get("item"))
+        elif event.get("type") == "error":
+            whole.setdefault("error", event)
+    return {**whole, "output": whole.get("output") or items}
+
+
+def heard(body: Mapping[str, Any]) -> Reply:
+    """The reply in a body.  Raises `ModelError` for what is none."""
+    if not isinstance(body.get("output"), list):
+        raise ModelError(f"no response: {str(body)[:120]!r}")
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    for item in body["output"]:
+        form = Reading(item, "an item of the output")
+        if item.get("type") == "message":
+            texts.append(content_of(item.get("content"), "output")[0])
+        elif item.get("type") in _CALLS:
+            calls.append(_called(form.body))
+        elif item.get("type") != "reasoning":
+            texts.append(json_of(form.body))
+    finish = "length" if body.get("status") == "incomplete" else "tool_calls" if calls else "stop"
+    extra = {k: v for k, v in body.items() if k in ("id", "model", "usage", "service_tier")}
+    return Reply("\n".join(texts), tuple(calls), finish, wire.to_usage(body.get("usage")), extra=extra)
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:
@@ -118,7 +202,6 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def _items(reply: Reply, request: Request, name: str) -> list[dict[str, Any]]:
-    custom = {tool.get("name") for tool in request.tools if tool.get("type") == "custom"}
     items: list[dict[str, Any]] = []
     if reply.text or not reply.tool_calls:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
@@ -127,27 +210,17 @@ def _items(reply: Reply, request: Request, name: str) -> list[dict[str, Any]]:
         )
     for index, call in enumerate(reply.tool_calls):
         about = {"id": f"fc_{name}_{index}", "call_id": call.id, "name": call.name, "status": "completed"}
-        if call.name in custom:
-            items.append({"type": "custom_tool_call", **about, "input": _input(call.arguments)})
+        if (text := custom_input(call, request)) is not None:
+            items.append({"type": "custom_tool_call", **about, "id": f"ctc_{name}_{index}", "input": text})
         else:
             items.append({"type": "function_call", **about, "arguments": call.arguments or "{}"})
     return items
 
 
-def _input(arguments: str) -> str:
-    """The text that a custom tool is given: the one field of a model's JSON arguments, or the arguments as they are."""
-    try:
-        value: Any = json.loads(arguments)
-    except ValueError:
-        return arguments
-    texts = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else []
-    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments
-
-
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     cut = reply.cut_off
-    tools = [{"type": "function", **tool["function"]} if "function" in tool else dict(tool) for tool in request.tools]
+    tools = [{"type": "function", **tool["function"]} if "function" in tool else tool for tool in request.tools]
     return {
         "id": f"resp_{name}",
         "object": "response",
@@ -160,7 +233,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
         "model": request.model,
         "output": _items(reply, request, name),
         "parallel_tool_calls": True,
-        "previous_response_id": None,
+        "previous_response_id": request.previous,
         "temperature": None,
         "top_p": None,
         "tool_choice": "auto",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models.base import Measuring, Model
+from rlm_loop.models.base import Measuring, Model, ModelError
 
 _NETWORK = 32  # requests under way at once to a model that is elsewhere
 
@@ -61,6 +61,35 @@ class Served:
         if count is not None:
             return sum(int(count(text)) for text in texts)
         return sum(-(-len(text) // 4) for text in texts)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A provider's model whose reply has come already; `counter` says where its prompt's tokens are."""
+
+    name: str
+    reply: Reply
+    counter: Measuring | None = None
+
+    immediate = True
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """The reply."""
+        return self.reply
+
+    @property
+    def measure(self) -> Any:
+        """The counter's; it may refuse what its template has no place for, and nothing is counted then."""
+        if self.counter is None:
+            raise AttributeError("measure")
+        return self._measured
+
+    def _measured(self, prompt: Prompt) -> Sequence[Part]:
+        assert self.counter is not None
+        try:
+            return self.counter.measure(prompt)
+        except ModelError:
+            return ()
 
 
 def at_once(model: Model) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import ipaddress
 import itertools
 import json
 import logging
@@ -17,10 +18,13 @@ import sys
 import threading
 import time
 from collections.abc import Generator
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+from urllib3 import BaseHTTPResponse
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
@@ -28,10 +32,14 @@ from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
+from rlm_loop.meter.forward import Exchange, Provider, answered
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.request import Refused
+from rlm_loop.meter.request import Refused, Request
 from rlm_loop.meter.session import MeterSession
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.responses import Lost, TooLate
 from rlm_loop.traces.logs import exception
+from rlm_loop.traces.redact import redact
 from rlm_loop.traces.trace import TraceError
 
 _log = logging.getLogger(__name__)
@@ -40,7 +48,34 @@ _PATH = re.compile(r"(?:/s/(?P<session>[^/]*))?(?:/v1)*(?P<rest>/.*)")
 #: Hosts of pages that may call: not those of strangers, opened in a browser on this machine.
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SERVED = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+_SERVED: dict[str, Any] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+_GEMINI = re.compile(
+    r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateContent|streamGenerateContent|countTokens)"
+)
+_COUNT = "/messages/count_tokens"
+_KEYS = ("Authorization", "x-api-key", "x-goog-api-key", "api-key")
+
+
+@dataclass(frozen=True)
+class _Route:
+    """What a path asks for: an API, of which model and how where the path says so."""
+
+    api: Any
+    model: str = ""
+    stream: bool = False
+    count: bool = False
+
+
+def _route(rest: str) -> _Route | None:
+    if rest in _SERVED:
+        return _Route(_SERVED[rest])
+    if rest == _COUNT:
+        return _Route(messages, count=True)
+    match = _GEMINI.fullmatch(rest)
+    if match is None:
+        return None
+    what = match["what"]
+    return _Route(gemini, match["model"], what == "streamGenerateContent", what == "countTokens")
 
 
 class _Server(ThreadingHTTPServer):
@@ -52,6 +87,7 @@ class _Server(ThreadingHTTPServer):
         self.open: set[socket.socket] = set()
         self.numbers = itertools.count(1)
         self.started = int(time.time())
+        self.loopback = _is_here(address[0])
         super().__init__(address, _Handler)
 
     def hang_up(self) -> None:
@@ -91,27 +127,35 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def do_POST(self) -> None:
-        try:
-            raw = body_of(self.headers, self.rfile)
-        except Refused as error:
-            self.close_connection = True  # what is left of the body cannot be told from a next request
-            self._fail(failure(error))
+        raw = self._body()
+        if raw is None:
             return
         try:
             session = self._session()
-            api, more = _api(self._rest())
-            if api is None:
+            if self.server.meter.provider is not None:
+                self._relay(self.server.meter.provider, session, raw)
+                return
+            route = _route(self._rest())
+            if route is None:
                 raise self._nowhere()
         except (Refused, TraceError) as error:
             self._fail(failure(error))
             return
-        call = session.arrive(api.__name__.rpartition(".")[2], self.arrived)
+        api = route.api
+        if route.count:
+            self._count(session, route, raw)
+            return
+        call = session.arrive(_protocol(api), self.arrived)
         try:
-            body = _json(raw)
-            request = api.read({**body, **more} if more and isinstance(body, dict) else body)
+            read: Request = api.read(_json(raw))
+            request = replace(read, model=read.model or route.model, stream=read.stream or route.stream)
             reply = session.complete(request, call)
             about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
-            if request.stream:
+            if api is responses:
+                session.keep(f"resp_{about[0]}", request, reply)
+            if request.stream and "alt=sse" not in self.path and api is gemini:
+                kind, body = "application/json", json.dumps([api.write(reply, request, *about)])
+            elif request.stream:
                 kind, body = "text/event-stream; charset=utf-8", "".join(api.stream(reply, request, *about))
             else:
                 kind, body = "application/json", json.dumps(api.write(reply, request, *about))
@@ -123,7 +167,101 @@ class _Handler(BaseHTTPRequestHandler):
         session.leave(call)
         self._deliver(session, call, lambda: self._send(200, body.encode(), kind))
 
+    def _body(self) -> bytes | None:
+        """The body, `None` where the request was refused for it."""
+        try:
+            return body_of(self.headers, self.rfile)
+        except Refused as error:
+            self.close_connection = True  # what is left of the body cannot be told from a next request
+            self._fail(failure(error))
+            return None
+
+    def _count(self, session: MeterSession, route: _Route, raw: bytes) -> None:
+        """How long a prompt is: no model is asked, and nothing is charged."""
+        try:
+            tokens = session.count(route.api.read(_counted(_json(raw))))
+        except (Refused, ModelError) as error:
+            self._fail(failure(error))
+            return
+        self._send(200, json.dumps({"totalTokens" if route.api is gemini else "input_tokens": tokens}).encode())
+
+    def _relay(self, provider: Provider, session: MeterSession, raw: bytes | None) -> None:
+        """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
+        match = _PATH.fullmatch(self.path)
+        if match is None:
+            raise Refused("a request names a path; the address behind the meter cannot be chosen")
+        path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
+        route = _route(self._rest()) if self.command == "POST" else None
+        call = exchange = None
+        if route is not None and not route.count:
+            call = session.arrive(_protocol(route.api), self.arrived)
+            exchange = Exchange(route.api, raw or b"", route.model)
+        status, error, delivered = 502, None, True
+        began = time.perf_counter()
+        try:
+            with provider.ask(self.command, path, self.headers, raw, self.connection) as answer:
+                status = answer.status
+                if exchange is not None:
+                    exchange.status, exchange.headers = status, {k.lower(): v for k, v in answer.headers.items()}
+                self._pass_back(answer, exchange)
+        except (Lost, TooLate) as lost:
+            error = f"{provider.address}: {lost}"
+            if status == 502:  # nothing has come, so nothing was sent
+                with contextlib.suppress(OSError):
+                    self._fail(ErrorReply(502, "server_error", f"{error}: is it running?", again=True))
+            else:
+                self.close_connection = True
+        except OSError:  # the client has hung up
+            self.close_connection, delivered = True, False
+        if call is not None and exchange is not None:
+            exchange.began, exchange.ended = began, time.perf_counter()
+            call.model_seconds, call.delivered = exchange.ended - began, delivered
+            call.first_byte_seconds = None if exchange.first is None else exchange.first - call.arrived
+            if status != 200:
+                error = error or exchange.said()
+            session.leave(call, status=status, error=None if error is None else redact(error))
+            self.server.meter.read_later(session, call, exchange)
+
+    def _pass_back(self, answer: BaseHTTPResponse, exchange: Exchange | None) -> None:
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answered(answer.headers):
+            self.send_header(name, value)
+        bare = self.command == "HEAD" or answer.status in (204, 304) or answer.status < 200
+        chunked = not bare and "content-length" not in answer.headers
+        if chunked and self.request_version == "HTTP/1.0":
+            chunked, self.close_connection = False, True
+        if chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        while not bare and (piece := answer.read1(65536, decode_content=False)):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+            if exchange is not None:
+                exchange.add(piece)
+        if chunked:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _other(self) -> None:
+        """A method that no API of ours has: for the provider alone."""
+        bodied = "Content-Length" in self.headers or "Transfer-Encoding" in self.headers
+        raw = self._body() if bodied else None
+        if bodied and raw is None:
+            return
+        try:
+            session, provider = self._session(), self.server.meter.provider
+            if provider is None:
+                raise Refused(f"{self.command} is not served here; use POST or GET", status=501)
+            self._relay(provider, session, raw)
+        except (Refused, TraceError) as error:
+            self._fail(failure(error))
+
+    do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _other
+
     def do_GET(self) -> None:
+        if self.server.meter.provider is not None:
+            self._other()
+            return
         try:
             self._session_name()
             rest = self._rest()
@@ -149,20 +287,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _session_name(self) -> str:
         """By path, else by header, else by a hash of the key: the key itself is kept nowhere."""
+        host = (urlsplit(f"//{self.headers.get('Host', 'localhost')}").hostname or "").rstrip(".")
+        if self.server.loopback and not _is_here(host):
+            raise Refused(f"this address is not called {host[:80]!r}; use 127.0.0.1 or localhost", status=403)
         origin = self.headers.get("Origin")
         if origin is not None and (urlsplit(origin).hostname or "") not in _HERE:
             raise Refused(f"a page of {origin[:80]} may not use this address; call it from a program", status=403)
         match = _PATH.fullmatch(self.path.partition("?")[0])
         name = (match["session"] if match else None) or self.headers.get("X-RLM-Session")
         if name is None:
-            key = self.headers.get("Authorization", "").removeprefix("Bearer ") or self.headers.get("x-api-key", "")
+            named = (self.headers.get(name, "").removeprefix("Bearer ") for name in _KEYS)
+            key = next(filter(None, named), "") or parse_qs(urlsplit(self.path).query).get("key", [""])[0]
             return f"key-{hashlib.sha256(key.encode()).hexdigest()[:10]}" if key else "default"
         if not _NAME.fullmatch(name):
             raise Refused(f"{name[:80]!r} is no name of a session; use letters, digits, - . _ (64 at most)")
         return name
 
     def _fail(self, told: ErrorReply) -> None:
-        body = (_api(self._rest())[0] or chat).error(told)
+        route = _route(self._rest())
+        body = (chat if route is None else route.api).error(told)
         more = {"x-should-retry": "true" if told.again else "false"}
         if told.after is not None:
             more["Retry-After"] = f"{told.after:g}"
@@ -193,12 +336,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is printed for a request: the meter's own record says more."""
 
 
-def _api(rest: str) -> tuple[Any, dict[str, Any]]:
-    """The API of a path (`None` for no API's), and what the path tells of the request."""
-    found = gemini.PATH.fullmatch(rest)
-    if found is not None:
-        return gemini, {"model": found["model"], "stream": found["stream"].startswith("stream")}
-    return _SERVED.get(rest), {}
+def _is_here(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _protocol(api: Any) -> str:
+    return str(api.__name__.rpartition(".")[2])
+
+
+def _counted(body: Any) -> Any:
+    """What a request to count holds: Gemini's may have the whole request inside."""
+    inner = cast("dict[str, Any]", body).get("generateContentRequest") if isinstance(body, dict) else None
+    return inner or body
 
 
 def _json(raw: bytes) -> Any:

@@ -15,14 +15,19 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.meter.causes import Causes
 from rlm_loop.meter.conversations import Conversation, Conversations, shared
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.request import Request
-from rlm_loop.meter.served import Served
+from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_form, for_ours, said_back
+from rlm_loop.meter.served import Heard, Served
+from rlm_loop.models.base import Model
+from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
 
-#: RequestMessage in a trace of how such a run ended: from outside one cannot know.
+#: Responses whose input is kept, for a session that goes on from one by its id.
+KEPT = 1000
+#: Note in a trace of how such a run ended: from outside one cannot know.
 ENDED = "metered from outside: the client asked for no more; the last reply stands as the answer"
 
 
@@ -32,7 +37,7 @@ class MeterSession:
     def __init__(
         self,
         name: str,
-        model: Served,
+        model: Served | Heard,
         slots: Slots,
         account: Account,
         trace: Trace,
@@ -44,7 +49,9 @@ class MeterSession:
         self.trace = trace
         self.calls: list[MeteredCall] = []
         self._known = known
+        self._model = model
         self._root = Metered(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
+        self._kept: dict[str, tuple[RequestMessage, ...]] = {}  # what a response went on from, by its id
         self._conversations = Conversations()
         self._told = told
         self._lock = threading.Condition()
@@ -67,16 +74,67 @@ class MeterSession:
             return call
 
     def complete(self, request: Request, call: MeteredCall) -> Reply:
-        """The model's reply, charged and recorded; every tool call in it has an id.
+        """The reply of a model of ours, charged and recorded; every tool call in it has an id.
 
-        Raises what the model raises (`ModelError`, `BudgetSpent`).
+        Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
+        assert isinstance(self._model, Served)
+        request = self._continued(request)
+        dropped = ["thinking"] if any(m.thought or m.unread for m in request.messages) else []
+        takes = hasattr(self._model.model, "temperature")  # a script or a recording does not
+        messages, tools = for_ours(request), tuple(map(callable_form, request.tools)) if takes else request.tools
+        left = self._differing({} if takes else request.sampling)
+        request = replace(
+            request,
+            messages=messages,
+            tools=tools,
+            ignored=(*request.ignored, *dropped),
+            not_applied={**left, **self._differing(request.not_applied)},
+            sampling=request.sampling if takes else {},
+        )
+        return self._charge(request, call, self._model)
+
+    def count(self, request: Request) -> int:
+        """Tokens of a request's prompt, as `complete` would charge it or nearly so.  Raises `Refused`, `ModelError`."""
+        request = self._continued(request)
+        messages = Causes(self._known).messages(for_ours(request), 0)
+        return prompt_tokens(self._model, Prompt(messages, tuple(map(callable_form, request.tools))))
+
+    def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
+        """What went through to a provider and came back, charged and recorded."""
+        request = replace(self._continued(request), ignored=(), not_applied={}, sampling={})
+        assert isinstance(self._model, Heard)
+        self._charge(request, call, replace(self._model, name=name, reply=reply))
+        if isinstance(identifier := reply.extra.get("id"), str):
+            self.keep(identifier, request, reply)
+
+    def keep(self, identifier: str, request: Request, reply: Reply) -> None:
+        """A response may be gone on from by its id, without what its instructions were."""
+        own = 1 if request.instructed else 0
+        with self._lock:
+            self._kept[identifier] = (*request.messages[own:], said_back(reply))
+            if len(self._kept) > KEPT:
+                del self._kept[next(iter(self._kept))]
+
+    def _continued(self, request: Request) -> Request:
+        """The request with what it goes on from.  Raises `Refused` where a model of ours would not know it."""
+        if request.previous is None:
+            return request
+        before = self._kept.get(request.previous)
+        if before is None and isinstance(self._model, Served):
+            code = "previous_response_not_found"
+            raise Refused(f"no response has the id {request.previous!r} here: send the whole input", code=code)
+        own = 1 if request.instructed else 0
+        before = before or (RequestMessage("assistant", unread=("previous_response",)),)
+        return replace(request, messages=(*request.messages[:own], *before, *request.messages[own:]))
+
+    def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:
         call.model, call.stream, call.ignored, call.not_applied = (
             *(request.model, request.stream),
-            *(request.ignored, self._differing(request.not_applied)),
+            *(request.ignored, request.not_applied),
         )
         with self._lock:
-            conversation = self._conversations.find(request.messages) or self._begin(request, call)
+            conversation = self._conversations.find(request.messages, call.arrived) or self._begin(request, call)
             conversation.busy = True
             messages = conversation.causes.messages(request.messages, conversation.turn)
             self._close_turn(conversation, request, messages, call.arrived)
@@ -84,9 +142,9 @@ class MeterSession:
             self._conversations.grow(conversation, request.messages)
         metered = conversation.metered
         call.node, call.turn = metered.node.path, conversation.turn + 1
-        prompt = Prompt(messages, request.tools, request.stop, request.reply_schema)
+        prompt = Prompt(messages, request.tools, request.stop, request.reply_schema, request.sampling)
         try:
-            metered.max_tokens = request.max_tokens
+            metered.model, metered.max_tokens = model, request.max_tokens
             reply = metered.complete(prompt, turn=call.turn)
             charged = next(c for c in reversed(self.ledger.calls) if (c.node, c.turn) == (call.node, call.turn))
             call.call, call.model_seconds = charged.call, reply.seconds
@@ -98,6 +156,7 @@ class MeterSession:
             named = (replace(c, id=c.id or f"call_{charged.call}_{i}") for i, c in enumerate(reply.tool_calls))
             reply = replace(reply, tool_calls=tuple(named))
             with self._lock:
+                conversation.ended = call.ended or time.perf_counter()
                 conversation.replied(reply)
             return reply
         finally:
@@ -109,6 +168,7 @@ class MeterSession:
             self._last_end = time.perf_counter()
             self._open -= 1
             call.status, call.error = status, error
+            call.ended = self._last_end
             call.meter_seconds = max(self._last_end - call.arrived - call.model_seconds, 0.0)
             if call.number in self._unsettled:  # else the meter was closed meanwhile
                 self.calls.append(call)
@@ -124,6 +184,11 @@ class MeterSession:
                 if self._unsettled.pop(call.number, None) is not None:
                     self._record(call)
                 self._lock.notify_all()
+
+    def wait(self, patience: float) -> None:
+        """Wait for the requests under way to be written down, `patience` seconds at most."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self._unsettled, patience)
 
     def end(self, patience: float = PATIENCE) -> None:
         """The client will ask for no more: the trace gets its end.
@@ -157,7 +222,7 @@ class MeterSession:
         if self._started is None:
             self._held.append(call)
             return
-        kept = {k: v for k, v in vars(call).items() if k not in ("session", "arrived")}
+        kept = {k: v for k, v in vars(call).items() if k not in ("session", "arrived", "ended")}
         self.trace.record("metered", at_second=call.arrived - self._started, **kept)
 
     def _start(self, question: str, call: MeteredCall) -> None:
@@ -238,7 +303,7 @@ class MeterSession:
 
     def _differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that the model does not have anyhow."""
-        model: Any = self._root.model.model if isinstance(self._root.model, Served) else self._root.model
+        model: Any = self._model.model if isinstance(self._model, Served) else None
         missing = object()
         return {k: v for k, v in settings.items() if getattr(model, k, missing) != v}
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
 from urllib.parse import unquote
 from urllib.request import getproxies, proxy_bypass
 
 import certifi
 import urllib3
+from urllib3 import HTTPHeaderDict
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
 from urllib3.util import parse_url
 
@@ -70,6 +72,28 @@ class Http:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""
         return self._ask("GET", path, **({} if timeout is None else {"timeout": timeout}))
 
+    @contextmanager
+    def relay(
+        self, method: str, path: str, headers: HTTPHeaderDict, body: bytes | None
+    ) -> Generator[urllib3.BaseHTTPResponse]:
+        """The answer to a request with these header fields and no others, not yet read.
+
+        Raises `TooLate` and `Lost`, while the answer is read as well; what is not read to its end hangs up.
+        """
+        options: dict[str, Any] = {"retries": False, "redirect": False, "preload_content": False}
+        answer: urllib3.BaseHTTPResponse | None = None
+        try:
+            with ended_with_its_scope():
+                answer = self._open(
+                    method, path if self._direct else self._server + path, body=body, headers=headers, **options
+                )
+                yield cast("urllib3.BaseHTTPResponse", answer)
+        except HTTPError as error:
+            raise _lost(error) from error
+        finally:
+            if answer is not None:
+                answer.close()
+
     def close(self) -> None:
         """Close the connections that are kept; a later call opens new ones."""
         self._manager.clear()
@@ -89,12 +113,17 @@ class Http:
             if answer.headers.get("Content-Encoding", "").lower() == "gzip":
                 data = unpacked(data, LONGEST)
         except (HTTPError, OSError) as error:
-            inner = next((a for a in error.args if isinstance(a, BaseException)), None) or error.__cause__ or error
-            late = isinstance(error, ConnectTimeoutError | ReadTimeoutError) or isinstance(inner, TimeoutError)
-            # a refused connection is a kind of timeout there, for history's sake
-            kind = TooLate if late and not isinstance(error, NewConnectionError) else Lost
-            raise kind(str(inner)) from error  # the reason below urllib3's own words
+            raise _lost(error) from error
         return Response(answer.status, answer.headers, answer.reason or "", data)
+
+
+def _lost(error: BaseException) -> TooLate | Lost:
+    """Why there is no answer, with the reason below urllib3's own words."""
+    inner = next((a for a in error.args if isinstance(a, BaseException)), None) or error.__cause__ or error
+    late = isinstance(error, ConnectTimeoutError | ReadTimeoutError) or isinstance(inner, TimeoutError)
+    # a refused connection is a kind of timeout there, for history's sake
+    kind = TooLate if late and not isinstance(error, NewConnectionError) else Lost
+    return kind(str(inner))
 
 
 def _body(answer: urllib3.HTTPResponse) -> bytes:

@@ -104,7 +104,8 @@ class LiteLLMModel:
         litellm = _litellm()
         self._check_keys(litellm)
         limit = self.max_tokens if max_tokens is None else max_tokens
-        settings = {k: v for k, v in {**self._settings, "max_tokens": limit}.items() if v is not None}
+        own = {**self._settings, "max_tokens": limit, **prompt.sampling}
+        settings = {k: v for k, v in own.items() if v is not None}
         fixed = {"timeout": self.timeout, **self._options}
         start = time.perf_counter()
         (answer, not_applied), waited = self._retry.call(

@@ -122,6 +122,7 @@ class LocalModel:
             "temperature": self.temperature,
             "seed": self.seed,
             "cache_prompt": True,
+            **prompt.sampling,
         }
         start = time.perf_counter()
         answer = server.chat(body)

@@ -101,7 +101,7 @@ class OpenAICompatibleModel:
         """
         limit = self.max_tokens if max_tokens is None else max_tokens
         own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
-        settings = {k: v for k, v in own.items() if v is not None}
+        settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
         start = time.perf_counter()
         (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
         reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)

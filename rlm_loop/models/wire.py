@@ -78,26 +78,39 @@ def to_usage(stated: Any, *, cost: float | None = None) -> Usage:
     usage = cast("Mapping[str, Any]", stated)
     flat = _flat(usage)
     found: dict[str, Any] = {
-        name: _whole(next((flat[k] for k in keys if flat.get(k) is not None), None)) for name, keys in _NAMES.items()
+        name: whole(next((flat[k] for k in keys if flat.get(k) is not None), None)) for name, keys in _NAMES.items()
     }
     own = usage.get("cost")  # OpenRouter and some gateways
+    entered, out, thought, total = (
+        *map(found.get, ("input_tokens", "output_tokens", "reasoning_tokens")),
+        whole(usage.get("total_tokens")),
+    )
+    said = (entered or 0) + (out or 0)
+    if thought and said != total == said + thought:  # xAI's, and Gemini's in this form, have it beside what was said
+        found["output_tokens"] = (out or 0) + thought
     return Usage(
         **found,
         cost=cost if _number(own) is None else _number(own),
     )
 
 
-#: Where a figure stands in a `usage` object, the first that is there: OpenAI's place, then the names of DeepSeek
-#: (`prompt_cache_hit_tokens`), OpenRouter (`cache_write_tokens`) and LiteLLM (`cache_creation_tokens`).
+#: Where a figure stands in a `usage` object, the first that is there: OpenAI's place, in chats and in responses, then
+#: the names of DeepSeek (`prompt_cache_hit_tokens`), OpenRouter (`cache_write_tokens`) and LiteLLM
+#: (`cache_creation_tokens`).
 _NAMES = {
-    "input_tokens": ("prompt_tokens",),
-    "output_tokens": ("completion_tokens",),
-    "cache_read_tokens": ("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens"),
+    "input_tokens": ("prompt_tokens", "input_tokens"),
+    "output_tokens": ("completion_tokens", "output_tokens"),
+    "cache_read_tokens": (
+        "prompt_tokens_details.cached_tokens",
+        "input_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+    ),
     "cache_write_tokens": (
         "prompt_tokens_details.cache_write_tokens",
         "prompt_tokens_details.cache_creation_tokens",
+        "input_tokens_details.cache_write_tokens",
     ),
-    "reasoning_tokens": ("completion_tokens_details.reasoning_tokens",),
+    "reasoning_tokens": ("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens"),
 }
 _READ = {"total_tokens", "cost", *(key for keys in _NAMES.values() for key in keys)}
 
@@ -119,8 +132,7 @@ def _more_than_read(stated: Any) -> bool:
         return stated is not None
     flat = _flat(cast("Mapping[str, Any]", stated)).items()
     return any(
-        v is not None and ((k in _READ and k != "cost" and _whole(v) is None) or (k not in _READ and v))
-        for k, v in flat
+        v is not None and ((k in _READ and k != "cost" and whole(v) is None) or (k not in _READ and v)) for k, v in flat
     )
 
 
@@ -134,7 +146,7 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _whole(value: Any) -> int | None:
+def whole(value: Any) -> int | None:
     """A number of tokens."""
     number = _number(value)
     return None if number is None else int(number)
@@ -185,7 +197,7 @@ def _tool_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     calls: list[ToolCall] = []
     for item in cast("list[Any]", stated or []):
         call = _object(item if item is not None else False, "tool call")
-        function = _object(call.get("function"), "tool call's function")
+        function = _object(call.get("function") or call.get("custom"), "tool call's function")
         calls.append(ToolCall(_name(call.get("id")) or None, _name(function.get("name")), _arguments(function)))
     legacy = message.get("function_call")
     if not calls and isinstance(legacy, Mapping):
@@ -199,7 +211,7 @@ def _name(value: Any) -> str:
 
 
 def _arguments(function: Mapping[str, Any]) -> str:
-    raw = function.get("arguments")
+    raw = function.get("arguments", function.get("input"))  # a custom tool is called with a text
     if raw is None:
         return ""
     return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)  # some servers send an object

@@ -20,7 +20,7 @@ from rlm_loop.meter.body import body_of
 from rlm_loop.meter.request import Refused
 from rlm_loop.models import ScriptedModel
 
-POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+POST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 

@@ -1,0 +1,271 @@
+"""Standing in front of a provider: requests go through untouched, answers as they come; both are read afterwards."""
+
+from __future__ import annotations
+
+import json
+import logging
+import selectors
+import socket
+import threading
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from email.message import Message
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from urllib3 import BaseHTTPResponse, HTTPHeaderDict
+from urllib3.util import SKIP_HEADER
+
+from rlm_loop.accounting.scope import Scope, call_scope
+from rlm_loop.messages import Reply, Usage
+from rlm_loop.meter.request import Refused, Request, RequestMessage
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.http import Http
+from rlm_loop.models.responses import LONGEST, Lost, TooLate
+from rlm_loop.traces.received import parse
+
+_log = logging.getLogger(__name__)
+
+#: Seconds without a byte of the provider's after which it is gone; clients give up before, and are seen to.
+SILENCE = 1800.0
+#: Fields of one connection, not of what is sent over it; the body is framed anew.
+_OF_THE_CONNECTION = frozenset(
+    (
+        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "expect"),
+    )
+)
+#: What the meter can unpack; a client that would take others too is given one of these.
+_PACKINGS = ("gzip", "deflate", "identity")
+
+
+class Provider:
+    """The place that requests are passed on to.  Raises `ValueError` for what is no address of one."""
+
+    def __init__(self, url: str) -> None:
+        place = urlsplit(url)
+        if place.scheme not in ("http", "https") or not place.hostname or place.username or place.query:
+            raise ValueError(
+                f"cannot forward to {place.hostname or url!r}: give http(s)://HOST[/PATH]; keys stay in the client"
+            )
+        self._http = Http(f"{place.scheme}://{place.netloc}", headers={}, timeout=SILENCE)
+        self._path = place.path.rstrip("/")
+        self.address = f"{place.scheme}://{place.netloc}{self._path}"
+        self.label = _label(self.address) or place.netloc
+        self._watch = _Watch()
+
+    def path(self, sent: str) -> str:
+        """The path and query as the provider gets them: below its own, `/v1` once."""
+        both = self._path.endswith("/v1") and (sent == "/v1" or sent.startswith("/v1/"))
+        return (self._path.removesuffix("/v1") if both else self._path) + sent
+
+    @contextmanager
+    def ask(
+        self, method: str, path: str, headers: Message[str, str], body: bytes | None, client: socket.socket
+    ) -> Generator[BaseHTTPResponse]:
+        """Its answer, not yet read.  When the client hangs up, so does the meter.
+
+        Raises `TooLate` and `Lost`, and `BrokenPipeError` where the client was the first to go.
+        """
+        scope = Scope()
+        token = call_scope.set(scope)
+        try:
+            with (
+                self._watch.leaving(client, lambda: scope.end("the client hung up")),
+                self._http.relay(method, self.path(path), passed_on(headers), body) as answer,
+            ):
+                yield answer
+        except (Lost, TooLate) as lost:
+            if scope.ended:
+                raise BrokenPipeError(scope.reason) from lost
+            raise
+        finally:
+            call_scope.reset(token)
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        self._http.close()
+        self._watch.close()
+
+
+def _label(address: str) -> str:
+    """What genai-prices calls the provider at an address."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+
+        return str(get_snapshot().find_provider(None, None, address).id)
+    except (ImportError, LookupError):
+        return ""
+
+
+def passed_on(headers: Message[str, str]) -> HTTPHeaderDict:
+    """A client's header fields without those of its connection, in order."""
+    own = {name.strip().lower() for line in headers.get_all("Connection", []) for name in line.split(",")}
+    left_out = _OF_THE_CONNECTION | own | {"host", "content-length", "accept-encoding", "x-rlm-session"}
+    kept = HTTPHeaderDict([(k, v) for k, v in headers.items() if k.lower() not in left_out])
+    taken = [
+        p for p in headers.get("Accept-Encoding", "").split(",") if p.partition(";")[0].strip().lower() in _PACKINGS
+    ]
+    kept["Accept-Encoding"] = ",".join(taken).strip() or SKIP_HEADER
+    if "user-agent" not in kept:
+        kept["User-Agent"] = SKIP_HEADER
+    return kept
+
+
+def answered(headers: HTTPHeaderDict) -> list[tuple[str, str]]:
+    """A provider's header fields without those of its connection."""
+    own = {name.strip().lower() for name in headers.get("connection", "").split(",")}
+    return [(k, v) for k, v in headers.iteritems() if k.lower() not in _OF_THE_CONNECTION | own]
+
+
+class _Watch:
+    """Sees clients hang up while the provider is silent.  One thread for all of them."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def leaving(self, client: socket.socket, told: Callable[[], None]) -> Generator[None]:
+        """Calls back once if the client hangs up while the block runs."""
+        with self._lock:
+            self._selector.register(client, selectors.EVENT_READ, told)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            self._forget(client)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._thread is not None:
+            self._thread.join()
+        self._selector.close()
+
+    def _forget(self, client: Any) -> None:
+        with self._lock, suppress(KeyError, ValueError):
+            self._selector.unregister(client)
+
+    def _look(self) -> None:
+        while not self._closed:
+            for key, _ in self._selector.select(0.1):
+                try:
+                    gone = not cast("socket.socket", key.fileobj).recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    gone = True
+                self._forget(key.fileobj)  # else it has sent its next request already
+                if gone:
+                    key.data()
+
+
+@dataclass
+class Exchange:
+    """What went through: the request, and the answer as far as it came.  `api` reads both."""
+
+    api: Any
+    body: bytes
+    model: str = ""
+    status: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    pieces: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+    began: float = 0.0
+    first: float | None = None
+    ended: float = 0.0
+
+    def add(self, piece: bytes) -> None:
+        """A piece of the answer came; more than `LONGEST` bytes are not kept."""
+        self.first = self.first or time.perf_counter()
+        self.size += len(piece)
+        if self.size <= LONGEST:
+            self.pieces.append(piece)
+
+    def request(self) -> Request:
+        """The request.  Raises `Refused` for what cannot be read."""
+        try:
+            found: Request = self.api.read(parse(self.body))
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise Refused(f"{type(error).__name__}: {error}") from error
+        return replace(found, model=found.model or self.model)
+
+    def reply(self) -> Reply:
+        """The reply, with the usage that was stated.  Raises `ModelError` for what cannot be read."""
+        seconds = self.ended - self.began
+        try:
+            return replace(self.api.heard(self._whole()), seconds=seconds)
+        except (ValueError, TypeError, AttributeError, KeyError, LookupError, Refused, zlib.error) as error:
+            raise ModelError(f"{type(error).__name__}: {error}") from error
+
+    def _whole(self) -> Any:
+        if self.size > LONGEST:
+            raise ValueError(f"an answer of {self.size:,} bytes")
+        data = _unpacked(b"".join(self.pieces), self.headers.get("content-encoding", "").lower())
+        if "event-stream" in self.headers.get("content-type", ""):
+            return self.api.joined(events_of(data))
+        value = parse(data)
+        return self.api.joined(value) if isinstance(value, list) else value
+
+    def said(self) -> str:
+        """The provider's own words where it refused, in one short line."""
+        data = b"".join(self.pieces)[:4096]
+        with suppress(ValueError, zlib.error):
+            data = _unpacked(data, self.headers.get("content-encoding", "").lower())
+        text = data.decode("utf-8", "replace")
+        with suppress(ValueError, AttributeError, KeyError, TypeError):
+            text = str(json.loads(text)["error"]["message"])
+        return " ".join(text.split())[:200]
+
+
+def _unpacked(data: bytes, packing: str) -> bytes:
+    """An answer without its packing, whole or broken off.  Raises `ValueError`, `zlib.error`."""
+    if packing in ("", "identity"):
+        return data
+    if packing not in ("gzip", "deflate"):
+        raise ValueError(f"an answer packed as {packing}")
+    found = zlib.decompressobj(32 + zlib.MAX_WBITS).decompress(data, LONGEST + 1)
+    if len(found) > LONGEST:
+        raise ValueError("an answer too long to be read")
+    return found
+
+
+def events_of(data: bytes) -> Iterator[Mapping[str, Any]]:
+    """The objects in server-sent events; what is none is passed over."""
+    lines: list[str] = []
+    for line in [*data.decode("utf-8", "replace").splitlines(), ""]:
+        if line.startswith("data:"):
+            lines.append(line[5:].strip())
+        elif not line and lines:
+            with suppress(ValueError):
+                value = parse("\n".join(lines))
+                if isinstance(value, dict):
+                    yield cast("dict[str, Any]", value)
+            lines.clear()
+
+
+def understood(exchange: Exchange) -> tuple[Request, Reply, str]:
+    """What went through as request and reply, and what could not be read.
+
+    A request that cannot be read is one of which nobody knows what its tokens are; a reply that cannot be read has no
+    usage.
+    """
+    wrong: list[str] = []
+    try:
+        request = exchange.request()
+    except Refused as error:
+        wrong.append(f"request: {error.message}")
+        request = Request((RequestMessage("user", unread=("request",)),), model=exchange.model)
+    try:
+        reply = exchange.reply()
+    except ModelError as error:
+        wrong.append(f"reply: {error.message}")
+        reply = Reply(usage=Usage(None, None), seconds=exchange.ended - exchange.began)
+    return request, reply, "; ".join(wrong)

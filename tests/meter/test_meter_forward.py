@@ -1,0 +1,382 @@
+"""The meter in front of a provider: what goes through is untouched, what came is charged, and nothing hangs."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from upstream import Answer, Upstream, upstream
+from wires import ask, post, user  # pyright: ignore
+
+from rlm_loop.meter import metered_endpoint, read_meter
+from rlm_loop.models import ScriptedModel
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
+CHAT = {"id": "c", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}}], "usage": USAGE}
+KEY = "sk-proj-0123456789abcdef0123456789abcdef"
+
+
+def chunk(text: str, **more: Any) -> dict[str, Any]:
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": text}}], **more}
+
+
+def raw(url: str, request: bytes) -> bytes:
+    """What comes back on a connection of its own, byte by byte, head included."""
+    with socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0])), timeout=60) as sock:
+        sock.sendall(request)
+        came = b""
+        while part := sock.recv(65536):
+            came += part
+        return came
+
+
+def body_of(answer: bytes) -> bytes:
+    """The body of an answer, taken out of its chunks."""
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    if b"chunked" not in head:
+        return rest
+    body = b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        body, rest = body + rest[: int(size, 16)], rest[int(size, 16) + 2 :]
+    return body
+
+
+def test_path_query_headers_and_body_go_through_as_they_are() -> None:
+    body = b'{ "model":"m",\t"messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}],"x":1e2 }'
+    with upstream(Answer.of(CHAT, X_Request_Id="r-7", Set_Cookie="a=b")) as up, metered_endpoint(forward=up.url) as url:
+        head = (
+            b"POST /v1/chat/completions?beta=true&a=%20b HTTP/1.1\r\nHost: localhost\r\n"
+            b"Connection: close\r\nConnection: X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n"
+            b"Authorization: Bearer sk-1\r\nX-Odd: a, b\r\nX-Odd: c\r\n"
+            b"Accept-Encoding: gzip, br;q=0.9, deflate\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n"
+        )
+        came = raw(url, head + body)
+    got = up.got[0]
+    assert (got.method, got.path, got.body) == ("POST", "/v1/chat/completions?beta=true&a=%20b", body)
+    assert [(k, v) for k, v in got.headers if k not in ("Host", "Content-Length")] == [
+        ("Authorization", "Bearer sk-1"),
+        ("X-Odd", "a, b"),
+        ("X-Odd", "c"),
+        ("Accept-Encoding", "gzip, deflate"),
+    ]
+    assert f"Host: {up.url.removeprefix('http://')}" == f"Host: {got.header('Host')}"
+    assert body_of(came) == json.dumps(CHAT).encode()
+    assert b"X-Request-Id: r-7\r\n" in came
+    assert b"Set-Cookie: a=b\r\n" in came
+    assert b"Server:" not in came, "nothing of the meter's own is added"
+
+
+@pytest.mark.parametrize(
+    ("below", "path"), [("", "/v1/x"), ("/v1", "/v1/x"), ("/api/v1", "/api/v1/x"), ("/a", "/a/v1/x")]
+)
+def test_the_path_below_the_forward_address(below: str, path: str) -> None:
+    with upstream(Answer.of({})) as up, metered_endpoint(forward=up.url + below) as url:
+        assert post(url, {}, "/x").status_code == 200
+        assert post(url.session("mine"), {}, "/x").status_code == 200
+    assert [got.path for got in up.got] == [path, path]
+
+
+def test_a_stream_comes_piece_by_piece_as_it_was_sent() -> None:
+    gates = [threading.Event() for _ in range(3)]
+    sent = Answer.events(gates[0], chunk("Hel"), gates[1], chunk("lo."), gates[2], chunk("", usage=USAGE), "[DONE]")
+    with upstream(sent) as up, metered_endpoint(forward=up.url) as url, httpx.Client(trust_env=False) as client:
+        asked = {"model": "m", "messages": [user("Hi")], "stream": True}
+        with client.stream("POST", f"{url}/chat/completions", json=asked) as answer:
+            pieces = answer.iter_raw()
+            came = b""
+            for gate, piece in zip(gates, ("Hel", "lo.", "usage"), strict=True):
+                gate.set()  # what follows is only sent now, so a meter that waited for the whole would wait for ever
+                while piece.encode() not in came:
+                    came += next(pieces)
+            came += b"".join(pieces)
+        assert came == b"".join(p for p in sent.pieces if isinstance(p, bytes))
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        call = url.meter.calls[0]
+        assert (call.input_tokens, call.output_tokens, call.delivered, call.stream) == (100, 7, True, True)
+        assert url.meter.frame().tokens.sum() == 100
+
+
+def test_many_streams_at_once_are_not_mixed() -> None:
+    barrier = threading.Barrier(32)
+
+    def echo(handler: Any) -> None:
+        barrier.wait(60)  # all are under way at once
+
+    def answer(name: str) -> Answer:
+        return Answer.events(chunk(f"{name}-a"), echo, chunk(f"{name}-b", usage=USAGE), "[DONE]")
+
+    def one(i: int) -> tuple[bytes, str]:
+        with httpx.Client(trust_env=False, timeout=120) as client:
+            said = {"model": "m", "messages": [user(f"question {i}")], "stream": True}
+            return client.post(f"{url.session(f's{i}')}/chat/completions", json=said).content, f"{i}"
+
+    with upstream(*(answer(f"n{i}") for i in range(32))) as up, metered_endpoint(forward=up.url) as url:
+        with ThreadPoolExecutor(32) as pool:
+            bodies = [body for body, _ in pool.map(one, range(32))]
+        names = sorted(body.split(b'content": "')[1].split(b"-")[0] for body in bodies)
+        assert names == sorted(f"n{i}".encode() for i in range(32))
+        assert all(body.split(b'content": "')[2].startswith(body.split(b'content": "')[1][:2]) for body in bodies)
+        assert len(url.meter.figures.sessions) == 32
+        assert {total.usage.input_tokens for total in url.meter.figures.totals()} == {100}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/models"), ("POST", "/embeddings"), ("DELETE", "/files/f-1"), ("POST", "/unknown/path")],
+)
+def test_what_is_not_metered_goes_through(method: str, path: str) -> None:
+    with upstream(Answer.of({"data": [1]}, status=207)) as up, metered_endpoint(forward=up.url) as url:
+        answer = httpx.request(method, f"{url}{path}?a=1", content=b"{}" if method == "POST" else None, trust_env=False)
+        assert (answer.status_code, answer.json(), up.got[0].path) == (207, {"data": [1]}, f"/v1{path}?a=1")
+        assert url.meter.calls == []
+
+
+COUNTS = ["/messages/count_tokens", "/v1beta/models/gemini-2.5-pro:countTokens"]
+
+
+@pytest.mark.parametrize("path", COUNTS)
+def test_counting_is_the_providers_and_not_charged(path: str) -> None:
+    with upstream(Answer.of({"input_tokens": 5})) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, {"messages": [user("Hi")]}, path).json() == {"input_tokens": 5}
+        assert (len(up.got), url.meter.calls) == (1, [])
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 529])
+def test_a_refusal_reaches_the_client_as_it_was(status: int) -> None:
+    told = {"error": {"message": f"no: key {KEY} is bad", "type": "x"}}
+    with upstream(Answer.of(told, status, Retry_After="17")) as up, metered_endpoint(forward=up.url) as url:
+        answer = ask(url, user("Hi"), headers={"Authorization": f"Bearer {KEY}"})
+        assert (answer.status_code, answer.json(), answer.headers["retry-after"]) == (status, told, "17")
+        call = url.meter.calls[0]
+        assert (call.status, call.call, len(up.got)) == (status, None, 1), "the meter does not try again"
+        assert call.error is not None
+        assert call.error.startswith("no: key")
+        assert KEY not in call.error
+
+
+def test_a_provider_that_is_down() -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        with metered_endpoint(forward=f"http://127.0.0.1:{port}") as url:
+            answer = ask(url, user("Hi"))
+            assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "true")
+            assert f"127.0.0.1:{port}" in answer.json()["error"]["message"]
+            assert post(url, {"messages": [user("Hi")]}, "/messages").json()["type"] == "error"
+            assert [call.status for call in url.meter.calls] == [502, 502]
+
+
+def test_a_stream_that_breaks_off_breaks_off() -> None:
+    with upstream(Answer.events(chunk("Hel")), Answer.of(CHAT)) as up:
+        up.answers[0].pieces = [*up.answers[0].pieces, None]
+        with metered_endpoint(forward=up.url) as url:
+            with pytest.raises(httpx.RemoteProtocolError):
+                ask(url, user("Hi"), stream=True)
+            assert ask(url, user("Hi")).status_code == 200
+            broken, whole = url.meter.calls
+    assert (broken.status, broken.input_tokens, whole.input_tokens) == (200, None, 100)
+
+
+def test_a_client_that_leaves_ends_the_providers_work() -> None:
+    def until_it_hangs_up(handler: Any) -> None:
+        handler.connection.settimeout(60)
+        assert handler.connection.recv(1) == b"", "the meter hangs up while the provider says nothing"
+        up.gone.set()
+
+    with upstream(Answer.events(chunk("Hel"), until_it_hangs_up, None)) as up, metered_endpoint(forward=up.url) as url:
+        host = url.removeprefix("http://").removesuffix("/v1")
+        connection = http.client.HTTPConnection(host, timeout=60)
+        asked = json.dumps({"messages": [user("Hi")], "stream": True})
+        connection.request("POST", "/v1/chat/completions", asked, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert b"Hel" in answer.read1()
+        answer.close()
+        connection.close()
+        assert up.gone.wait(60)
+        url.meter.sessions["default"].wait(60)
+        call = url.meter.calls[0]
+        assert (call.delivered, call.input_tokens) == (False, None)
+
+
+def test_a_meter_that_closes_hangs_up_on_a_silent_provider() -> None:
+    asked, held = threading.Event(), threading.Event()
+
+    def hold(handler: Any) -> None:
+        asked.set()
+        held.wait(60)
+
+    with upstream(Answer.events(hold)) as up, ThreadPoolExecutor(1) as pool:
+        with metered_endpoint(forward=up.url) as url:
+            waiting = pool.submit(ask, url, user("Hi"), stream=True)
+            assert asked.wait(60)
+        assert isinstance(waiting.exception(60), httpx.HTTPError)
+        held.set()
+    assert [(call.delivered, call.input_tokens) for call in url.meter.calls] == [(False, None)]
+
+
+PACKED = gzip.compress(json.dumps(CHAT).encode())
+
+
+def test_a_packed_answer_stays_packed_and_is_read() -> None:
+    answer = Answer([PACKED], headers=[("Content-Encoding", "gzip"), ("Content-Type", "application/json")], length=True)
+    with upstream(answer) as up, metered_endpoint(forward=up.url) as url:
+        with httpx.Client(trust_env=False) as client:
+            sent = client.build_request("POST", f"{url}/chat/completions", json={"messages": [user("Hi")]})
+            came = client.send(sent, stream=True)
+            assert b"".join(came.iter_raw()) == PACKED
+            came.close()
+        assert url.meter.calls[0].input_tokens == 100
+
+
+UNREAD: list[tuple[bytes, Answer, int | None]] = [
+    (b"\xff\xfe no JSON", Answer.of(CHAT), 100),
+    (b'{"messages": "odd"}', Answer.of(CHAT), 100),
+    (b'{"messages": [{"role": "robot", "content": "x"}]}', Answer.of(CHAT), 100),
+    (b"[" * 100_000, Answer.of(CHAT), 100),
+    (b'{"messages": [{"role": "user", "content": "x"}]}', Answer.of({"strange": 1}), None),
+    (b'{"messages": [{"role": "user", "content": "x"}]}', Answer([b"\xff\x00"], length=True), None),
+    (b'{"messages": [{"role": "user", "content": "x"}]}', Answer.events("{broken", {"a": [1]}), None),
+    (b'{"messages": [{"role": "user", "content": "x"}]}', Answer.of([[1], 2]), None),
+]
+
+
+@pytest.mark.parametrize(("body", "answer", "tokens"), UNREAD)
+def test_what_cannot_be_read_goes_through_and_is_unattributed(
+    body: bytes, answer: Answer, tokens: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with upstream(answer) as up, metered_endpoint(forward=up.url) as url, caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert post(url, body).content == b"".join(answer.pieces)
+        calls, frame = url.meter.calls, url.meter.frame()
+    assert [got.body for got in up.got] == [body, body]
+    assert [call.input_tokens for call in calls] == [tokens, tokens]
+    if tokens is not None:
+        assert set(frame.cause) == {"unattributed"}
+        assert frame.tokens.sum() == 200
+        assert all(call.unread for call in calls)
+        assert len(caplog.records) == 1, "one warning, however often"
+
+
+def test_a_request_of_50_megabytes() -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        body = json.dumps({"messages": [user("x" * 50_000_000)]}).encode()
+        assert post(url, body).status_code == 200
+        assert up.got[0].body == body
+        url.meter.sessions["default"].wait(60)
+        assert url.meter.calls[0].input_tokens == 100
+
+
+def test_two_agents_at_once_are_two_sessions() -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        for key in ("Authorization", "x-api-key", "x-goog-api-key"):
+            ask(url, user("Hi"), headers={key: "k"})
+        httpx.post(f"{url}/chat/completions?key=k", json={"messages": [user("Hi")]}, trust_env=False)
+        ask(url, user("Hi"), headers={"X-RLM-Session": "named"})
+        assert {name.partition("-")[0] for name in url.meter.sessions} == {"key", "named"}
+        assert len(url.meter.sessions) == 2
+    assert up.got[-1].header("X-RLM-Session") is None
+
+
+def test_concurrent_requests_are_conversations_of_their_own() -> None:
+    first, second = threading.Event(), threading.Event()
+
+    def begun(handler: Any) -> None:
+        first.set()
+
+    slow = Answer.events(begun, second, chunk("slow", usage=USAGE), "[DONE]")
+    with upstream(slow, Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ask, url, user("Hi"), stream=True)
+        assert first.wait(60)
+        assert ask(url, user("Hi")).status_code == 200
+        second.set()
+        assert waiting.result(60).status_code == 200
+        assert sorted(call.node for call in url.meter.calls) == ["0", "0.1"]
+
+
+def test_no_key_and_no_secret_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        caplog.at_level(logging.DEBUG),
+        upstream(Answer.of(CHAT), Answer.of({"strange": KEY})) as up,
+        metered_endpoint(forward=up.url, out=tmp_path) as url,
+    ):
+        for _ in range(2):
+            body = {"messages": [user(f"use {KEY} please, private words")]}
+            post(url, body, f"/chat/completions?key={KEY}", Authorization=f"Bearer {KEY}")
+        assert url.meter.calls[0].input_tokens == 100
+    kept = "".join(file.read_text() for file in tmp_path.iterdir())
+    assert "private words" in kept
+    assert KEY not in kept
+    ours = [r.getMessage() for r in caplog.records if r.name.startswith("rlm_loop")]
+    assert not [line for line in ours if KEY in line or "private words" in line]
+    assert read_meter(tmp_path).calls[0].input_tokens == 100
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]"])
+def test_a_host_that_is_not_ours_is_refused(host: str) -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, {}, Host=host).status_code == 403
+        assert httpx.get(f"{url}/models", headers={"Host": host}, trust_env=False).status_code == 403
+    assert up.got == []
+    with metered_endpoint(ScriptedModel(["ok"])) as url:
+        assert post(url, {}, Host=host).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"POST http://127.0.0.1:9/v1/chat/completions HTTP/1.1",
+        b"POST @127.0.0.1:9/v1/chat/completions HTTP/1.1",
+        b"CONNECT 127.0.0.1:9 HTTP/1.1",
+    ],
+)
+def test_a_request_cannot_choose_where_it_goes(line: bytes) -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        came = raw(url, line + b"\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+        assert came.split()[1] in (b"400", b"501")
+    assert up.got == []
+
+
+@pytest.mark.parametrize("line", [b"//127.0.0.1:9/v1/chat/completions", b"/v1/..//http://127.0.0.1:9/"])
+def test_whatever_the_path_the_provider_is_the_one(line: bytes) -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        raw(url, b"POST " + line + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+    assert len(up.got) == 1
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "nowhere", "https://user:pass@x", "http://", "https://x/v1?key=1"])
+def test_a_forward_address_that_is_none(url: str) -> None:
+    with pytest.raises(ValueError, match="cannot forward"), metered_endpoint(forward=url):
+        pass
+
+
+def test_what_has_no_place_beside_a_provider() -> None:
+    from rlm_loop import Budget
+
+    for wrong in ({}, {"model": "local", "forward": "http://x"}, {"forward": "http://x", "budget": Budget(tokens=1)}):
+        with pytest.raises(TypeError), metered_endpoint(**wrong):
+            pass
+
+
+@pytest.fixture
+def provider() -> Iterator[Upstream]:
+    with upstream(Answer.of(CHAT)) as up:
+        yield up
+
+
+def test_a_counter_says_where_the_tokens_are(provider: Upstream) -> None:
+    with metered_endpoint(forward=provider.url, counter=ScriptedModel([])) as url:
+        ask(url, user("Hi"))
+        frame = url.meter.frame()
+    assert frame.tokens.sum() == 100
+    assert set(frame.cause) == {"template", "task", "unattributed"}
