@@ -49,7 +49,7 @@ class Snapshot:
         self._seen = {n: (id(v), self._digest(v)) for n, v in list(names.items()) if public(n)}
 
     def changes(self, names: Mapping[str, Any]) -> Changes:
-        """What is different now."""
+        """The variables that differ from the state at the beginning."""
         now = {n: v for n, v in list(names.items()) if self._public(n)}
         changed: list[str] = []
         unchecked: list[str] = []

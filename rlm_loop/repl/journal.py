@@ -1,4 +1,4 @@
-"""What happened in a session, cell by cell: enough to show it, to run it again, and to rebuild its variables."""
+"""The journal of a session: every cell and every variable of the host, enough to rebuild the namespace."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Rebuilt:
 
 
 def arguments(call: HostCall) -> tuple[list[Any], dict[str, Any]]:
-    """What a host tool was called with; forms that cannot be read are given as they came."""
+    """Decode the arguments of a host call; forms that cannot be read are returned as they came."""
     try:
         return [*decode(call.args)], {**decode(call.kwargs)}
     except (ValueError, TypeError):

@@ -34,7 +34,7 @@ class JournaledSession:
 
     @property
     def isolation(self) -> str:
-        """What keeps the cells apart from this machine."""
+        """The kind of isolation between the cells and this machine."""
         raise NotImplementedError
 
     def _another(self, cwd: Path | str | None) -> Self:

@@ -37,7 +37,7 @@ Fallback = Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 
 
 def difference(asked: Iterable[str], failed: bool, result: CellResult, same_output: Callable[[], bool]) -> str:
-    """What was not as before, in a few words; empty where all was.
+    """Compare a cell with its record; returns the first difference in a few words, or an empty string.
 
     `asked` names the host tools that were called otherwise; `failed` says whether the cell failed before.
     """
@@ -145,7 +145,7 @@ class Rebuild:
         return self._drop(driver, [n for n in self._names if n not in expected])
 
     def outcome(self, expected: tuple[str, ...]) -> tuple[Rebuilt, tuple[str, ...]]:
-        """What came of it, and the names that there are now: exactly those of before that could be had again."""
+        """How the variables came back, and the names that exist now: those of before that were rebuilt."""
         here = set(self._names)
         rebuilt = Rebuilt(
             tuple(n for n in expected if n in here and n not in self._given),

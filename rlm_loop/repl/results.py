@@ -1,4 +1,4 @@
-"""From how a job ended to what the model and the host are told."""
+"""Turn how a job ended into the result of a cell and the text that the model reads."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def restarted(ended: Ended, limit: float, restart: RestartReport) -> str:
 
 
 def restart_report(cause: str, expected: RestartReport, rebuilt: Rebuilt | None) -> RestartReport:
-    """What is to be said after a restart.  `cause` is empty where the cell that led to it has told of it.
+    """The report of a restart.  `cause` is empty where the result of the cell that led to it told of it.
 
     `expected` is what was said then; a rebuild that came out as it promised needs no further word.
     """

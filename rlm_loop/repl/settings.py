@@ -54,7 +54,7 @@ class Limits:
                 raise ValueError(f"{name}={value!r} is no limit: give {what}, or None for no limit")
 
     def as_options(self) -> dict[str, int]:
-        """What the worker is told: the limits that are set, as whole numbers."""
+        """The limits that are set, as whole numbers, for the worker's options."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: math.ceil(value) for name, value in given.items() if value is not None}
 
@@ -81,7 +81,7 @@ class Settings:
             check_inside(name)
 
     def worker_options(self, cwd: Path, home: Path) -> dict[str, Any]:
-        """What the worker is told of them, given the working folder and the session's private one."""
+        """The worker's options, given the working folder and the session's private one."""
         options: dict[str, Any] = {"cap": self.output_cap, "path": [str(cwd)], "home": str(home)}
         # Half of the grace time for an import to end: one cut short leaves a half-made package for all later cells.
         spare = min(8, int(0.5 * self.grace / REPEAT))

@@ -42,7 +42,7 @@ class Piece:
 
 
 NOTHING = Piece()
-"""What a cell printed that printed nothing."""
+"""The output of a cell that printed nothing."""
 
 
 def printed(head: bytes, dropped: int, tail: bytes) -> Piece:
@@ -66,7 +66,7 @@ def shown(text: str) -> str:
 
 
 def _last_state(line: str) -> str:
-    """What a carriage return did not overwrite: of a progress bar, its end."""
+    """The text of a line after its last carriage return, such as the end of a progress bar."""
     end = "\r" if line.endswith("\r") else ""
     return line.rstrip("\r").rpartition("\r")[2] + end
 

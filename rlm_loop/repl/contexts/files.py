@@ -1,4 +1,4 @@
-"""What lies on disk: whether a file is text, which files a folder has, and how one is opened for a cell."""
+"""Files on disk: tell text from bytes, list a folder, and open a file for a cell."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class LargeText(_Large):
         return len(self._map[start:stop].translate(None, _CONTINUATION))
 
     def _byte(self, character: int) -> int:
-        """Where a character begins."""
+        """The byte at which a character begins."""
         marks = self._index()
         if character >= marks[-1]:
             return self._size

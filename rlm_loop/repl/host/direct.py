@@ -233,7 +233,7 @@ class DirectWorker:
         return True
 
     def _meet(self, link: socket.socket) -> None:
-        """From here on there is another REPL."""
+        """Talk to another REPL from now on, by this socket."""
         self._link, self._link_fd, self._out = link, link.fileno(), Outgoing(link)
         self._from_repl = FrameReader()
         self._raw: list[tuple[bytes, list[Any], int, Any]] = []
@@ -242,7 +242,7 @@ class DirectWorker:
         self._generation += 1
 
     def _outlive_repl(self) -> None:
-        """What it still said and printed, before the news of its end."""
+        """Take what the REPL still said and printed, before the report of its end."""
         for _ in range(1000):  # where the supervisor was killed the REPL may yet live for a moment
             if not self._hear_repl():
                 break

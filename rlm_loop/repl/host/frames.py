@@ -12,7 +12,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once, not for e
 _parse = json.JSONDecoder().raw_decode
 
 OF_SUPERVISOR = ("died", "out")
-"""What only a supervisor may say; from a REPL it is forged by a cell."""
+"""Types of frames that only a supervisor sends; a cell forged one that comes from a REPL."""
 
 
 def dumps(frame: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What comes from a worker is read here, as the words of a stranger.
+"""Read what a worker sends, and trust none of it.
 
 A cell can write anything to the worker's descriptor, so nothing in it may lead to an import, to a class that it names,
 or to more memory than it took to send.  `check` bounds a line in bytes, depth and count before it is parsed.  `decode`

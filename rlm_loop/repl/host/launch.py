@@ -55,7 +55,7 @@ _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
 
 
 def _nothing() -> None:
-    """What there is to clear up after an ordinary process."""
+    """Clear up nothing: an ordinary process leaves nothing behind."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def plain(python: str, options: str) -> Launch:
 
 @dataclass(frozen=True)
 class Confinement:
-    """What a worker has to do by itself before it runs cells, where nothing can be put around it: one that is forked.
+    """How a forked worker confines itself before it runs cells, since no program can be put around it.
 
     `rights` are those that `harden.py` leaves it (`None`: all that it has), `options` and `env` the worker's options
     (JSON) and environment; `kind` and `note` as in `Launch`.

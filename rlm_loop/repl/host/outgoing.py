@@ -1,4 +1,4 @@
-"""What the host writes to one REPL, with the descriptors that go with it; the host never waits for the REPL to read."""
+"""Write frames and descriptors to one REPL; the host never waits for the REPL to read."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Worker(Protocol):
     repl_pid: int | None
     """The REPL's process id, once it said hello."""
     fault: str
-    """What the REPL did that no honest one does, where it was killed for that; who reports it empties it."""
+    """Why the host had the REPL killed, where it broke the protocol; whoever reports it empties it."""
 
     def send(self, frame: Mapping[str, Any]) -> None:
         """Write one frame; raises `WorkerGone`.  Safe from any thread."""

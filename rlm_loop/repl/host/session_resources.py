@@ -18,7 +18,7 @@ _SEE_EVERYTHING = ("plain", "kernel", "custom")
 
 
 class SessionResources:
-    """What must be cleared away when a session ends in whatever way."""
+    """The worker, folders and files of a session; `release` clears them away when the session ends."""
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
@@ -52,7 +52,7 @@ class SessionResources:
 
 
 class Lent:
-    """What has been lent.  `paths` are told to the launcher at each start, which makes them readable in place.
+    """Files and folders of the user that the cells may read.  The launcher is given `paths` at each start.
 
     A launcher cannot open a door later on, so what is lent after the start is copied into the session's private
     folder, which isolated cells see; and so is what they may not read where it lies, because they run as another user

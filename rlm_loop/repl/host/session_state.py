@@ -1,4 +1,4 @@
-"""What a session's REPL holds, as the host knows it, and what becomes of that when the REPL is lost."""
+"""The host's record of what a REPL holds, and of what is lost or rebuilt when the REPL ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SessionState:
         """Why the REPL ended, where that is still to be told and a rebuild comes first."""
         self._expects = NO_RESTART  # what was said of the names when the REPL was lost
         self.untold = NO_RESTART
-        """What the next cell has to say of an earlier restart."""
+        """The report of an earlier restart, which the next cell's result tells."""
         self.rebuilt: Rebuilt | None = None
         self._just_rebuilt = False  # and no cell has ended well since
 
@@ -78,7 +78,7 @@ class SessionState:
         return self._expects
 
     def foreseen(self) -> RestartReport:
-        """What will become of the names if the REPL is gone now: setup and the host's variables always come back."""
+        """The names lost and rebuilt if the REPL ended now; setup and the host's variables always come back."""
         names = self.names if self.expected is None else self.expected
         own = [n for n in names if n not in self.kept and n not in self.variables]
         if not self.rebuilds:

@@ -102,7 +102,7 @@ class WorkerLifecycle:
     # -- jobs
 
     def account(self, driver: Driver, ended: Ended) -> RestartReport:
-        """What becomes of the names after a job; where the REPL was replaced, its successor is set up meanwhile."""
+        """Update the state after a job; set up the next REPL where the job ended this one."""
         report = self.state.after(ended)
         if ended.how != "done" and not self._closed and driver.worker is not None and driver.fresh:
             try:

@@ -74,7 +74,7 @@ def _may_be_private(o: Any, name: str) -> bool:
 
 
 def write_guard(o: Any) -> Any:
-    """What may be changed: anything but modules, classes and functions that are not the cells' own."""
+    """Let cells change any object but modules, classes and functions that are not their own."""
     if isinstance(o, types.ModuleType):
         raise TypeError("modules cannot be changed in a restricted session")
     if isinstance(o, (type, types.FunctionType)) and o.__module__ != MAIN:

@@ -1,4 +1,4 @@
-"""What sessions share whose cells run in this process: there is nothing to start, and nothing that could be killed."""
+"""The base of sessions whose cells run in this process: nothing is started, and nothing can be killed."""
 
 from __future__ import annotations
 

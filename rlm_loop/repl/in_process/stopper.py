@@ -103,7 +103,7 @@ class Stopper:
                 self._news.notify()
 
     def at_least(self, seconds: float) -> None:
-        """What is left of the limit is no less than that: for what has to be done after the cell."""
+        """Raise the remaining time to at least this many seconds, for the work that follows the cell."""
         self._left = max(self._left, seconds)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:

@@ -59,7 +59,7 @@ class _Router:
 
 @contextlib.contextmanager
 def captured(output: CellOutput) -> Generator[None]:
-    """What this thread prints inside goes to `output`; threads that it starts print to the process's streams."""
+    """Send what this thread prints to `output`; threads that it starts print to the process's streams."""
     global _running
     with _lock:
         _running += 1

@@ -1,4 +1,4 @@
-"""What cells in this process get for built-ins that would reach past the session, to its user or to the process."""
+"""Replacements for built-ins through which cells in this process would reach its user or end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes between the host, by the worker's frames, and the kernel that is running now."""
+"""Pass messages between the host, which speaks the worker's frames, and the running kernel."""
 
 from __future__ import annotations
 
