@@ -14,6 +14,7 @@ from rlm_loop.tasks.jsonl import read_suite
 _MAKERS = {
     "computation": "rlm_loop.tasks.computation:computation",
     "tables": "rlm_loop.tasks.tables:tables",
+    "frames": "rlm_loop.tasks.frames:frames",
     "function-repair": "rlm_loop.tasks.function_repair:function_repair",
     "humaneval": "rlm_loop.tasks.humaneval:humaneval",
     "humaneval-repair": "rlm_loop.tasks.humaneval_repair:humaneval_repair",

@@ -9,12 +9,12 @@ import pytest
 
 from rlm_loop.tasks import Suite, get_suite, list_suites
 
-OURS = ("computation", "tables", "function-repair")
+OURS = ("computation", "tables", "frames", "function-repair")
 
 
 def test_names() -> None:
-    assert list_suites()[:6] == (*OURS, "humaneval", "humaneval-repair", "package_bugs")
-    assert all(name.startswith("long_context/") for name in list_suites()[6:])
+    assert list_suites()[:7] == (*OURS, "humaneval", "humaneval-repair", "package_bugs")
+    assert all(name.startswith("long_context/") for name in list_suites()[7:])
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -51,7 +51,7 @@ def test_an_unknown_name_lists_the_known(name: str, says: str) -> None:
 
 
 def test_no_suite_is_built_or_imported_before_it_is_asked_for() -> None:
-    late = "tables", "humaneval", "function_repair", "pandas"
+    late = "tables", "frames", "humaneval", "function_repair", "pandas"
     program = f"import sys, rlm_loop.tasks; print([m for m in sys.modules if any(n in m for n in {late})])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

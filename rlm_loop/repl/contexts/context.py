@@ -116,6 +116,8 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         return _folder_inline(context, limit)
     if isinstance(context, ContextFile):
         return _file_inline(context, limit)
+    if hasattr(context, "to_csv") and hasattr(context, "columns"):
+        return _frame_inline(context, limit)
     if isinstance(context, str):
         text = context
     else:
@@ -124,6 +126,20 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         except (TypeError, ValueError):
             text = str(context)
     return clip(text, limit)[0]
+
+
+def _frame_inline(frame: Any, limit: int) -> str:
+    """A data frame as CSV, whole rows of the beginning and the end; an index that only counts them is left out."""
+    index = type(frame.index).__name__ != "RangeIndex"
+    head: str = frame.head(limit).to_csv(index=index)  # a row has one character or more
+    if len(frame) <= limit and len(head) <= limit:
+        return head
+    tail: str = frame.tail(limit).to_csv(index=index, header=False)
+    room = (limit - len(f"... [{len(frame)} rows left out] ...\n")) // 2
+    first = head[: head.rfind("\n", 0, max(room, 0)) + 1]
+    last = tail[tail.find("\n", -room - 1) + 1 :] if room > 0 else ""
+    left = len(frame) + 1 - first.count("\n") - last.count("\n")
+    return f"{first}... [{left} rows left out] ...\n{last}" if first else clip(head, limit)[0]
 
 
 def _file_inline(file: ContextFile, limit: int) -> str:

@@ -1,0 +1,257 @@
+"""The tables of the suite `frames`: drawn with a seed in plain Python, the same on every machine and Python version.
+
+A table is rows of Python values (`None` is missing); `data_frame` makes the pandas data frame of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from importlib import import_module
+from io import StringIO
+from typing import Any, Literal, cast
+
+from rlm_loop.hints.install import install_line
+from rlm_loop.tasks.long_context.plan import Draw
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+Kind = Literal["text", "int", "float", "time", "flag"]
+_DTYPES: Mapping[Kind, str] = {
+    "text": "object",  # with every pandas: 3 would take `str`, with another value for what is missing
+    "int": "int64",
+    "float": "float64",
+    "time": "datetime64[ns]",
+    "flag": "bool",
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A kind of table: what a person is told of it, its columns with their kinds, and how its rows are drawn."""
+
+    about: str
+    columns: Mapping[str, Kind]
+    draw: Callable[[Draw], list[tuple[Any, ...]]]
+
+    def rows(self, seed: str) -> list[Row]:
+        """The rows of a seed, as dicts in the order of the columns."""
+        return [dict(zip(self.columns, values, strict=True)) for values in self.draw(Draw(seed))]
+
+
+def data_frame(schema: Schema, rows: Rows) -> Any:
+    """The pandas data frame of a table; raises `ImportError` with the command that installs pandas."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise ImportError(f"the suite frames needs pandas: {install_line('suites')}") from None
+    made = {name: pandas.Series([row[name] for row in rows], dtype=_DTYPES[k]) for name, k in schema.columns.items()}
+    return pandas.DataFrame(made)
+
+
+def digest(rows: Rows) -> str:
+    """A hash of a table, made of its text."""
+    text = StringIO()
+    csv.writer(text).writerows([rows[0].keys(), *(row.values() for row in rows)])
+    return hashlib.sha256(text.getvalue().encode()).hexdigest()[:16]
+
+
+_FIRST = (
+    *("Ada", "Bruno", "Clara", "Dario", "Elsa", "Fabio", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Leo"),
+    *("Mara", "Nils", "Olga", "Pavel", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Yara", "Zoe"),
+)
+_LAST = (
+    *("Abel", "Berg", "Costa", "Duarte", "Egger", "Falk", "Gallo", "Hahn", "Iversen", "Jansen", "Kowal"),
+    *("Lima", "Moreau", "Novak", "Olsen", "Pinto", "Quist", "Rossi", "Stone", "Tamm", "Urban", "Vidal"),
+)
+_PRICES = {"lamp": 19, "desk": 148, "chair": 62, "shelf": 85, "rug": 44, "clock": 27}
+_CITIES = ("Lisbon", "Oslo", "Turin", "Gdansk", "Leeds", "Nantes", "Vienna")
+_STOPS = ("Harbour", "Station", "Museum", "Market", "Park", "College")
+
+
+def _names(draw: Draw, n: int) -> list[str]:
+    """Different full names."""
+    return draw.some([f"{first} {last}" for first in _FIRST for last in _LAST], n)
+
+
+def _day(draw: Draw, first: date, days: int) -> datetime:
+    return datetime(first.year, first.month, first.day) + timedelta(draw.below(days))
+
+
+def _orders(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    products = list(_PRICES)
+    for number in range(900):
+        product = products[min(draw.below(6), draw.below(9))]
+        price = _PRICES[product] * (90 + draw.below(21)) / 100
+        customer = f"C{1 + min(draw.below(90), draw.below(140)):03d}"
+        channel = draw.pick(("web", "web", "web", "shop", "shop", "phone"))
+        status = draw.pick(("paid",) * 7 + ("open", "open", "void"))
+        placed = _day(draw, date(2023, 7, 1), 550)
+        rows.append((20001 + number, placed, customer, product, 1 + draw.below(12), price, channel, status))
+    return rows
+
+
+def _readings(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    warm = 0  # a day is warm or cool at all stations
+    for hour in range(14 * 24):
+        time = datetime(2024, 5, 6) + timedelta(hours=hour)
+        warm = draw.below(40) if time.hour == 0 else warm
+        for number, station in enumerate(("North", "Hill", "Lake", "Port", "South")):
+            tenths = 60 + 11 * number + warm + 7 * (12 - abs(14 - time.hour)) + draw.below(50)
+            temperature = None if draw.below(16) == 0 else tenths / 10
+            humidity = None if draw.below(20) == 0 else 30 + draw.below(66)
+            rows.append((time, station, temperature, humidity, "suspect" if draw.below(25) == 0 else "ok"))
+    return rows
+
+
+def _marks(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for name in _names(draw, 88):
+        form, able = draw.pick(("7a", "7b", "8a", "8b")), 30 + draw.below(45)
+        for subject in ("Maths", "Physics", "History", "Music"):
+            for exam in ("midterm", "final"):
+                points = None if draw.below(15) == 0 else min(100, max(0, able - 18 + draw.below(60)))
+                rows.append((name, form, subject, exam, points))
+    return draw.shuffled(rows)
+
+
+def _stock(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for number in draw.numbers(110, 100, 1000):
+        category = draw.pick(("tools", "paint", "garden", "electrical"))
+        cents, gone = 150 + draw.below(9000), draw.below(9) == 0
+        supplier = None if draw.below(10) == 0 else draw.pick(("Halden", "Orla & Co", "Pekka", "Sunde"))
+        for warehouse in ("Bergen", "Graz", "Porto"):
+            quantity = 0 if draw.below(9) == 0 else draw.below(160)
+            counted = _day(draw, date(2024, 1, 8), 150)
+            level = 10 * (2 + draw.below(9))
+            rows.append((f"K{number}", category, warehouse, quantity, level, cents / 100, supplier, counted, gone))
+    return draw.shuffled(rows)
+
+
+def _flights(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for _ in range(1100):
+        airline = draw.pick(("Kite", "Nordan", "Nordan", "Sol"))
+        origin, destination = draw.some(_CITIES, 2)
+        seats = draw.pick((72, 120, 186))
+        status = draw.pick(("landed",) * 18 + ("diverted", "cancelled"))
+        delay = None if status == "cancelled" else min(draw.below(90), draw.below(90)) - 12
+        departure = _day(draw, date(2024, 2, 1), 90) + timedelta(hours=5 + draw.below(18), minutes=5 * draw.below(12))
+        number = f"{airline[:2].upper()}{100 + draw.below(800)}"
+        booked = seats * (35 + draw.below(66)) // 100
+        rows.append((number, airline, departure, origin, destination, seats, booked, delay, status))
+    return sorted(rows, key=lambda row: (row[2], row[0]))
+
+
+def _members(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    plans = ("free", "free", "basic", "pro")
+    for name in _names(draw, 370 + draw.below(40)):
+        first, last = name.split()
+        email = f"{first}.{last}@{draw.pick(('alpha', 'beta', 'gamma'))}.example"
+        email = email if draw.below(3) == 0 else email.lower()
+        joined = _day(draw, date(2021, 1, 1), 1200)
+        left = joined + timedelta(20 + draw.below(700)) if draw.below(3) == 0 else None
+        age = None if draw.below(11) == 0 else 17 + draw.below(60)
+        country = draw.pick(("DE", "DE", "FR", "ES", "PL"))
+        rows.append((email, name, country, draw.pick(plans), age, _iso(joined), left and _iso(left)))
+        if draw.below(9) == 0:  # came again, under another spelling of the address
+            again = joined + timedelta(1 + draw.below(200))
+            rows.append((email.upper(), name, country, draw.pick(plans), age, _iso(again), None))
+    rows += [rows[draw.below(len(rows))] for _ in range(20 + draw.below(20))]
+    return draw.shuffled(rows)
+
+
+def _iso(day: datetime) -> str:
+    return day.date().isoformat()
+
+
+def _trips(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for bike in range(1, 61):
+        time, at = datetime(2024, 6, 3, 6), draw.pick(_STOPS)
+        for _ in range(16 + draw.below(24)):
+            time += timedelta(minutes=15 + draw.below(600))
+            start, minutes = time, 4 + min(draw.below(80), draw.below(80))
+            at = draw.pick(_STOPS) if draw.below(30) == 0 else at  # carried there by van
+            there = at if draw.below(9) == 0 else draw.pick(_STOPS)
+            done = draw.below(25) > 0
+            rider = draw.pick(("member", "member", "guest"))
+            cents = (0 if rider == "member" else 100) + 12 * minutes
+            time += timedelta(minutes=minutes)
+            values = (start, time, at, there, rider, cents / 100) if done else (start, None, at, None, rider, None)
+            rows.append((f"B{bike:02d}", *values))
+            at = there
+    return sorted(rows, key=lambda row: (row[1], row[0]))
+
+
+def _staff(draw: Draw) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    numbers = draw.numbers(220, 1000, 9999)
+    departments = ("sales", "engineering", "support", "finance", "legal")
+    for at, name in enumerate(_names(draw, 220)):
+        manager = None if at == 0 else numbers[0] if at < 8 else numbers[draw.below(min(at, 30))]
+        salary = 31000 + 250 * draw.below(180) + (9000 if at < 30 else 0)
+        bonus = None if draw.below(4) == 0 else 100 * draw.below(50)
+        hired = _day(draw, date(2009, 1, 1), 5600)
+        rows.append((numbers[at], name, draw.pick(departments), manager, salary, bonus, hired))
+    return draw.shuffled(rows)
+
+
+def _schema(about: str, columns: str, draw: Callable[[Draw], list[tuple[Any, ...]]]) -> Schema:
+    """A schema whose columns are written as `name:kind` with blanks between; without a kind a column is text."""
+    pairs = (column.partition(":") for column in columns.split())
+    return Schema(about, {name: cast(Kind, kind or "text") for name, _, kind in pairs}, draw)
+
+
+SCHEMAS: Mapping[str, Schema] = {
+    "orders": _schema(
+        "The data is the orders of a furniture shop, one row each.",
+        "order:int placed:time customer product units:int unit_price:float channel status",
+        _orders,
+    ),
+    "readings": _schema(
+        "The data is the hourly readings of five weather stations, one row for each station and hour.",
+        "time:time station temperature:float humidity:float quality",
+        _readings,
+    ),
+    "marks": _schema(
+        "The data is the exam results of a school, one row for each student, subject and exam. "
+        "There are no points where a student was absent.",
+        "student class subject exam points:float",
+        _marks,
+    ),
+    "stock": _schema(
+        "The data is the stock of a hardware dealer, one row for each item (sku) and warehouse.",
+        "sku category warehouse quantity:int reorder_at:int unit_cost:float supplier counted:time discontinued:flag",
+        _stock,
+    ),
+    "flights": _schema(
+        "The data is flights, one row each. Delays are minutes (negative: early); passengers are those who had booked.",
+        "flight airline departure:time origin destination seats:int passengers:int delay:float status",
+        _flights,
+    ),
+    "members": _schema(
+        "The data is the membership records of a website. Some rows are there twice, and some people joined again "
+        "with their e-mail address in other letter case.",
+        "email name country plan age:float joined left",
+        _members,
+    ),
+    "trips": _schema(
+        "The data is trips with hired bikes, one row each. A trip that was never finished has no end, "
+        "no station where it ended and no fare.",
+        "bike start:time end:time from_station to_station rider fare:float",
+        _trips,
+    ),
+    "staff": _schema(
+        "The data is the employees of a company, one row each. `manager` is the number of a person's manager.",
+        "number:int name department manager:float salary:int bonus:float hired:time",
+        _staff,
+    ),
+}
