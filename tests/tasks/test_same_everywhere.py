@@ -13,7 +13,7 @@ PINNED = {
     "tables": "ddc652806710771d",
     "frames": "5effb31bf26ae515",
     "function-repair": "bc2b839fdc34bbf5",
-    "humaneval": "351ecfadf03825ba",
+    "humaneval": "60ba46267e491ab9",
     "humaneval-repair": "55f12542dfed6409",
     "package_bugs": "51537b23e597bcb1",
     "long_context/needle": "16e1ba7140b6436e",
