@@ -163,9 +163,8 @@ class Environment:
         try:
             yield
         except Exception as error:
-            note = f"{what}: {describe(error):.200}"
-            _log.warning(note)
-            self.faults.append(note)
+            self.faults.append(f"{what}: {describe(error):.200}")
+            _log.warning(self.faults[-1])
 
     @property
     def isolation(self) -> str:
@@ -323,10 +322,9 @@ class Environment:
         self._may_repeat |= name in self._polls or result.repeated
         if self._cell is not None:
             return self._cell_observation(self._cell)
-        if not result.ok and result.failure is not None:
-            failed = Observation(result.text, result.failure, "error", seconds=result.seconds)
-            return replace(failed, truncated=result.truncated, full=result.full)
         seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
+        if result.failure is not None:
+            return replace(seen, failure=result.failure, cause="error")
         return self._offer(FinalAnswer(result.data, "object"), seen) if name == "final_answer" else seen
 
     def _run(self, code: str) -> CellResult:
@@ -347,8 +345,7 @@ class Environment:
                 "to another disk"
             ) from error
         finally:
-            calls = self._noted.taken()
-            if self._keep_calls is not None and calls:
+            if (calls := self._noted.taken()) and self._keep_calls is not None:
                 self._keep_calls(calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
