@@ -50,8 +50,8 @@ def test_what_was_not_scored_is_no_wrong_answer() -> None:
 def test_budgets() -> None:
     runs = [[(1.0, task % 2 == 0)] for task in range(TASKS) for _ in range(SEEDS)]
     ends = Ends("code", runs, [task for task in range(TASKS) for _ in range(SEEDS)])
-    values = [float(r) for r in ends.right(1.0)]
-    assert ends.resolved(1.0) == 50
+    values = [float(r) for r in ends.right]
+    assert ends.curve() == [(1.0, 50, 50)]
     assert width(*wilson_by_cluster(values, ends.tasks)) > 45
 
 

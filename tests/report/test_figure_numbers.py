@@ -72,10 +72,11 @@ def test_arms_off_the_front_are_hollow() -> None:
 def test_a_slope_is_a_task() -> None:
     frame = full().frame()
     made = paired_slopes(frame, baseline="react-text", arms=["react-text", "lean"])
-    lines = [tuple(line.get_ydata()) for line in made.axes[0].lines]
+    lines = [tuple(segment[:, 1]) for of in made.axes[0].collections for segment in of.get_segments()]
     wide = frame.pivot(index=["suite", "task"], columns="arm", values="input_tokens")
-    assert sorted(lines[:-1]) == sorted(zip(wide["react-text"], wide["lean"], strict=True))
-    assert lines[-1][1] / lines[-1][0] == pytest.approx((wide["lean"] / wide["react-text"]).prod() ** (1 / len(wide)))
+    assert sorted(lines) == sorted(zip(wide["react-text"], wide["lean"], strict=True))
+    (before, after) = made.axes[0].lines[-1].get_ydata()
+    assert after / before == pytest.approx((wide["lean"] / wide["react-text"]).prod() ** (1 / len(wide)))
 
 
 def test_the_intervals_are_those_given_and_every_pair_is_a_dot() -> None:
@@ -148,7 +149,8 @@ def test_a_factors_values_are_in_order_and_arms_are_lines() -> None:
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=20), st.integers(0, 10))
 def test_within_a_budget(runs: list[tuple[int, bool]], budget: int) -> None:
     ends = Ends("a", [[(float(spent), right)] for spent, right in runs], range(len(runs)))
-    assert ends.resolved(budget) == sum(right and spent <= budget for spent, right in runs)
+    right = [(0.0, 0, 0), *(change for change in ends.curve() if change[0] <= budget)][-1][1:]
+    assert right == (sum(right and spent <= budget for spent, right in runs),) * 2
 
 
 def test_a_state_counts_until_one_that_is_wrong() -> None:

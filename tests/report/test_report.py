@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,19 +78,22 @@ def test_what_is_missing_is_said() -> None:
     assert {row[1] for row in table.rows} == {"11"}
 
 
+def missed(tables: Sequence[Table]) -> bool:
+    return any(cell.endswith(" missed") for table in tables for row in table.rows for cell in row)
+
+
 def test_targets_that_nobody_declared_are_not_judged() -> None:
     table = target_table(made_results(12))
     assert table.columns == ["arm"]
     assert "declared no targets" in table.notes[0]
-    page = arm_tables(made_results(12), "code")
-    assert "missed" not in page.lower()
+    assert not missed(arm_tables(made_results(12), "code"))
 
 
 def test_declared_targets_are_marked() -> None:
     made = made_results(12)
     targets = {"rate": 0.8, "steps": 20, "tool_seconds_p95": 3, "seconds_p95": 60, "tokens_p95_ratio": 1.5}
     declared = replace(made, lock={**made.lock, "analysis": Analysis(targets=targets).locked()})
-    assert "missed" in arm_tables(declared, "code")
+    assert missed(arm_tables(declared, "code"))
     table = target_table(declared)
     found = {row[0]: row for row in table.rows}
     assert found["lean"][1].endswith("missed")  # resolve rate

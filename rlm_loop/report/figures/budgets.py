@@ -34,21 +34,26 @@ class Ends:
     runs: Sequence[Sequence[tuple[float, bool]]]
     tasks: Sequence[Hashable]
 
-    def right(self, budget: float) -> list[bool]:
-        """Which runs are right with what they had within the budget."""
-        return [[right for spent, right in run if spent <= budget][-1:] == [True] for run in self.runs]
-
-    def resolved(self, budget: float) -> int:
-        """How many of them there are."""
-        return sum(self.right(budget))
-
-    def ever(self, budget: float) -> int:
-        """How many runs were right at some time within the budget."""
-        return sum(any(right and spent <= budget for spent, right in run) for run in self.runs)
-
     @property
-    def budgets(self) -> list[float]:
-        return sorted({spent for run in self.runs for spent, _ in run})
+    def right(self) -> list[bool]:
+        """Which runs are right in the end."""
+        return [run[-1][1] for run in self.runs if run]
+
+    def curve(self) -> list[tuple[float, int, int]]:
+        """For each budget at which anything changes: how many runs are right with what they had within it, and how
+        many were right at some time until then."""
+        changes = sorted((spent, number, place) for number, run in enumerate(self.runs)
+                         for place, (spent, _) in enumerate(run))  # fmt: skip
+        now, ever = [False] * len(self.runs), [False] * len(self.runs)
+        found: dict[float, tuple[float, int, int]] = {}
+        right = once = 0
+        for spent, number, place in changes:
+            said = self.runs[number][place][1]
+            right += said - now[number]
+            once += said and not ever[number]
+            now[number], ever[number] = said, said or ever[number]
+            found[spent] = (spent, right, once)
+        return list(found.values())
 
 
 def anytime_curves(
@@ -101,16 +106,17 @@ def _handles(drawn: Mapping[str, Mark]) -> list[Any]:
 
 
 def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: Measure) -> None:
-    longest = max(e.budgets[-1] for e in found)
+    curves = [ends.curve() for ends in found]
+    longest = max(curve[-1][0] for curve in curves)
     top = 0.0
-    for number, ends in enumerate(found):
+    for number, (ends, curve) in enumerate(zip(found, curves, strict=True)):
         mark, n = drawn[ends.arm], len(ends.runs)
-        at = ends.budgets
-        rates = [100 * ends.resolved(b) / n for b in at]
+        at = [budget for budget, *_ in curve]
+        rates = [100 * right / n for _, right, _ in curve]
         look = {"color": mark.colour, "linestyle": mark.line}
         axes.step([0, *at, longest], [0, *rates, rates[-1]], where="post", linewidth=1.6, label=ends.arm, **look)
-        low, high = (100 * v for v in statistics.wilson_by_cluster([float(r) for r in ends.right(longest)], ends.tasks))
-        ever = [100 * ends.ever(b) / n for b in at]
+        low, high = (100 * v for v in statistics.wilson_by_cluster([float(r) for r in ends.right], ends.tasks))
+        ever = [100 * once / n for *_, once in curve]
         if ever != rates:
             look = {"color": mark.colour, "linestyle": ":", "linewidth": 1.0}
             axes.step([0, *at, longest], [0, *ever, ever[-1]], where="post", **look)
@@ -175,8 +181,9 @@ def _told(panels: Mapping[str, Sequence[Ends]]) -> str:
     for column, found in panels.items():
         name = measure_of(column).name
         for ends in found:
-            whole, n = ends.resolved(ends.budgets[-1]), len(ends.runs)
-            half = next((b for b in ends.budgets if whole and 2 * ends.resolved(b) >= whole), None)
+            curve = ends.curve()
+            whole, n = curve[-1][1], len(ends.runs)
+            half = next((budget for budget, right, _ in curve if whole and 2 * right >= whole), None)
             middle = (
                 f", half of them within {half:,.0f} {name if half != 1 else name.removesuffix('s')}"
                 if half is not None

@@ -9,7 +9,7 @@ from rlm_loop.report.figures.cells import cells, rows_of
 from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, thin_ticks
 from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
-from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, sheet, style
+from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, settle, sheet, style
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import read
@@ -77,6 +77,7 @@ def paired_differences(
         row[0].set_ylim(len(names) - 0.4, -0.6)
         used = [r for r in found if r["measure"] in panels]
         caption(made, _caption(used, rows is not None, margin if "resolved" in panels else None))
+        settle(made)
         for axes in row:
             if axes.get_xscale() == "log":
                 thin_ticks(made, axes)

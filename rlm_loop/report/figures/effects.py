@@ -94,8 +94,7 @@ def scale(axes: Any, effects: Sequence[Effect], margin: float | None) -> None:
 
 
 def thin_ticks(made: Figure, axes: Any) -> None:
-    """Take away every second tick as long as two of them meet; the layout has to be known, so this comes last."""
-    made.draw_without_rendering()
+    """Take away every second tick as long as two of them meet, in a figure that is laid out (`settle`)."""
     renderer: Any = made.canvas.get_renderer()  # type: ignore[attr-defined]
     while True:
         ticks, labels = list(axes.get_xticks()), axes.get_xticklabels()

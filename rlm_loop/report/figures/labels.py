@@ -61,21 +61,26 @@ def place(anchors: Sequence[Anchor], taken: Iterable[Box], frame: Box, gap: floa
     early are then moved once more, now that the others are known.
     """
     fixed = list(taken)
+    places = [anchor.places(gap) for anchor in anchors]
+    alone = [[_cost(box, rank, fixed, frame) for rank, box in enumerate(of)] for of in places]
     found: dict[int, Box] = {}
     for _ in range(3):
-        for number, anchor in enumerate(anchors):
+        for number, of in enumerate(places):
             others = [box.grown(gap / 4) for other, box in found.items() if other != number]  # so that none touch
             costs = [
-                _hidden(box, fixed + others, frame) + 0.01 * rank * box.area
-                for rank, box in enumerate(anchor.places(gap))
+                cost + 5 * sum(box.overlap(other) for other in others)
+                for box, cost in zip(of, alone[number], strict=True)
             ]
-            found[number] = anchor.places(gap)[costs.index(min(costs))]
+            found[number] = of[costs.index(min(costs))]
     return [found[number] for number in range(len(anchors))]
 
 
-def _hidden(box: Box, used: Iterable[Box], frame: Box) -> float:
+def _cost(box: Box, rank: int, fixed: Sequence[Box], frame: Box) -> float:
+    """What a place costs, whatever the other names do."""
+    left, bottom, right, top = box.left, box.bottom, box.right, box.top
+    near = [u for u in fixed if u.left < right and u.right > left and u.bottom < top and u.top > bottom]
     outside = box.area - box.overlap(frame)
-    return 5 * sum(box.overlap(u) for u in used) + 10 * outside
+    return 5 * sum(box.overlap(u) for u in near) + 10 * outside + 0.01 * rank * box.area
 
 
 #: Half the width of a stretch of line or bar that a name should not hide, in dots at matplotlib's 100 a inch.

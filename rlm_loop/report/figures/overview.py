@@ -10,7 +10,7 @@ from rlm_loop.report.figures import pareto
 from rlm_loop.report.figures.cells import cells
 from rlm_loop.report.figures.labels import Tag, write
 from rlm_loop.report.figures.measures import measure_of
-from rlm_loop.report.figures.style import Mark, caption, finish, marks, sheet, style
+from rlm_loop.report.figures.style import Mark, caption, finish, marks, settle, sheet, style
 from rlm_loop.study import Results
 from rlm_loop.study.store.rows import Row
 
@@ -55,8 +55,7 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
         named = [(left, pareto.panel(left, points, drawn, asked)), (right, _growth(right, curves, drawn))]
         finish(left, "a   Tasks resolved, and their tokens", f"{asked.name} a task, mean")
         caption(made, _caption(results, found.note()))
-        made.draw_without_rendering()  # settles the layout
-        made.set_layout_engine("none")
+        settle(made)
         for axes, tags in named:
             write(made, axes, tags, leaders=True)
     grown = [f"{c.arm}: {c.tokens[-1]:,.0f} by turn {len(c.tokens)}" for c in curves if c.tokens]

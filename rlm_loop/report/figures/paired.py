@@ -113,10 +113,14 @@ def paired_slopes(
 
 
 def _panel(axes: Any, pairs: Pairs, asked: Measure) -> None:
+    from matplotlib.collections import LineCollection
+
     thin = max(0.25, min(0.8, 25 / len(pairs.values)))
-    for there, here in pairs.values:
-        colour, line = (_LESS, "-") if here < there else (_MORE, (0, (4, 2))) if here > there else (_SAME, ":")
-        axes.plot([0, 1], [there, here], color=colour, linestyle=line, linewidth=0.9, alpha=thin, zorder=2)
+    # one collection a kind: of many lines each would otherwise cost as much as a small figure
+    for sign, colour, line in ((0, _SAME, ":"), (-1, _LESS, "-"), (1, _MORE, (0, (4, 2)))):
+        mine = [[(0, there), (1, here)] for there, here in pairs.values if (here > there) - (here < there) == sign]
+        look: Any = {"colors": colour, "linestyles": [line], "linewidths": 0.9, "alpha": thin, "zorder": 2}
+        axes.add_collection(LineCollection(mine, **look))
     axes.plot([0, 1], pairs.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
     axes.set_yscale("log")
     axes.set_xlim(-0.12, 1.12)

@@ -21,6 +21,7 @@ from rlm_loop.report.figures.style import (
     marks,
     percent_axis,
     round_ticks,
+    settle,
     sheet,
     style,
 )
@@ -72,8 +73,7 @@ def resolve_against_tokens(
         tags = panel(axes, points, drawn, asked)
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
         caption(made, f"{found.note()}. {LEGEND}")
-        made.draw_without_rendering()  # settles the layout
-        made.set_layout_engine("none")
+        settle(made)
         write(made, axes, tags, leaders=True)
     made.set_label(f"Resolve rate against {asked.name} a task. {text(points, asked)}")
     return made

@@ -16,6 +16,8 @@ from rlm_loop.study.errors import StudyError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Letters as shapes, so that they fit whatever fonts there are.
+_SHAPES = {"svg.fonttype": "path"}
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -60,8 +62,7 @@ def svg(figure: Figure, *, name: str = "") -> str:
 
     `name` is put before every id, so that several figures fit into one page.
     """
-    # letters as shapes, so that they fit whatever fonts there are
-    text = _bytes(figure, ".svg", {"svg.fonttype": "path"}).decode("utf-8")
+    text = _bytes(figure, ".svg", _SHAPES).decode("utf-8")
     text = text[text.index("<svg") :]
     said = html.escape(alt_text(figure), quote=True)
     text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text, count=1)
@@ -72,9 +73,10 @@ def svg(figure: Figure, *, name: str = "") -> str:
     return text.strip()
 
 
-def data_uri(figure: Figure) -> str:
-    """The figure as a PNG in a `data:` address, for an `<img>` of a page that needs no other file."""
-    return "data:image/png;base64," + base64.b64encode(_bytes(figure, ".png")).decode("ascii")
+def data_uri(figure: Figure, kind: str = "png") -> str:
+    """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file."""
+    named = {"png": "image/png", "svg": "image/svg+xml"}[kind]
+    return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}", _SHAPES)).decode("ascii")
 
 
 def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = None) -> bytes:
@@ -89,12 +91,28 @@ def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = Non
         where.pop("Subject", None)
     buffer = io.BytesIO()
     with style(), matplotlib_or_say().rc_context(dict(settings or {})):
-        figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=where)
+        if suffix == ".svg":
+            buffer.write(_svg_text(figure, where).encode("utf-8"))
+        else:
+            figure.savefig(buffer, format=suffix[1:], dpi=200 if suffix == ".png" else "figure", metadata=where)
     made = buffer.getvalue()
     if suffix == ".svg" and said:  # screen readers know <desc>, not the RDF that matplotlib writes
         start = made.index(b">", made.index(b"<svg")) + 1
         made = made[:start] + f"\n <desc>{html.escape(said, quote=False)}</desc>".encode() + made[start:]
     return made
+
+
+def _svg_text(figure: Figure, metadata: dict[str, Any]) -> str:
+    """What `savefig` does, but with one drawing in place of two: `savefig` lays out by a drawing of its own."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    canvas, dots, text = figure.canvas, figure.dpi, io.StringIO()
+    try:
+        FigureCanvasSVG(figure).print_svg(text, metadata=metadata)
+    finally:
+        figure.dpi = dots
+        figure.set_canvas(canvas)
+    return text.getvalue()
 
 
 def _title(axes: Any) -> str:

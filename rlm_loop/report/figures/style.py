@@ -77,6 +77,14 @@ def sheet(width: float, height: float) -> Figure:
     return made
 
 
+def settle(made: Figure) -> None:
+    """Lay the figure out once and for all, for what is placed by where all else has come to lie."""
+    engine = made.get_layout_engine()
+    if engine is not None:
+        engine.execute(made)
+        made.set_layout_engine("none")
+
+
 def marks(arms: Sequence[str]) -> dict[str, Mark]:
     """The mark of each arm, by its place among the arms; from the eighth on with other pairs of colour and mark."""
     found: dict[str, Mark] = {}
@@ -95,7 +103,7 @@ def finish(axes: Any, title: str = "", below: str = "", *, grid: str = "y") -> N
     if below:
         axes.set_xlabel(below)
     if title:
-        axes.set_title(title, loc="left", fontsize=TITLE, fontweight="bold")
+        axes.set_title(title, loc="left", y=1.0, fontsize=TITLE, fontweight="bold")  # `y`: it need not look for room
 
 
 def caption(made: Figure, text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,23 +79,11 @@ def _factors(results: Results) -> dict[str, list[Any]]:
 
 
 def _figured(name: str, make: Callable[[], Figure]) -> Figured:
-    from rlm_loop.report.figures import alt_text
+    from rlm_loop.report.figures import alt_text, data_uri
 
     try:
         made = make()
     except StudyError as error:
         return Figured(name, str(error))
     width, height = (round(_SCALE * float(side)) for side in made.get_size_inches())
-    return Figured(name, "", _svg(made), alt_text(made), width, height)
-
-
-def _svg(made: Figure) -> Markup:
-    """The figure as an address.  Its letters are drawn, so that it looks the same whatever fonts there are."""
-    from matplotlib import rc_context
-
-    from rlm_loop.report.figures import style
-
-    held = io.BytesIO()
-    with style(), rc_context({"svg.fonttype": "path"}):
-        made.savefig(held, format="svg", metadata={"Date": None, "Creator": None})
-    return Markup(f"data:image/svg+xml;base64,{base64.b64encode(held.getvalue()).decode('ascii')}")
+    return Figured(name, "", Markup(data_uri(made, "svg")), alt_text(made), width, height)

@@ -57,7 +57,7 @@ def _tree(results: Results, row: Row, tree: TraceTree) -> Drawing:
 
 def _trees(results: Results) -> list[tuple[Row, TraceTree]]:
     """Of each arm (without its factors) the finished run with the most calls below the root; the first of equals."""
-    rows = {str(row["trace"]): row for row in results.rows if finished(row)}
+    rows = {str(row["trace"]): row for row in results.rows if finished(row) and _may_have_subcalls(row)}
     found: dict[tuple[str, str], tuple[int, str, TraceTree]] = {}
     for name, record in _records(results, rows):
         calls = sum(bool(event.get("depth")) for event in record.of("reply"))
@@ -68,6 +68,11 @@ def _trees(results: Results) -> list[tuple[Row, TraceTree]]:
     names = {str(row["trace"]): place for place, row in enumerate(results.rows)}
     shown = sorted(found.values(), key=lambda kept: names[kept[1]])[:_TREES]
     return [(rows[name], tree) for _, name, tree in shown]
+
+
+def _may_have_subcalls(row: Row) -> bool:
+    """Whether a run made more calls than it took turns, or nobody knows; its trace says the rest."""
+    return row.get("calls") is None or row["calls"] > row["steps"]
 
 
 def _records(results: Results, names: Iterable[str]) -> Iterator[tuple[str, RunRecord]]:
