@@ -153,7 +153,7 @@ def fairness_check(
     Exit code: 0 as declared (or nothing was declared), 1 not so.
     """
     from rlm_loop.study import fairness_check as checked
-    from rlm_loop.study.store.folder import FAIRNESS, read_fairness_check
+    from rlm_loop.study.store.reading import FAIRNESS, read_fairness_check
 
     found = read_fairness_check(experiment) if (Path(experiment) / FAIRNESS).is_file() else None
     if found is None:

@@ -20,13 +20,12 @@ from rlm_loop.study.plan.fairness_check import FairnessCheck, Unfair, fairness_c
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.loader import load_study_file
 from rlm_loop.study.rescore import rescore
-from rlm_loop.study.results import Results
+from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.run.executors import executor_of
 from rlm_loop.study.run.run_on import WorkerLost, run_on
 from rlm_loop.study.run.status import Status, status
 from rlm_loop.study.store.archive import export, read_trace
 from rlm_loop.study.store.compaction import compact
-from rlm_loop.study.store.load import load_study
 from rlm_loop.study.store.verify import verify_traces
 from rlm_loop.study.study import Study
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
@@ -11,6 +12,7 @@ from rlm_loop.hints.renamed import old_name
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store.reading import every_row, latest, read_lock
 from rlm_loop.study.store.rows import Row, class_of, finished
 from rlm_loop.traces.display import drawing
 
@@ -153,7 +155,7 @@ class Results:
     @property
     def fairness_check(self) -> FairnessCheck | None:
         """In what the arms differ, as it was found before the study ran; `None` where that was not recorded."""
-        from rlm_loop.study.store.folder import read_fairness_check
+        from rlm_loop.study.store.reading import read_fairness_check
 
         return read_fairness_check(self.folder) if self.folder else None
 
@@ -217,3 +219,34 @@ def _pandas() -> Any:
     except ImportError:
         raise StudyError(f"frames need pandas: {install_line('studies')}") from None
     return pandas
+
+
+def results_of(folder: str | Path, *, recorded: bool) -> Results:
+    """The results in a folder: tasks in the order of their first start, the arms of each as declared."""
+    lock = read_lock(folder)
+    if lock is None:
+        raise StudyError(f"{folder} holds no study (no study.json); run one there, or give another folder")
+    unsorted = Results(latest(every_row(folder)), lock, str(folder), recorded)
+    return replace(unsorted, rows=_in_order(unsorted.rows, unsorted.arms))
+
+
+def _in_order(rows: Sequence[Row], arms: Sequence[str]) -> list[Row]:
+    """Rows by task, block and arm: chance, several jobs and episodes tried again mix the order of running."""
+    tasks: dict[tuple[str, str], int] = {}
+    blocks: dict[tuple[str, int], int] = {}
+    for row in rows:
+        tasks.setdefault((row["suite"], row["task"]), len(tasks))
+        blocks.setdefault((row["model"], row["seed"]), len(blocks))
+    place = {arm: n for n, arm in enumerate(arms)}
+    return sorted(
+        rows,
+        key=lambda r: (tasks[r["suite"], r["task"]], blocks[r["model"], r["seed"]], place[r["arm"]]),
+    )
+
+
+def load_study(folder: str | Path) -> Results:
+    """The results of a study as recorded in a folder, loose or packed (`export`, `compact`).
+
+    Raises `StudyError` where the folder holds no study, or something in it cannot be read.
+    """
+    return results_of(folder, recorded=True)

@@ -30,8 +30,7 @@ from rlm_loop.study.plan.grid import (
     suites_of,
     task_digest,
 )
-from rlm_loop.study.plan.identity import identity, mark_of
-from rlm_loop.study.plan.made_of import local_models
+from rlm_loop.study.plan.identity import identity, local_models, mark_of
 from rlm_loop.study.results import Results
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan

@@ -28,7 +28,7 @@ from rlm_loop.study import (
     load_study,
     load_study_file,
 )
-from rlm_loop.study.store.folder import FAIRNESS
+from rlm_loop.study.store.reading import FAIRNESS
 from rlm_loop.tasks.base import Deferred, Score
 from rlm_loop.tools import Tool
 

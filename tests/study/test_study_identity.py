@@ -17,8 +17,7 @@ from study_arms import Arm, suite
 
 from rlm_loop.models.weights import hash_of
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
-from rlm_loop.study.plan.made_of import local_models, package
-from rlm_loop.study.plan.versions import Versions
+from rlm_loop.study.plan.identity import Versions, local_models, package
 from rlm_loop.tasks.base import Attempt, Score, Suite, Task
 from rlm_loop.tasks.scorer_mark import mark_of
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.results import Results
-from rlm_loop.study.store.load import load_study
+from rlm_loop.study.results import Results, load_study
 from rlm_loop.study.store.rows import Row, finished
 from rlm_loop.tasks.swebench.predictions import Crashed, Prediction, Predictions, model_name, patch_of
 from rlm_loop.tasks.swebench.report import Report

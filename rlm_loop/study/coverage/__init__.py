@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from rlm_loop.study.coverage.coverage import Coverage, Span, coverage_of
+from rlm_loop.hints.renamed import old_name
+from rlm_loop.study.coverage.coverage import Coverage, CoveredRange, coverage_of
 from rlm_loop.study.coverage.diagnose import REASONS, Diagnosis, Reason, diagnose
 from rlm_loop.study.coverage.lineage import Lineage, Link, lineage_of
-from rlm_loop.study.coverage.shown import READ, Channel
-from rlm_loop.study.coverage.source import CoverageError
+from rlm_loop.study.coverage.texts import READ, Channel, CoverageError
 
 __all__ = [
     "READ",
@@ -19,12 +19,18 @@ __all__ = [
     "Channel",
     "Coverage",
     "CoverageError",
+    "CoveredRange",
     "Diagnosis",
     "Lineage",
     "Link",
     "Reason",
-    "Span",
     "coverage_of",
     "diagnose",
     "lineage_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Span":
+        return old_name("rlm_loop.study.coverage.Span", "CoveredRange", CoveredRange)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.repl.contexts.context import told_start
 from rlm_loop.study.coverage.place import LEAST, Ambiguous, places_of
 from rlm_loop.study.coverage.ranges import Range, counted, gaps, length, merged, within
-from rlm_loop.study.coverage.shown import READ, Channel, Shown, shown_in, unquoted
-from rlm_loop.study.coverage.source import check, text_of
+from rlm_loop.study.coverage.texts import READ, Channel, RunText, check, text_of, texts_of, unquoted
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 
@@ -26,7 +25,7 @@ _HASHED = 64 << 20  # characters of candidates that are hashed for one context
 
 
 @dataclass(frozen=True)
-class Span:
+class CoveredRange:
     """A stretch [start, end) of the context that a node met by one channel, and in how many texts."""
 
     node: str
@@ -48,8 +47,8 @@ class Coverage:
     """
 
     size: int
-    spans: tuple[Span, ...]
-    shown: tuple[tuple[Shown, tuple[Range, ...]], ...] = field(default=(), repr=False)
+    spans: tuple[CoveredRange, ...]
+    shown: tuple[tuple[RunText, tuple[Range, ...]], ...] = field(default=(), repr=False)
     unplaced: tuple[str, ...] = ()
     source: str = field(default="", repr=False)
 
@@ -58,13 +57,13 @@ class Coverage:
         return self.ranges()
 
     @cached_property
-    def _by_node(self) -> Mapping[str, Sequence[Span]]:
-        found: dict[str, list[Span]] = {}
+    def _by_node(self) -> Mapping[str, Sequence[CoveredRange]]:
+        found: dict[str, list[CoveredRange]] = {}
         for span in self.spans:
             found.setdefault(span.node, []).append(span)
         return found
 
-    def of_node(self, node: str) -> Sequence[Span]:
+    def of_node(self, node: str) -> Sequence[CoveredRange]:
         """The spans of one node."""
         return self._by_node.get(node, ())
 
@@ -94,10 +93,10 @@ class Coverage:
         return gaps(self._seen, self.size)
 
     def frame(self) -> pd.DataFrame:
-        """A tidy frame of `Span`s: node, depth, channel, start, end, times; of a node and channel they are disjoint."""
+        """A tidy frame of ranges: node, depth, channel, start, end, times; those of a node and channel are disjoint."""
         import pandas as pd
 
-        return pd.DataFrame([vars(s) for s in self.spans], columns=list(Span.__annotations__))
+        return pd.DataFrame([vars(s) for s in self.spans], columns=list(CoveredRange.__annotations__))
 
     def line(self, width: int = 80, *, depth: int | None = None, channels: Collection[Channel] = READ) -> str:
         """The context from left to right in `width` cells: `·` where nothing was seen, `▁` to `█` by the share seen."""
@@ -161,18 +160,18 @@ def coverage_of(
     check(context, record)
     whole = text_of(context) if text is None else text
     as_bytes = isinstance(context, (bytes, bytearray)) and text is None
-    texts = shown_in(record)
-    known = [Shown(node, "child_context", 0, given) for node, given in (contexts or {}).items()]
+    texts = texts_of(record)
+    known = [RunText(node, "child_context", 0, given) for node, given in (contexts or {}).items()]
     found = _placed(whole, [*texts, *known], least, ambiguous, as_bytes=as_bytes)
     by_hash, unplaced = _slices(whole, record, [f for f in found if f[0].channel == "prompt"], set(contexts or ()))
     found += by_hash
     return Coverage(len(whole), tuple(_spans(found)), tuple(found), tuple(unplaced), whole)
 
 
-_Found = tuple[Shown, tuple[Range, ...]]
+_Found = tuple[RunText, tuple[Range, ...]]
 
 
-def _placed(whole: str, texts: Sequence[Shown], least: int, ambiguous: Ambiguous, *, as_bytes: bool) -> list[_Found]:
+def _placed(whole: str, texts: Sequence[RunText], least: int, ambiguous: Ambiguous, *, as_bytes: bool) -> list[_Found]:
     """Each text with its ranges; where one was printed as its `repr`, the reading that fits more is taken."""
     raw = [_bytewise(s.text) if as_bytes else s.text for s in texts]
     other = [(i, plain) for i, t in enumerate(raw) if (plain := unquoted(t)) is not None]
@@ -211,7 +210,7 @@ def _slices(
         places = itertools.chain((0,), sorted(begins.get(node, ())), _starts(whole, previews.get(node, ""), size))
         at = next((r for b in places if (r := _slice(whole, b, size, given["sha256"]))), None)
         if at is not None:
-            found.append((Shown(node, "child_context", 0, ""), (at,)))
+            found.append((RunText(node, "child_context", 0, ""), (at,)))
         else:
             unplaced.append(node)
     return found, unplaced
@@ -237,10 +236,10 @@ def _slice(whole: str, start: int, size: int, sha256: str) -> Range | None:
     return None
 
 
-def _spans(found: Sequence[_Found]) -> Iterator[Span]:
+def _spans(found: Sequence[_Found]) -> Iterator[CoveredRange]:
     by: dict[tuple[str, Channel], list[Range]] = {}
     for shown, ranges in found:
         by.setdefault((shown.node, shown.channel), []).extend(ranges)
     for (node, channel), ranges in by.items():
         for start, end, times in counted(ranges):
-            yield Span(node, node.count("."), channel, start, end, times)
+            yield CoveredRange(node, node.count("."), channel, start, end, times)

@@ -11,7 +11,7 @@ from typing import Literal
 from rlm_loop.study.coverage.coverage import Coverage
 from rlm_loop.study.coverage.lineage import Lineage, lineage_of
 from rlm_loop.study.coverage.ranges import Range, within
-from rlm_loop.study.coverage.shown import READ
+from rlm_loop.study.coverage.texts import READ
 from rlm_loop.traces.reader import RunRecord
 
 Reason = Literal["resolved", "never_looked", "looked_in_part", "misread", "computed_wrongly", "no_answer"]

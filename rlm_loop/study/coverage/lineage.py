@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Literal
 
 from rlm_loop.accounting.tree import TraceTree, tree_of
 from rlm_loop.accounting.tree.nodes import ROOT
-from rlm_loop.study.coverage.cells import GivenAnswer, Step, answer_of, steps_of
 from rlm_loop.study.coverage.coverage import Coverage
 from rlm_loop.study.coverage.names import ANSWER, ASKS, CONTEXT
 from rlm_loop.study.coverage.ranges import Range, length, merged
-from rlm_loop.study.coverage.shown import READ
+from rlm_loop.study.coverage.statements import GivenAnswer, RunStatement, answer_of, statements_of
+from rlm_loop.study.coverage.texts import READ
 from rlm_loop.traces.reader import RunRecord
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Lineage:
     node: str
     answer: GivenAnswer | None
     how: How
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RunStatement, ...] = ()
     calls: tuple[str, ...] = ()
     ranges: tuple[Range, ...] = ()
     code_ranges: tuple[Range, ...] | None = ()
@@ -113,7 +113,7 @@ def lineage_of(record: RunRecord, coverage: Coverage, *, node: str = ROOT, tree:
     answer = answer_of(record, node)
     if answer is None:
         return Lineage(node, None, "none")
-    done = [s for s in steps_of(record, node) if (s.turn, s.cell) <= (answer.turn, answer.cell)]
+    done = [s for s in statements_of(record, node) if (s.turn, s.cell) <= (answer.turn, answer.cell)]
     steps = _back(done, frozenset({ANSWER})) if answer.in_code else []
     how: How = "computed"
     copied: list[Range] = []
@@ -124,14 +124,14 @@ def lineage_of(record: RunRecord, coverage: Coverage, *, node: str = ROOT, tree:
     return _made(node, answer, how, steps, copied, coverage, tree)
 
 
-def _computed(steps: Sequence[Step]) -> bool:
+def _computed(steps: Sequence[RunStatement]) -> bool:
     return any(s.code.reads - {ANSWER, "print", "str", "int", "float"} for s in steps)
 
 
-def _back(steps: Sequence[Step], wanted: frozenset[str]) -> list[Step]:
+def _back(steps: Sequence[RunStatement], wanted: frozenset[str]) -> list[RunStatement]:
     """The statements that a name's value may depend on, the last first."""
     needed = set(wanted)
-    found: list[Step] = []
+    found: list[RunStatement] = []
     for step in reversed(steps):
         if step.code.binds & needed:
             found.append(step)
@@ -142,8 +142,8 @@ def _back(steps: Sequence[Step], wanted: frozenset[str]) -> list[Step]:
 
 
 def _held_by(
-    answer: GivenAnswer, node: str, done: Sequence[Step], coverage: Coverage
-) -> tuple[list[Step], list[Range]]:
+    answer: GivenAnswer, node: str, done: Sequence[RunStatement], coverage: Coverage
+) -> tuple[list[RunStatement], list[Range]]:
     """The cell whose output holds the answer's text, or the ranges of the context from which it was copied.
 
     The last output that holds it counts; where that shows the context itself, the answer was copied.
@@ -183,7 +183,7 @@ def _made(
     node: str,
     answer: GivenAnswer,
     how: How,
-    steps: Sequence[Step],
+    steps: Sequence[RunStatement],
     copied: Sequence[Range],
     coverage: Coverage,
     tree: TraceTree,

@@ -17,20 +17,9 @@ from typing import Any, Protocol, cast
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import FACTORS, Beginning, factors_of
-from rlm_loop.study.plan.fairness import Difference, FairnessCheck, Probe, headline, report
+from rlm_loop.study.plan.fairness import FairnessCheck, Probe, headline, report
 from rlm_loop.study.plan.grid import Agent, in_turn
 from rlm_loop.tasks.base import Suite, Task
-
-__all__ = [
-    "Difference",
-    "FairnessCheck",
-    "Probe",
-    "Unfair",
-    "declared_factors",
-    "fairness_check",
-    "require_fair",
-    "unequal",
-]
 
 #: Longer texts are kept by their beginning and their hash: a fairness check holds no corpus.
 _LONG = 20_000

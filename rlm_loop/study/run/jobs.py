@@ -25,8 +25,8 @@ from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Agent, Episode
-from rlm_loop.study.run.pace import Pace, pacing
-from rlm_loop.study.run.runner import run_episode
+from rlm_loop.study.run.episode import run_episode
+from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.scheduler import Clock, no_room
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.file import LineFile

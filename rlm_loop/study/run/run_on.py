@@ -11,11 +11,11 @@ from typing import Any
 
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.run.episode import run_episode
 from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine, worker_was_lost
 from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
-from rlm_loop.study.run.pace import Pace, pacing
+from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.processes import SeparateProcesses
-from rlm_loop.study.run.runner import run_episode
 from rlm_loop.study.run.scheduler import Scheduler
 from rlm_loop.study.store.rows import crash_line, make_row
 

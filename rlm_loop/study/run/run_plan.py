@@ -16,20 +16,16 @@ from rlm_loop.study.plan.analysis import agreed as agreed_analysis
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.plan.fairness_check import unequal
 from rlm_loop.study.plan.grid import Agent, Episode
-from rlm_loop.study.plan.identity import extended, mark_of, mixtures, session
-from rlm_loop.study.plan.versions import Versions
-from rlm_loop.study.results import Results
+from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, session
+from rlm_loop.study.results import Results, results_of
+from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
 from rlm_loop.study.run.executors import capacity, hosted
-from rlm_loop.study.run.pace import Pace, pacing
+from rlm_loop.study.run.limits import Pace, Spending, pacing
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on
-from rlm_loop.study.run.runner import agent_of, run_episodes
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
-from rlm_loop.study.run.scoring import can_be_scored
-from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.run.status import watched
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.load import results_of
 from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
 from rlm_loop.study.store.rows import key, to_run
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from rlm_loop.models.base import AuthenticationFailed, ModelNotFound, RateLimited
 from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.plan.grid import Episode
-from rlm_loop.study.plan.versions import Versions
+from rlm_loop.study.plan.identity import Versions
+from rlm_loop.study.run.limits import Spending
 from rlm_loop.study.run.progress import Progress
-from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row
 

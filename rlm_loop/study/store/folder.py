@@ -28,14 +28,9 @@ from rlm_loop.study.store.reading import (
     SCHEMA,
     bytes_of,
     parse,
-    read_fairness_check,
-    read_lock,
-    read_rows,
 )
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.redact import redactor
-
-__all__ = ["FAIRNESS", "LOCK", "RESULTS", "SCHEMA", "Store", "read_fairness_check", "read_lock", "read_rows"]
 
 
 class Store:

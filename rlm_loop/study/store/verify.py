@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.study.store.archive import read_packed
-from rlm_loop.study.store.folder import read_rows
+from rlm_loop.study.store.reading import read_rows
 from rlm_loop.study.store.rows import Row, finished
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import TraceError

@@ -1,13 +1,65 @@
-"""What each call of a trace was shown or gave: the texts that are looked for in the context."""
+"""The texts of a run: its context, taken again, and what each call was shown or gave."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from rlm_loop.accounting.tree.build import node_of
+from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord
+
+
+class CoverageError(Exception):
+    """Coverage cannot be had; the message is one line that says what to do."""
+
+
+def text_of(context: Any) -> str:
+    """The text in which ranges are counted.
+
+    A str as it is; a `Path` as the UTF-8 text of that file; bytes as one character a byte; the strings of a list or
+    tuple, and the values of a mapping, joined by newlines.  Raises `CoverageError` for anything else.
+    """
+    if isinstance(context, str):
+        return context
+    if isinstance(context, Path):
+        try:
+            return context.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CoverageError(f"cannot read the context {context} as UTF-8 text: {error}") from error
+    if isinstance(context, (bytes, bytearray)):
+        return bytes(context).decode("latin-1")
+    if isinstance(context, Mapping):
+        return text_of(list(cast("Mapping[Any, Any]", context).values()))
+    if isinstance(context, Sequence):
+        items = cast("Sequence[Any]", context)
+        if all(isinstance(item, str) for item in items):
+            return "\n".join(items)
+    kind = type(context).__name__
+    raise CoverageError(f"coverage counts characters of text, and the context is a {kind}: hand in text=... for it")
+
+
+def check(context: Any, record: RunRecord) -> None:
+    """Raises `CoverageError` where the trace is of a run on another context, or on none."""
+    stored = record.start.get("context")
+    if stored is None:
+        raise CoverageError("this run had no context, so there is nothing to cover")
+    found = [context_fingerprint(context)]
+    if isinstance(context, Path):
+        found.append(context_fingerprint(text_of(context)))
+    late = [e for e in record.of("context") if e["type"] == stored["type"] and "sha256" in e]  # hashed beside the run
+    stored = stored if "sha256" in stored else late[0] if late else {**stored, "sha256": ""}
+    if not stored["sha256"]:
+        raise CoverageError("this run ended before its context was hashed, so that it cannot be told which it was")
+    if stored["sha256"] not in [f["sha256"] for f in found if f is not None]:
+        size = stored.get("bytes", stored.get("size")) or 0
+        raise CoverageError(
+            f"this is not the context of the run: its trace says {stored['type']} of {size:,} bytes, SHA-256 "
+            f"{stored['sha256'][:12]}...; hand in that one"
+        )
+
 
 Channel = Literal["printed", "prompt", "child_context", "answer"]
 
@@ -16,7 +68,7 @@ READ: tuple[Channel, ...] = ("printed", "prompt")
 
 
 @dataclass(frozen=True)
-class Shown:
+class RunText:
     """One text, the node it belongs to, and by which channel.
 
     `printed` is an observation that the node's model was sent (what a cell printed after which no call followed was
@@ -34,7 +86,7 @@ class Shown:
         return self.node.count(".")
 
 
-def shown_in(record: RunRecord) -> list[Shown]:
+def texts_of(record: RunRecord) -> list[RunText]:
     """All texts of a run, in order.  System texts, and what a model wrote on the way, are not among them."""
     last = _last_turns(record)
     return [s for s in _shown(record) if s.text and (s.channel != "printed" or s.turn < last.get(s.node, 0))]
@@ -50,7 +102,7 @@ def _last_turns(record: RunRecord) -> dict[str, int]:
     return last
 
 
-def _shown(record: RunRecord) -> Iterator[Shown]:
+def _shown(record: RunRecord) -> Iterator[RunText]:
     bodies = {e["hash"]: e["message"] for e in record.of("message")}
     stored = {e["sha256"]: str(e["text"]) for e in record.of("text")}
     asked: set[str] = set()
@@ -60,24 +112,24 @@ def _shown(record: RunRecord) -> Iterator[Shown]:
                 node = node_of(event)
                 if node not in asked:
                     asked.add(node)
-                    yield from (Shown(node, "prompt", 0, t) for h in event["added"] for t in _brief(bodies[h]))
+                    yield from (RunText(node, "prompt", 0, t) for h in event["added"] for t in _asked_text(bodies[h]))
             case "reply":
                 node = node_of(event)
                 if not event["turn"]:  # one completion; what an agent wrote in between is no answer
-                    yield Shown(node, "answer", 0, event["reply"]["text"])
+                    yield RunText(node, "answer", 0, event["reply"]["text"])
             case "turn":
                 node = node_of(event)
                 for observation in event["observations"]:
-                    yield Shown(node, "printed", event["turn"], observation["text"])
+                    yield RunText(node, "printed", event["turn"], observation["text"])
             case "subcall_start" if event["kind"] == "cached":
-                yield Shown(event["node"], "prompt", 0, stored.get(event.get("prompt_sha256", ""), ""))
+                yield RunText(event["node"], "prompt", 0, stored.get(event.get("prompt_sha256", ""), ""))
             case "run_end":
-                yield Shown(node_of(event), "answer", 0, answer_text(event.get("answer")))
+                yield RunText(node_of(event), "answer", 0, answer_text(event.get("answer")))
             case _:
                 pass
 
 
-def _brief(message: Mapping[str, Any]) -> Iterator[str]:
+def _asked_text(message: Mapping[str, Any]) -> Iterator[str]:
     if message["role"] != "system" and message["turn"] == 0:
         yield "".join(s["text"] for s in message["spans"] if s["cause"] != "system")
 

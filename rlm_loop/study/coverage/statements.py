@@ -9,12 +9,12 @@ from typing import Any
 
 from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.study.coverage.names import Statement, statements
-from rlm_loop.study.coverage.shown import answer_text
+from rlm_loop.study.coverage.texts import answer_text
 from rlm_loop.traces.reader import RunRecord
 
 
 @dataclass(frozen=True)
-class Step:
+class RunStatement:
     """One statement that was run: by which node, in which of its turns and cells (from 1), and if that cell raised."""
 
     node: str
@@ -38,10 +38,10 @@ class GivenAnswer:
     in_code: bool
 
 
-def steps_of(record: RunRecord, node: str) -> list[Step]:
+def statements_of(record: RunRecord, node: str) -> list[RunStatement]:
     """All statements that a node ran, in order.  Of a cell that raised some may not have been reached."""
     return [
-        Step(node, turn, cell, statement, failed)
+        RunStatement(node, turn, cell, statement, failed)
         for turn, cell, action, observation in _done(record, node)
         if (code := code_of(action)) is not None and not _skipped(observation)
         for failed in [observation.get("failure") is not None]
