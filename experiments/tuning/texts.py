@@ -7,12 +7,14 @@ without placeholders.  The first of each loop is the default of today.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from experiments.wording.texts import CODE
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.dialects import wording
+from rlm_loop.dialects.function_calls import Presentation
 
 _PRIMES = "print(sum(all(n % d for d in range(2, n)) for n in range(2, 50)))"
 _FUNCTION = (
@@ -92,19 +94,22 @@ REACT_STEPS = (
 )
 
 
-def _code(text: str, **more: Any) -> Callable[..., Agent]:
-    return lambda **common: ToolLoopAgent(system=text, max_depth=0, **more, **common)
+Maker = Callable[..., Agent]
 
 
-def _lean(text: str, presentation: str = "text", **more: Any) -> Callable[..., Agent]:
-    return lambda **common: LeanAgent(system=text, presentation=presentation, **more, **common)
+def _code(text: str, **more: Any) -> Maker:
+    return partial(ToolLoopAgent, system=text, max_depth=0, **more)
 
 
-def _react(text: str, **more: Any) -> Callable[..., Agent]:
-    return lambda **common: ReActAgent(system=text, **more, **common)
+def _lean(text: str, presentation: Presentation = "text", **more: Any) -> Maker:
+    return partial(LeanAgent, system=text, presentation=presentation, **more)
 
 
-CANDIDATES: Mapping[str, Mapping[str, Callable[..., Agent]]] = {
+def _react(text: str, **more: Any) -> Maker:
+    return partial(ReActAgent, system=text, **more)
+
+
+CANDIDATES: Mapping[str, Mapping[str, Maker]] = {
     "code": {
         "code-1-default": _code(wording.CODE_RULE),
         "code-2-next-message": _code(CODE["c8-next-message"]),

