@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.cells import cells, factors_of, value_of
-from rlm_loop.report.figures.measures import measure_of
+from rlm_loop.report.figures.cells import cells, factors_of, measure_of, value_of
 from rlm_loop.report.figures.style import PAGE, SMALL, caption, sheet, style
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.compare.summary import total_tokens

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.agents.attempts.anytime import Anytime
-from rlm_loop.report.figures.cells import cells
-from rlm_loop.report.figures.measures import Measure, measure_of
+from rlm_loop.report.figures.cells import Measure, cells, measure_of
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import is_resolved

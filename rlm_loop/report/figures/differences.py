@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.report.figures.cells import cells, rows_of
+from rlm_loop.report.figures.cells import cells, measure_of, rows_of
 from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, thin_ticks
-from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, settle, sheet, style
 from rlm_loop.study.compare.contrast import percent

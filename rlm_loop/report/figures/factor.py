@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.ablation import values_of
-from rlm_loop.report.figures.cells import Arm, cells, factors_of, rows_of
-from rlm_loop.report.figures.measures import measure_of
+from rlm_loop.report.figures.cells import Arm, cells, factors_of, measure_of, rows_of
 from rlm_loop.report.figures.rates import Rate, rate_of_rows
 from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
 from rlm_loop.study import statistics

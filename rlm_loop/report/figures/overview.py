@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures import pareto
-from rlm_loop.report.figures.cells import cells
+from rlm_loop.report.figures.cells import cells, measure_of
 from rlm_loop.report.figures.labels import Tag, write
-from rlm_loop.report.figures.measures import measure_of
 from rlm_loop.report.figures.style import Mark, caption, finish, marks, settle, sheet, style
 from rlm_loop.study import Results
 from rlm_loop.study.store.rows import Row

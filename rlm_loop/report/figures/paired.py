@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.cells import Arm, cells
-from rlm_loop.report.figures.measures import Measure, measure_of
+from rlm_loop.report.figures.cells import Arm, Measure, cells, measure_of
 from rlm_loop.report.figures.style import (
     COLOURS,
     GREY,

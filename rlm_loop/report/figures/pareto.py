@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.cells import Arm, cells
+from rlm_loop.report.figures.cells import Arm, Measure, cells, measure_of
 from rlm_loop.report.figures.labels import Tag, write
-from rlm_loop.report.figures.measures import Measure, measure_of
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
     GREY,
