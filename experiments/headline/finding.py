@@ -30,7 +30,7 @@ def finding(results: Results) -> str:
     fair = alike(results)
     return "\n\n".join(
         [
-            "**By what each run left behind** (one answer contract for every loop; chosen after the run, so exploratory)",
+            "**By what each run left behind** (one contract for every loop, chosen after the run: exploratory)",
             _sentences(fair),
             *(table(fair, BASELINE).to_markdown() for table in (arm_table, suite_table)),
             "**As declared before the run: by the text of the answer, where HumanEval asks for code**",
