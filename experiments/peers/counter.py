@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,7 +44,8 @@ class FileCounter:
         body = prompt.to_dict()
         for message in body["messages"]:
             for call in message.get("tool_calls", ()):
-                call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
+                with suppress(ValueError):  # plain text, for a tool that takes it
+                    call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
         return measure(prompt, body, self._render, self._tokenize, "<|im_end|>\n")
 
     def _render(self, body: Mapping[str, Any]) -> str:

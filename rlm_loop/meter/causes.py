@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED
 from rlm_loop.messages import Message, Reply, Span
+from rlm_loop.meter import blocks
 from rlm_loop.meter.request import RequestMessage
 
 REPEATED, ECHO, USER = "scaffold:repeated", "scaffold:echo", "user"
@@ -67,6 +68,7 @@ class Causes:
         self._written: set[str] = set()
         self._task: set[str] | None = None
         self._called: dict[str, str] = {}  # the tool of a call
+        self._first = 1  # which user message has the task
 
     def messages(self, said: Sequence[RequestMessage], turn: int) -> tuple[Message, ...]:
         """The messages with causes; new ones are of that turn."""
@@ -79,7 +81,7 @@ class Causes:
             made = self._made.get((one, time))
             if made is None:
                 self._called.update((call.id, call.name) for call in one.tool_calls if call.id)
-                spans = tuple(Span(text, cause) for text, cause in self._spans(one, first=users == 1))
+                spans = tuple(Span(text, cause) for text, cause in self._spans(one, first=users == self._first))
                 made = Message(one.role, spans, one.tool_calls, one.tool_call_id, turn)
                 self._made[one, time] = made
                 if one.role in ("system", "user"):
@@ -100,17 +102,26 @@ class Causes:
             yield "", f"{UNATTRIBUTED}/{kind}"
 
     def _pieces(self, one: RequestMessage, first: bool) -> Iterator[tuple[str, str]]:
-        at = 0
-        for match in self._known.finditer(one.text) if self._known and one.role != "assistant" else ():
-            yield from self._sorted(one, one.text[at : match.start()], first)
-            yield match.group(), self._whose[match.group()]
-            at = match.end()
-        yield from self._sorted(one, one.text[at:], first)
+        """What is known, where it stands; else the blocks that a harness marks; else what the role and place tell."""
+        plain: set[str] = set()
+        for text, marked in blocks.pieces(one.text, one.role):
+            at = 0
+            for match in self._known.finditer(text) if self._known and one.role != "assistant" else ():
+                yield from self._sorted(one, text[at : match.start()], marked, first)
+                yield match.group(), self._whose[match.group()]
+                at = match.end()
+            yield from self._sorted(one, text[at:], marked, first)
+            plain |= set() if marked else lines_of(text)
         if one.role == "user" and first and self._task is None:
-            self._task = lines_of(one.text)
+            if plain:
+                self._task = plain
+            else:  # blocks of the harness alone: the task comes in a later message
+                self._first += 1
 
-    def _sorted(self, one: RequestMessage, text: str, first: bool) -> Iterator[tuple[str, str]]:
-        if one.role != "user":
+    def _sorted(self, one: RequestMessage, text: str, marked: str, first: bool) -> Iterator[tuple[str, str]]:
+        if marked:
+            yield text, marked
+        elif one.role != "user":
             tool = self._called.get(one.tool_call_id or "")
             yield text, one.role if one.role != "tool" else f"tool_result/{tool}" if tool else "tool_result"
         elif first and self._task is None:

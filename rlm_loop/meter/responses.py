@@ -45,9 +45,12 @@ def read(body: Any) -> Request:
     if conversation is not None:
         said.append(RequestMessage("user", unread=("previous_response",)))
     items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
+    tools = list(_tools(form.take("tools", list)))
     for index, item in enumerate(items):
-        _add(said, item, f"input[{index}]", ignored)
-    tools = tuple(_tools(form.take("tools", list)))
+        if isinstance(item, dict) and cast("dict[str, Any]", item).get("type") == "additional_tools":
+            tools += _tools(Reading(item).take("tools", list))
+        else:
+            _add(said, item, f"input[{index}]", ignored)
     text = Reading(form.take("text", dict) or {}, "text")
     wanted = text.take("format", dict)
     not_applied = form.settings(
@@ -59,7 +62,7 @@ def read(body: Any) -> Request:
     kept_elsewhere = Refused("conversation is not kept here: send the whole input", param="conversation")
     return Request(
         tuple(said),
-        () if choice == "none" else tools,
+        () if choice == "none" else tuple(tools),
         reply_schema=chat_schema(_as_chat(wanted)),
         max_tokens=form.limit("max_output_tokens"),
         stream=bool(form.take("stream", bool)),
@@ -132,19 +135,16 @@ def _join(said: list[RequestMessage], more: RequestMessage) -> None:
         said[-1] = replace(last, text=text, tool_calls=(*last.tool_calls, *more.tool_calls))
 
 
-def _tools(listed: Any, prefix: str = "") -> Iterator[Mapping[str, Any]]:
+def _tools(listed: Any, space: str = "") -> Iterator[Mapping[str, Any]]:
+    """Functions as function tools, those of a namespace under its name; others as they were sent."""
     for tool in tools_of(listed):
         if tool.get("type") == "namespace" and isinstance(tool.get("tools"), list):
-            yield from _tools(tool["tools"], f"{tool.get('name')}__")
+            yield from _tools(tool["tools"], str(tool.get("name")))
         elif tool.get("type") == "function":
-            yield function_of(
-                f"{prefix}{tool.get('name')}",
-                **{
-                    "description": "",
-                    "parameters": None,
-                    **{k: v for k, v in tool.items() if k not in ("type", "name")},
-                },
-            )
+            about = {"description": "", "parameters": None, **tool}
+            del about["type"]
+            name = f"{space}__{about.pop('name', None)}" if space else str(about.pop("name", None))
+            yield {**function_of(name, **about), **({"namespace": space} if space else {})}
         else:
             yield tool
 
@@ -202,6 +202,7 @@ def _usage(usage: Usage | None) -> dict[str, Any] | None:
 
 
 def _items(reply: Reply, request: Request, name: str) -> list[dict[str, Any]]:
+    spaces = {tool["function"]["name"]: tool["namespace"] for tool in request.tools if "namespace" in tool}
     items: list[dict[str, Any]] = []
     if reply.text or not reply.tool_calls:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
@@ -210,6 +211,8 @@ def _items(reply: Reply, request: Request, name: str) -> list[dict[str, Any]]:
         )
     for index, call in enumerate(reply.tool_calls):
         about = {"id": f"fc_{name}_{index}", "call_id": call.id, "name": call.name, "status": "completed"}
+        if space := spaces.get(call.name):
+            about |= {"name": call.name.removeprefix(f"{space}__"), "namespace": space}
         if (text := custom_input(call, request)) is not None:
             items.append({"type": "custom_tool_call", **about, "id": f"ctc_{name}_{index}", "input": text})
         else:

@@ -275,8 +275,9 @@ def test_tools_of_every_kind_are_taken_and_counted(path: str, body: dict[str, An
     plain, more = (prompt.tools for prompt in model.prompts)
     assert len(more) == (4 if path == "/responses" else 2)
     assert len(plain) == 1
-    frame = url.meter.frame().query("cause == 'tool_schema'").groupby("call")["tokens"].sum()
-    assert frame[2] > frame[1] > 0
+    rows = [row for row in url.meter.figures.rows() if row["cause"] == "tool_schema"]
+    first, second = (sum(row["tokens"] for row in rows if row["call"] == call) for call in (1, 2))
+    assert second > first > 0
 
 
 def test_a_custom_tool_is_called_with_plain_text_and_its_call_is_read_again() -> None:
@@ -297,8 +298,18 @@ def test_a_custom_tool_is_called_with_plain_text_and_its_call_is_read_again() ->
     assert {c.node for c in url.meter.calls} == {"0"}
 
 
+def test_tools_that_stand_among_the_items_and_a_call_of_one_in_a_namespace() -> None:
+    given = {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]}
+    body = {"input": [{"type": "additional_tools", "role": "developer", "tools": [given]}, user("1 + 2?")]}
+    model = ScriptedModel([Reply("", (ToolCall("c1", "agents__add", "{}"),), "tool_calls")])
+    with metered_endpoint(model) as url:
+        answer = post(url, body, "/responses").json()
+    assert [(item["namespace"], item["name"]) for item in answer["output"]] == [("agents", "add")]
+    assert [tool["function"]["name"] for tool in model.prompts[0].tools] == ["agents__add"]
+
+
 def test_system_text_in_the_midst_of_messages() -> None:
     with metered_endpoint(ScriptedModel(["Yes."])) as url:
         said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
         assert post(url, {"messages": said, "max_tokens": 9}, "/messages").status_code == 200
-    assert url.meter.frame().groupby("cause")["tokens"].sum()["system"] > 0
+    assert sum(row["tokens"] for row in url.meter.figures.rows() if row["cause"] == "system") > 0
