@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,9 +15,12 @@ from rlm_loop.cli.setup import Misuse, ModelName, as_json, read_text, setup_of
 from rlm_loop.cli.terminal import echo, note, notes, results
 
 if TYPE_CHECKING:
-    from rlm_loop.meter import Figures, MeteredCall
+    from rich.table import Table
+
+    from rlm_loop.meter import Branch, Figures, MeteredCall
     from rlm_loop.models.base import Model
 
+_SHOWN = 20  # places where a prefix breaks
 _HERE = ("127.0.0.1", "localhost", "::1")
 
 
@@ -155,28 +159,40 @@ def _n(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
+def _tree(root: Branch) -> Table:
+    """One line a branch: tokens of the first request, of a later one on average, of all; what a cache could hold."""
+    from rich.table import Table
+
+    table = Table(root.name, box=None, pad_edge=False)
+    for name in ("first", "per turn", "total", "share", "sent before", "cached", "$"):
+        table.add_column(name, justify="right")
+    for depth, one in root.lines():
+        later = "" if one.per_turn is None else f"{one.per_turn:,.0f}"
+        share, again = f"{one.total / (root.total or 1):.1%}", f"{one.cacheable or 0:.1%}"
+        money = "" if one.dollars is None else f"{one.dollars:.4f}"
+        name = f"{one.requests} requests" if depth == 0 else f"{'  ' * depth}{one.name}"
+        table.add_row(name, f"{one.first:,}", later, f"{one.total:,}", share, again, _n(one.cached), money)
+    return table
+
+
 def _show(figures: Figures, *, json_: bool) -> None:
     from rich.table import Table
 
     totals = figures.totals()
     if json_:
+        trees, breaks = {tree.name: tree for tree in figures.trees()}, figures.breaks()
         for total in totals:
             causes = {cause: {"tokens": n, "resent": again} for cause, (n, again) in total.by_cause.items()}
-            echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes}))
+            more = {"tree": asdict(trees[total.session]), "breaks": [vars(b) for b in breaks.get(total.session, ())]}
+            echo(as_json({**vars(total), "usage": dict(vars(total.usage)), "by_cause": causes, **more}))
         return
     if not totals:
         note("nothing was asked")
         return
-    tokens = Table("session", "cause", box=None, pad_edge=False)
     times = Table("session", box=None, pad_edge=False)
-    for name in ("tokens in", "sent before", "share"):
-        tokens.add_column(name, justify="right")
     for name in ("replies", "refused", "in", "out", "cached", "model s", "frame s", "median ms", "meter ms"):
         times.add_column(name, justify="right")
     for total in totals:
-        whole = sum(n for n, _ in total.by_cause.values()) or 1
-        for cause, (n, again) in total.by_cause.items():
-            tokens.add_row(total.session, cause, f"{n:,}", f"{again:,}", f"{n / whole:.1%}")
         median = "" if total.harness_median is None else f"{1000 * total.harness_median:,.1f}"
         each = 1000 * total.meter_seconds / max(total.served + total.refused, 1)
         used = (_n(total.usage.input_tokens), _n(total.usage.output_tokens), _n(total.usage.cache_read_tokens))
@@ -184,6 +200,12 @@ def _show(figures: Figures, *, json_: bool) -> None:
         spent = (f"{total.model_seconds:,.1f}", f"{total.harness_seconds:,.1f}", median, f"{each:.2f}")
         times.add_row(total.session, *counts, *spent)
     console = results()
-    console.print(tokens)
+    for root in figures.trees():
+        console.print(_tree(root))
+    for session, breaks in figures.breaks().items():
+        console.print(f"{session}: where the prefix breaks that a cache holds", highlight=False)
+        for one in breaks[:_SHOWN]:
+            where = f"  {one.node} turn {one.turn}: {one.cause} {one.why.replace('_', ' ')}, {one.lost:,} tokens"
+            console.print(f"{where}: {one.text}", markup=False, highlight=False)
     console.print()
     console.print(times)

@@ -1,6 +1,7 @@
-"""The meter at the wire: a chat API on the loopback in front of any model, which charges every token to a cause.
+"""The meter at the wire: an address on the loopback in front of any model or provider, which charges every token to a
+cause.
 
-Any framework that can be pointed at an OpenAI-compatible address is metered, without a change to it.
+Any framework that can be pointed at an address is metered, without a change to it.
 """
 
 from __future__ import annotations
@@ -9,5 +10,6 @@ from rlm_loop.meter.endpoint import Endpoint, metered_endpoint
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures, read_meter
 from rlm_loop.meter.meter import Meter
+from rlm_loop.meter.tree import Branch
 
-__all__ = ["Endpoint", "Figures", "Meter", "MeteredCall", "metered_endpoint", "read_meter"]
+__all__ = ["Branch", "Endpoint", "Figures", "Meter", "MeteredCall", "metered_endpoint", "read_meter"]

@@ -24,6 +24,9 @@ REPEATED, ECHO, USER = "scaffold:repeated", "scaffold:echo", "user"
 LEAST = 10
 
 
+_SECTION = re.compile(r"^#{1,2} (.{1,60}?)[ \t]*$", re.MULTILINE)
+
+
 def lines_of(text: str) -> set[str]:
     """The lines of a text that say something."""
     return {line.strip() for line in text.splitlines()} - {""}
@@ -48,6 +51,20 @@ def _leaves(value: Any) -> Iterator[str]:
         inner: Iterable[Any] = cast("dict[str, Any]", value).values() if isinstance(value, dict) else cast(Any, value)
         for item in inner:
             yield from _leaves(item)
+
+
+def sections_of(text: str) -> Iterator[tuple[str, str]]:
+    """A system text in pieces, each with its cause: `system`, with the heading of the section as the detail."""
+    at, cause = 0, "system"
+    for match in _SECTION.finditer(text):
+        yield text[at : match.start()], cause
+        at, cause = match.start(), f"system/{match[1].replace('/', '-')}"
+    yield text[at:], cause
+
+
+def own_words(text: str) -> str:
+    """What of a user's text no harness has put there, as far as its structure tells."""
+    return "".join(piece for piece, cause in blocks.pieces(text, "user") if not cause).strip()
 
 
 class Causes:
@@ -121,6 +138,8 @@ class Causes:
     def _sorted(self, one: RequestMessage, text: str, marked: str, first: bool) -> Iterator[tuple[str, str]]:
         if marked:
             yield text, marked
+        elif one.role == "system":
+            yield from sections_of(text)
         elif one.role != "user":
             tool = self._called.get(one.tool_call_id or "")
             yield text, one.role if one.role != "tool" else f"tool_result/{tool}" if tool else "tool_result"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Reply
-from rlm_loop.meter.causes import LEAST, Causes, lines_of, written
-from rlm_loop.meter.request import RequestMessage
+from rlm_loop.meter.causes import LEAST, Causes, lines_of, own_words, written
+from rlm_loop.meter.request import RequestMessage, said_back
 
 _RECENT = 64  # conversations looked at where none begins alike
 
@@ -36,6 +36,10 @@ class Conversation:
         self.causes.wrote(reply)
         self._wrote = None
 
+    def answered(self) -> tuple[RequestMessage, ...]:
+        """The last reply, as later requests have it."""
+        return () if self.reply is None else (said_back(self.reply),)
+
     def free(self, arrived: float) -> bool:
         """Whether it waited for no reply then."""
         return not self.busy and self.ended <= arrived
@@ -51,14 +55,26 @@ class Conversation:
 
 
 def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
-    """The messages up to the first user message, that one included."""
-    first = next((i for i, one in enumerate(said) if one.role == "user"), len(said) - 1)
+    """The messages up to the first user message that is more than blocks of a harness, that one included."""
+    users = [i for i, one in enumerate(said) if one.role == "user"]
+    first = next((i for i in users if own_words(said[i].text)), users[0] if users else len(said) - 1)
     return tuple(said[: first + 1])
 
 
 def shared(left: Sequence[RequestMessage], right: Sequence[RequestMessage]) -> int:
     """How many messages two requests have in common at their start."""
     return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+
+
+def _replies(said: Sequence[RequestMessage]) -> set[tuple[str, tuple[str | None, ...]]]:
+    """What the assistant said: each text, and the ids of its calls."""
+    ours = [one for one in said if one.role == "assistant" and (one.text.strip() or one.tool_calls)]
+    return {(one.text.strip(), tuple(call.id for call in one.tool_calls)) for one in ours}
+
+
+def _task(said: Sequence[RequestMessage]) -> str:
+    begun = opening(said)
+    return own_words(begun[-1].text) if begun else ""
 
 
 def _answered(said: Sequence[RequestMessage]) -> bool:
@@ -69,7 +85,8 @@ class Conversations:
     """Those of one session, oldest first.
 
     A request goes on from the conversation with which it shares the longest beginning, the first user message at
-    least; else from one with the same system text of whose last reply it repeats a line that it cannot have from
+    least; else from one with the same task of whose replies it has one (a harness that changes its reminders or its
+    system text); else from one with the same system text of whose last reply it repeats a line that it cannot have from
     elsewhere (frameworks that write their history anew into one message).  One that is waiting for its reply is
     never gone on from: what is asked beside it is a conversation of its own.  Nor is one that has replies by a request
     that has none: the same task is begun again.
@@ -86,6 +103,11 @@ class Conversations:
         alike = [c for c in self._opened.get(begun, ()) if c.free(arrived) and not (afresh and _answered(c.said))]
         if alike:
             return max(reversed(alike), key=lambda c: shared(c.said, said))
+        again = _replies(said)
+        for conversation in reversed(self.all[-_RECENT:]) if again else ():
+            known = _replies(conversation.said) | _replies(conversation.answered())
+            if conversation.free(arrived) and again & known and _task(conversation.said) == _task(said):
+                return conversation
         for conversation in reversed(self.all[-_RECENT:]):
             same_system = conversation.opening[:-1] == begun[:-1]
             if same_system and conversation.free(arrived) and conversation.echoed(said[len(begun) - 1 :]):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting.prompt_cache import Break, Rules, simulate
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Usage
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.traces.reader import read
+from rlm_loop.meter.tree import Branch, tree_of_session
+from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import TraceError
 
 if TYPE_CHECKING:
@@ -61,9 +64,10 @@ class Total:
 
 @dataclass(frozen=True)
 class Figures:
-    """Ledger and requests of each session, by name."""
+    """Ledger and requests of each session, by name; `records` are their traces."""
 
     sessions: Mapping[str, tuple[Ledger, Sequence[MeteredCall]]]
+    records: Mapping[str, Callable[[], RunRecord]] = field(default_factory=dict[str, Callable[[], RunRecord]])
 
     @property
     def calls(self) -> list[MeteredCall]:
@@ -90,6 +94,16 @@ class Figures:
         rows = [[getattr(call, name) for name in _TIMES] for call in self.calls]
         return pd.DataFrame(rows, columns=_TIMES).astype(_MAYBE)
 
+    def trees(self) -> list[Branch]:
+        """One tree for each session: conversation, cause, detail; with first request, each turn and total."""
+        return [tree_of_session(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
+
+    def breaks(self) -> dict[str, tuple[Break, ...]]:
+        """By session, the requests that did not begin as their conversation's request before: where, which text stands
+        there now, and how many tokens no cache could find any more."""
+        found = {name: simulate(record(), _ANY_CACHE).breaks for name, record in self.records.items()}
+        return {name: breaks for name, breaks in found.items() if breaks}
+
     def totals(self) -> list[Total]:
         """One for each session."""
         return [_total(name, ledger, calls) for name, (ledger, calls) in self.sessions.items()]
@@ -114,6 +128,8 @@ def _total(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Total:
     )
 
 
+#: Where a request breaks its prefix is the same for every cache.
+_ANY_CACHE = Rules("any")
 _FIELDS = {field.name for field in fields(MeteredCall)}
 
 
@@ -128,12 +144,18 @@ def read_meter(path: str | Path) -> Figures:
     if not files:
         raise TraceError(f"{place} holds no traces; name the folder that the meter wrote to")
     sessions: dict[str, Any] = {}
+    records: dict[str, Callable[[], RunRecord]] = {}
     for file in files:
         record = read(file)
         name = str(record.start.get("settings", {}).get("session", file.stem))
         calls = [_call(event, name) for event in record.of("metered")]
         sessions[name] = ledger_of(record), calls
-    return Figures(sessions)
+        records[name] = partial(_same, record)
+    return Figures(sessions, records)
+
+
+def _same(record: RunRecord) -> RunRecord:
+    return record
 
 
 def _call(event: Mapping[str, Any], session: str) -> MeteredCall:

@@ -131,7 +131,8 @@ class Meter:
         if self.provider is not None:
             for session in list(self.sessions.values()):
                 session.wait(PATIENCE)
-        return Figures({name: (s.ledger, list(s.calls)) for name, s in list(self.sessions.items())})
+        sessions = list(self.sessions.items())
+        return Figures({name: (s.ledger, list(s.calls)) for name, s in sessions}, {n: s.record for n, s in sessions})
 
     @property
     def calls(self) -> list[MeteredCall]:

@@ -22,6 +22,7 @@ from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_fo
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model
 from rlm_loop.models.counting import prompt_tokens
+from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
 
@@ -104,7 +105,7 @@ class MeterSession:
         """What went through to a provider and came back, charged and recorded."""
         request = replace(self._continued(request), ignored=(), not_applied={}, sampling={})
         assert isinstance(self._model, Heard)
-        self._charge(request, call, replace(self._model, name=name, reply=reply))
+        self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
         if isinstance(identifier := reply.extra.get("id"), str):
             self.keep(identifier, request, reply)
 
@@ -184,6 +185,14 @@ class MeterSession:
                 if self._unsettled.pop(call.number, None) is not None:
                     self._record(call)
                 self._lock.notify_all()
+
+    def record(self) -> RunRecord:
+        """The trace so far, read back.  Raises `TraceError` where it cannot be."""
+        if self.trace.path is not None:
+            return read(self.trace.path)
+        events = self.trace.events
+        start = next((i for i, event in enumerate(events) if event["event"] == "run_start"), len(events))
+        return RunRecord(tuple(events[start:]))
 
     def wait(self, patience: float) -> None:
         """Wait for the requests under way to be written down, `patience` seconds at most."""

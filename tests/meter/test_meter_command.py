@@ -50,7 +50,7 @@ def test_serve_ask_interrupt(tmp_path: Path, number: signal.Signals) -> None:
     assert "default turn 1: 10 tokens in, 2 out" in said
     assert "not applied: foo" in said
     assert "refused with 400" in said
-    assert re.search(r"default +task +6 +3", shown)
+    assert re.search(r"task +3 +3 +6 +24.0% +50.0%", shown)
     assert re.search(r"default +2 +1 +", shown)
     assert (out / "default.jsonl").is_file()
 
@@ -59,11 +59,12 @@ def test_tables_of_recorded_sessions(tmp_path: Path, capsys: pytest.CaptureFixtu
     with metered_endpoint(ScriptedModel(["Hello."]), out=tmp_path) as url:
         ask(url, user("A question?"))
     assert main(["meter", "--show", str(tmp_path)]) == 0
-    assert re.search(r"default +task +3 +0 +30.0%", capsys.readouterr().out)
+    assert re.search(r"task +3 +3 +30.0% +0.0%", capsys.readouterr().out)
     assert main(["meter", "--show", str(tmp_path), "--json"]) == 0
     total = json.loads(capsys.readouterr().out)
     assert total["by_cause"] == {"template": {"tokens": 7, "resent": 0}, "task": {"tokens": 3, "resent": 0}}
-    assert total["usage"]["input_tokens"] == 10
+    assert total["usage"]["input_tokens"] == total["tree"]["total"] == 10
+    assert [one["name"] for one in total["tree"]["children"][0]["children"]] == ["template", "task"]
 
 
 @pytest.mark.parametrize(

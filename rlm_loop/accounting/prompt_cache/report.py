@@ -17,7 +17,7 @@ class Break:
 
     `message` is the index of the first message that differs (-1: the tools), `cause` the cause of the text there, `why`
     whether it was `changed` or earlier messages were `left_out`, `lost` how many tokens of the request before could
-    not be found any more.
+    not be found any more, `text` how the text begins that stands there now (of tools: those that came or went).
     """
 
     call: int
@@ -26,6 +26,8 @@ class Break:
     cause: str
     why: Literal["changed", "left_out"]
     lost: int
+    text: str = ""
+    node: str = "0"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.accounting.attribution import Part
+from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.messages import Message, Prompt, Reply, digest
 from rlm_loop.traces.reader import RunRecord
@@ -22,6 +22,7 @@ class Sent:
     node: str
     model: str
     tools: str
+    names: tuple[str, ...]
     messages: tuple[Message, ...]
     keys: tuple[Key, ...]
     parts: Sequence[Part]
@@ -63,7 +64,8 @@ def sent_of(
     tools = digest([dict(tool) for tool in prompt.tools])
     keys = tuple(key_of(m) for m in prompt.messages)
     said = ("assistant", reply.text, repr([(c.name, c.arguments) for c in reply.tool_calls]))
-    where = (str(request.get("model", "")), tools, prompt.messages, keys, parts)
+    names = tuple(map(tool_name, prompt.tools))
+    where = (str(request.get("model", "")), tools, names, prompt.messages, keys, parts)
     return Sent(*who, *where, tokens, reported, said, float(request["at"]))
 
 

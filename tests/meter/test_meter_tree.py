@@ -1,0 +1,142 @@
+"""The tree of what a meter found: every level sums to the one above, and the root to the bill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upstream import Answer, upstream
+from wires import post, user  # pyright: ignore
+
+from rlm_loop.accounting.prices import known_price
+from rlm_loop.cli.main import main
+from rlm_loop.meter import Branch, metered_endpoint, read_meter
+from rlm_loop.meter.request import RequestMessage
+from rlm_loop.meter.tree import tree_of_session
+
+SYSTEM = "You are an agent.\n# Tools\nUse them well.\n## Style\nBe brief.\n<env>\ncwd: /x\n</env>"
+TOOLS = [
+    {"name": name, "description": f"It does {name}. " * size, "input_schema": {"type": "object"}}
+    for name, size in (("Read", 9), ("mcp__ten__one", 3), ("mcp__ten__two", 3), ("mcp__other__x", 1))
+]
+
+
+def reminder(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"<system-reminder>\n{words}\n</system-reminder>"}
+
+
+def answer(new: int, read: int, written: int, *blocks: dict[str, Any]) -> Answer:
+    usage = {"input_tokens": new, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    return Answer.of(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "content": blocks or [{"type": "text", "text": "Done."}],
+            "stop_reason": "end_turn",
+            "usage": {**usage, "output_tokens": 10},
+        }
+    )
+
+
+CALL = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a.txt"}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "line one\nline two"}
+
+
+def agent(url: str) -> None:
+    """A task of two turns, whose reminder changes, and a title that is asked for beside it."""
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 99}
+    first = user([reminder("Today is Monday."), {"type": "text", "text": "Read a.txt."}])
+    changed = user([reminder("Today is Tuesday."), {"type": "text", "text": "Read a.txt."}])
+    more = [{"role": "assistant", "content": [CALL]}, user([RESULT, reminder("Keep going.")])]
+    post(url, {**asked, "system": SYSTEM, "tools": TOOLS, "messages": [first]}, "/messages")
+    post(url, {**asked, "messages": [user("A title of five words for: Read a.txt.")]}, "/messages")
+    post(url, {**asked, "system": SYSTEM, "tools": TOOLS, "messages": [first, *more]}, "/messages")
+    post(url, {**asked, "system": SYSTEM, "tools": TOOLS, "messages": [changed, *more]}, "/messages")
+
+
+ANSWERS = (answer(100, 0, 900, CALL), answer(30, 0, 0), answer(50, 1000, 100), answer(1200, 0, 0))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with upstream(*ANSWERS) as up, metered_endpoint(forward=up.url, out=tmp_path) as url:
+        agent(url)
+    assert url.meter.frame().groupby("call")["tokens"].sum().tolist() == [1000, 30, 1150, 1200]
+    return tmp_path
+
+
+def by_name(branch: Branch) -> dict[str, Branch]:
+    return {one.name: one for one in branch.children}
+
+
+def test_every_level_sums_to_the_one_above(folder: Path) -> None:
+    (root,) = read_meter(folder).trees()
+    assert (root.requests, root.first, root.total, root.output) == (4, 1000, 3380, 40)
+    for _, one in root.lines():
+        for field in ("total", "resent", "cached", "written"):
+            parts = [getattr(child, field) for child in one.children]
+            assert not parts or sum(parts) == getattr(one, field), (one.name, field)
+
+
+def test_conversation_cause_tool(folder: Path) -> None:
+    (root,) = read_meter(folder).trees()
+    main_, title = root.children
+    assert (main_.requests, title.requests, title.total, title.per_turn) == (3, 1, 30, None)
+    assert "4 tools" in main_.name
+    assert "no tools" in title.name
+    causes = by_name(main_)
+    assert set(causes) == {
+        *("system", "tool_schema", "scaffold:reminder", "scaffold:environment", "task"),
+        *("assistant", "tool_result", "template"),
+    }
+    assert set(by_name(causes["system"])) == {"(other)", "Tools", "Style"}
+    assert set(by_name(causes["scaffold:reminder"])) == {"system-reminder"}
+    assert set(by_name(causes["tool_result"])) == {"Read"}
+    tools = by_name(causes["tool_schema"])
+    assert set(tools) == {"Read", "mcp__ten__*", "mcp__other__x"}
+    assert set(by_name(tools["mcp__ten__*"])) == {"mcp__ten__one", "mcp__ten__two"}
+    assert causes["tool_schema"].cacheable == pytest.approx(2 / 3, abs=0.05)
+    assert causes["tool_result"].first == 0
+
+
+def test_where_the_prefix_breaks(folder: Path) -> None:
+    ((_, breaks),) = read_meter(folder).breaks().items()
+    (one,) = breaks
+    assert (one.call, one.node, one.cause, one.why) == (4, "0", "scaffold:reminder/system-reminder", "changed")
+    assert one.text.startswith("Tuesday.")
+
+
+def test_the_command_prints_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meter", "--show", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    for word in ("mcp__ten__*", "system-reminder", "0 turn 3: scaffold:reminder/system-reminder changed", "Tuesday."):
+        assert word in shown
+
+
+def test_what_a_reminder_cost(folder: Path) -> None:
+    """By the price of the model: what was read from the cache and written to it is charged as such."""
+    price = known_price("anthropic/claude-sonnet-4-5")
+    assert price is not None
+    ledger, calls = read_meter(folder).sessions["default"]
+    for call in calls:
+        call.model = "anthropic/claude-sonnet-4-5"  # the scripted provider is at no address that has prices
+    root = tree_of_session("agent", ledger, calls)
+    expected = 1380 * price.input + 1000 * (price.cached or 0) + 1000 * (price.cache_write or 0) + 40 * price.output
+    assert root.dollars == pytest.approx(expected / 1e6)
+    reminders = by_name(root.children[0])["scaffold:reminder"]
+    assert reminders.dollars is not None
+    assert 0 < reminders.dollars < root.dollars
+
+
+def test_a_block_that_comes_first_is_no_task() -> None:
+    from rlm_loop.meter.causes import Causes
+
+    said = [
+        RequestMessage("user", "# AGENTS.md\n<INSTRUCTIONS>\nBe good.\n</INSTRUCTIONS>"),
+        RequestMessage("user", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"),
+        RequestMessage("user", "Fix the bug in <main>.\n<p>not a harness</p>"),
+    ]
+    made = Causes().messages(said[1:], 0)
+    assert [[s.cause for s in m.spans] for m in made] == [["scaffold:environment/environment_context"], ["task"]]
+    assert "".join(s.text for m in Causes().messages(said, 0) for s in m.spans) == "".join(s.text for s in said)
