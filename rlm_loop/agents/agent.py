@@ -34,7 +34,7 @@ from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
-from rlm_loop.repl.contexts.context import inline_context
+from rlm_loop.repl.contexts.context import CONTEXT_TOKENS, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
@@ -76,6 +76,7 @@ class Agent:
     are others that a cell may name in `llm_query(..., model=)` (a list of names, or a mapping from names of yours to
     models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
     many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
+    `context_tokens` is the most that the line about the context takes (30 or more; see `docs/contexts.md`);
     `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see
     `rlm_loop.tools.hooks`);
     `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
@@ -115,6 +116,7 @@ class Agent:
     sub_models: tuple[tuple[str, str | Model], ...] = ()
     may_block: bool = False
     approve: Approve | None = None
+    context_tokens: int = CONTEXT_TOKENS
     max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
     seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
 
@@ -179,6 +181,7 @@ class Agent:
             localise=self.localise,
             allow=self.allow,
             approve=self.approve,
+            context_tokens=self.context_tokens,
             answer_tool=self._answers_by_tool(),
             inlined=self.inlined,
             below=below,
@@ -204,7 +207,13 @@ class Agent:
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
-        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False}  # as before these were
+        unset = {
+            "allow": None,
+            "localise": None,
+            "sub_models": (),
+            "may_block": False,
+            "context_tokens": 60,
+        }  # as before these were
         skipped.update([name for name, default in unset.items() if getattr(self, name) == default])
         own = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped})
         own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}

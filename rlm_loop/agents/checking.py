@@ -11,6 +11,7 @@ from rlm_loop.accounting.budget import Budget
 from rlm_loop.hints.spelling import nearest
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import Session
+from rlm_loop.repl.contexts.context import LEAST_TOKENS
 from rlm_loop.repl.repl_tool import ReplTool
 from rlm_loop.tools.function import as_tool
 
@@ -79,6 +80,7 @@ def checked(agent: Any) -> None:
         _number(name, getattr(agent, name), whole=False, unit="seconds")
     _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
     _number("seed", agent.seed, whole=True, least=None)
+    _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
     _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
     if agent.verify is not None and not callable(agent.verify):
         raise TypeError(f"verify is a function of the answer, or None, not {agent.verify!r:.60}")

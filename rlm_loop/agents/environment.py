@@ -178,7 +178,10 @@ class Environment:
             inline = "\n\n".join(filter(None, [task.inline, setup.inlined(task.context)]))
             problem = Problem(task.question, "", inline)
         else:
-            problem = Problem(task.question, describe_context(task.context) if task.context is not None else "")
+            problem = Problem(
+                task.question,
+                describe_context(task.context, tokens=setup.context_tokens) if task.context is not None else "",
+            )
         if setup.localise is None:
             return problem, ()
         if self.workspace is not None:

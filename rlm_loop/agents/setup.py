@@ -44,6 +44,7 @@ class RunSetup:
     localise: Localise | None
     allow: tuple[str, ...] | None
     approve: Approve | None
+    context_tokens: int
     answer_tool: bool
     inlined: Callable[[Any], str]
     below: Callable[[Model, Task], RunSetup]

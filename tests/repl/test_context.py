@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.models.weights import path as weights_path
 from rlm_loop.repl.contexts import fingerprint as fingerprints
-from rlm_loop.repl.contexts.context import READ, TOLD, describe_context, inline_context, told_start
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, describe_context, inline_context, told_start
 from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped, context_fingerprint
 from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder, as_context
 from rlm_loop.repl.contexts.preview import estimate_tokens
@@ -62,7 +63,9 @@ def test_what_is_told(context: Any, told: str) -> None:
 
 
 def test_what_is_told_of_tables() -> None:
-    assert " a DataFrame of shape (2, 42); columns: 'day', 'a rather long" in describe_context(frame())
+    assert " a DataFrame of shape (2, 42); columns: day, 'a rather long name of a column', c0, " in describe_context(
+        frame()
+    )
 
 
 def on_disk(folder: Path) -> tuple[ContextFile, ContextFile, ContextFile, ContextFolder]:
@@ -100,6 +103,66 @@ def test_it_is_one_short_line_whatever_the_value(value: Any) -> None:
     told = describe_context(value)
     assert "\n" not in told
     assert estimate_tokens(told) < 60
+
+
+class Broken(dict[str, int]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no")
+
+
+LINES = "first line\nsecond line\n" * 40
+DOSES: list[tuple[Any, int, str]] = [
+    ("one line", 30, "a str of 8 characters; it starts with 'one line'"),
+    (LINES, 30, "a str of 920 characters in 80 lines; it starts with 'first line\\n'"),
+    (LINES, 60, f"a str of 920 characters in 80 lines. {READ}; it starts with 'first line\\nsecond line\\nf"),
+    (LINES, 120, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:241]!r}"),
+    (["a" * 9, "b"], 60, "a list of 2 items; the first is 'aaaaaaaaa'"),
+    (["a" * 9, "b"], 120, "a list of 2 items; the first are 'aaaaaaaaa', 'b'"),
+    ({f"key {i}": i for i in range(9)}, 30, "a dict of 9 entries; keys: 'key 0', ..."),
+    (
+        {f"key {i}": i for i in range(9)},
+        60,
+        "a dict of 9 entries; keys: 'key 0', 'key 1', 'key 2', 'key 3', 'key 4', ...",
+    ),
+    ({f"key {i}": i for i in range(4)}, 120, "a dict of 4 entries; keys: 'key 0', 'key 1', 'key 2', 'key 3'"),
+    (Broken(a=1), 60, "a Broken"),
+]
+
+
+@pytest.mark.parametrize(("context", "tokens", "told"), DOSES, ids=[f"{type(c).__name__} {n}" for c, n, _ in DOSES])
+def test_what_is_told_in_more_or_fewer_tokens(context: Any, tokens: int, told: str) -> None:
+    line = describe_context(context, tokens=tokens)
+    assert line.startswith(f"{TOLD} {told}" if tokens >= 60 else f"The variable context is {told}")
+    assert tokens == 60 or line.endswith(told)
+
+
+@given(plain, st.integers(LEAST_TOKENS, 300))
+def test_it_never_takes_more_than_its_tokens(value: Any, tokens: int) -> None:
+    told = describe_context(value, tokens=tokens)
+    assert "\n" not in told
+    assert estimate_tokens(told) <= tokens
+
+
+ascii_text = st.text(st.characters(codec="ascii", min_codepoint=10), min_size=1)
+
+
+@given(ascii_text.map(lambda t: f"{t}\n"), st.integers(LEAST_TOKENS, 300).filter(lambda n: n != 60))
+def test_of_a_text_whole_lines_are_told_where_the_first_fits(text: str, tokens: int) -> None:
+    told = describe_context(text, tokens=tokens)
+    start, lines = told_start(told) or "", text.splitlines(keepends=True)
+    if start.startswith(lines[0]):
+        assert start in accumulate(lines)
+    else:
+        assert estimate_tokens(told.partition("; it starts")[0]) + 6 + estimate_tokens(repr(lines[0])) > tokens - 2
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=12), st.none(), min_size=1), st.integers(LEAST_TOKENS, 300))
+def test_of_a_dict_whole_keys_are_told_where_the_first_fits(value: dict[str, None], tokens: int) -> None:
+    told = describe_context(value, tokens=tokens)
+    head, _, shown = told.partition("; keys: ")
+    whole = [*accumulate(map(repr, value), lambda a, b: f"{a}, {b}")]
+    if estimate_tokens(f"{head}; keys: {whole[0]}") <= tokens - 2:
+        assert shown.removesuffix(", ...") in whole
 
 
 @pytest.fixture(scope="module")

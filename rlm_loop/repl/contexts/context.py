@@ -1,6 +1,7 @@
 """What a model is told of the `context` variable: type, size and a short preview, never the whole.
 
-One line of fewer than 60 tokens, the same under every dialect (`preview` has the rule by which they are counted).
+One line of at most so many tokens (an agent's `context_tokens`; 60 where it says nothing else), the same under every
+dialect.  `preview` has the rule by which they are counted, which errs on the high side.
 """
 
 from __future__ import annotations
@@ -9,29 +10,31 @@ import json
 import re
 import reprlib
 from ast import literal_eval
-from collections.abc import Iterable, Mapping, Sequence, Sized
-from itertools import islice
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from itertools import accumulate
 from typing import Any, cast
 
+from rlm_loop.repl.contexts.frame import frame_columns, frame_text, is_frame
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
-from rlm_loop.repl.contexts.preview import estimate_tokens, first_tokens
+from rlm_loop.repl.contexts.preview import estimate_tokens, first_tokens, whole_items
 from rlm_loop.repl.text import clip, clip_parts
 
+CONTEXT_TOKENS = 60
+"""Tokens of the line, unless an agent's `context_tokens` says otherwise."""
+_RECORDED = 60  # of the runs that were recorded before there was a choice; what these tell of a text stays as it is
+LEAST_TOKENS = 30
+"""The fewest tokens that the line can be given."""
 PREVIEW = 80
-"""Characters of a preview at most; fewer where they would take too many tokens."""
-TOKENS = 58
+"""Characters of a text's beginning that are shown at most; in a line of more than 60 tokens there is no such limit."""
 TOLD = "The REPL already has the variable context,"
+_SHORT = "The variable context is"  # in a line of fewer than 60 tokens
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 _STEP = 1 << 20
 _START = re.compile(r"it starts with ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
-
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = PREVIEW
-_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 3
-_short.maxlevel = 2
 
 
 def describe_workspace(tools: Iterable[str]) -> str:
@@ -42,70 +45,130 @@ def describe_workspace(tools: Iterable[str]) -> str:
     return f"The files are in a git checkout{': ' if ways else ''}{ways}. Only what is changed in them counts."
 
 
-def describe_context(context: Any, *, preview: int = PREVIEW) -> str:
-    """One line: type, size and beginning, as in `... a str of 8 characters; it starts with '...'`."""
-    kind = first_tokens(type(context).__name__, 8)
-    if isinstance(context, ContextFolder):
-        total = sum(context.sizes.values())
-        head = f"a dict of {len(context.sizes):,} files by relative path, {total:,} bytes"
-        return _told(head, "keys:", _names(context.sizes), preview)
-    if isinstance(context, ContextFile):
-        return _of_file(context, preview)
-    if isinstance(context, str):
-        return _of_text(len(context), context.count("\n") + (not context.endswith("\n")), context[:preview], preview)
-    if isinstance(context, bytes | bytearray):
-        return _told(f"{kind} of length {len(context):,}", "it starts with", bytes(context[:preview]), preview)
-    shape = getattr(context, "shape", None)
-    if isinstance(shape, tuple):
-        size = first_tokens(str(cast("tuple[Any, ...]", shape)), 16)
-        return _told(f"a {kind} of shape {size}", "columns:", _names(getattr(context, "columns", ())), preview)
-    if isinstance(context, Mapping):
-        entries = cast("Mapping[Any, Any]", context)
-        return _told(f"a {kind} of {len(entries):,} entries", "keys:", _names(entries), preview)
-    if isinstance(context, Sized):
-        first = _short.repr(context[0]) if isinstance(context, Sequence) and len(context) else ""
-        return _told(f"a {kind} of {len(context):,} items", "the first is", first, preview)
-    return _told(f"a {kind}", "it is", _short.repr(context), preview)
+def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
+    """One line of at most `tokens` (`LEAST_TOKENS` or more): type, size and beginning.
+
+    A text is told by its first lines, a dict or a folder by keys, a data frame by columns, a list by its first items:
+    each whole, as many as fit.  Only a first one that does not fit is cut, and a text in a line of 60 tokens, as in the
+    runs that were recorded before there was a choice.  Where there is room for all columns of a data frame, the values
+    of columns that have few follow, then the types of the others, then its first rows.  Never raises.
+    """
+    line = _Line(tokens)
+    try:
+        told = line.of(context)
+    except Exception:  # a value of the caller's own class can do anything
+        told = line.told(f"a {line.kind(context)}")
+    return first_tokens(told, line.room)
+
+
+class _Line:
+    """The line about a context that has room for so many tokens."""
+
+    def __init__(self, tokens: int) -> None:
+        self.room = max(tokens, LEAST_TOKENS) - 2  # for what the dialect puts around it
+        self._lead, self._long = TOLD if tokens >= _RECORDED else _SHORT, tokens > _RECORDED
+        self._cut = tokens == _RECORDED
+        self._short = reprlib.Repr()
+        self._short.maxstring = self._short.maxother = 2 * tokens if self._long else PREVIEW
+        few = 12 if self._long else 3
+        self._short.maxlist = self._short.maxtuple = self._short.maxdict = self._short.maxset = few
+        self._short.maxlevel = 2
+
+    def of(self, context: Any) -> str:
+        kind = self.kind(context)
+        if isinstance(context, ContextFolder):
+            total = sum(context.sizes.values())
+            size = f"a dict of {len(context.sizes):,} files by relative path, {total:,} bytes"
+            return self._listing(size, "keys", map(self._short.repr, context.sizes))
+        if isinstance(context, ContextFile):
+            return self._of_file(context)
+        if isinstance(context, str):
+            return self._of_text(len(context), _lines(context), context[: self._shown])
+        if isinstance(context, bytes | bytearray):
+            return self._beginning([f"{kind} of length {len(context):,}"], bytes(context[: self._shown]))
+        if is_frame(context):
+            size = self.told(f"a {kind} of shape {tuple(context.shape)}")
+            return frame_columns(context, size, self._short.repr, self.room)
+        shape = getattr(context, "shape", None)
+        if isinstance(shape, tuple):
+            size = first_tokens(str(cast("tuple[Any, ...]", shape)), 16)
+            columns = cast("Iterable[Any]", getattr(context, "columns", ()))
+            return self._listing(f"a {kind} of shape {size}", "columns", map(self._short.repr, columns))
+        if isinstance(context, Mapping):
+            entries = cast("Mapping[Any, Any]", context)
+            return self._listing(f"a {kind} of {len(entries):,} entries", "keys", map(self._short.repr, entries))
+        if isinstance(context, Sized):
+            first = cast("Sequence[Any]", context if isinstance(context, Sequence) else ())
+            first = first if self._long else first[:1]
+            what = "the first are" if len(first) > 1 else "the first is"
+            return self._listing(f"a {kind} of {len(context):,} items", what, map(self._short.repr, first))
+        return self._listing(f"a {kind}", "it is", [self._short.repr(context)])
+
+    def kind(self, context: Any) -> str:
+        return first_tokens(type(context).__name__, 8)
+
+    def told(self, size: str) -> str:
+        return f"{self._lead} {size}"
+
+    @property
+    def _shown(self) -> int:
+        """Characters or bytes of a beginning that are looked at."""
+        return 8 * self.room if self._long else PREVIEW
+
+    def _listing(self, size: str, what: str, items: Iterable[str]) -> str:
+        colon = ":" if what in ("keys", "columns") else ""
+        return whole_items(f"{self.told(size)}; {what}{colon} ", items, self.room) or self.told(size)
+
+    def _of_file(self, file: ContextFile) -> str:
+        head = file.head(4 * self._shown)
+        if file.kind == "bytes":
+            return self._beginning([f"bytes of length {file.size:,}"], head[: self._shown])
+        start = head.decode("utf-8", "surrogateescape")[: self._shown]
+        if file.size > _COUNTED:
+            return self._beginning([f"a str of {file.size:,} bytes in UTF-8"], start)
+        text = file.head(file.size).decode("utf-8", "surrogateescape")
+        return self._of_text(len(text), _lines(text), start)
+
+    def _of_text(self, length: int, lines: int, start: str) -> str:
+        size = f"a str of {length:,} characters"
+        more = [f"{size} in {lines:,} lines. {READ}", f"{size} in {lines:,} lines"] if lines > 1 else []
+        return self._beginning([*more, size], start, whole=len(start) == length)
+
+    def _beginning(self, sizes: Sequence[str], start: str | bytes, *, whole: bool = False) -> str:
+        """The first of the sizes that fits, and as much of the beginning as there are tokens for."""
+        told = next((t for t in map(self.told, sizes) if estimate_tokens(t) <= self.room), self.told(sizes[-1]))
+        if not start:
+            return f"{told}; it is empty"
+        head = f"{told}; it starts with "
+        room = self.room - estimate_tokens(head)
+
+        def fits(end: int) -> bool:
+            return estimate_tokens(repr(start[:end])) <= room
+
+        end = 0
+        if not self._cut and isinstance(start, str):
+            lines = start.splitlines(keepends=True)
+            end = _longest([*accumulate(map(len, lines if whole else lines[:-1]))], fits)
+        end = end or _longest(range(1, len(start) + 1), fits)
+        return head + repr(start[:end]) if end else told
+
+
+def _longest(ends: Sequence[int], fits: Callable[[int], bool]) -> int:
+    """The greatest that fits, 0 for none.  Of many it is found as if what is longer never took fewer tokens."""
+    if len(ends) <= PREVIEW:
+        return next((end for end in reversed(ends) if fits(end)), 0)
+    at = bisect_left(ends, True, key=lambda end: not fits(end))
+    return ends[at - 1] if at else 0
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 def told_start(text: str) -> str | None:
     """The preview that stands in a text as `describe_context` worded it; `None` where there is none."""
     found = _START.search(text)
     return None if found is None else literal_eval(found[1])
-
-
-def _of_file(file: ContextFile, preview: int) -> str:
-    head = file.head(4 * preview)
-    if file.kind == "bytes":
-        return _told(f"bytes of length {file.size:,}", "it starts with", head[:preview], preview)
-    start = head.decode("utf-8", "surrogateescape")[:preview]
-    if file.size > _COUNTED:
-        return _told(f"a str of {file.size:,} bytes in UTF-8", "it starts with", start, preview)
-    text = file.head(file.size).decode("utf-8", "surrogateescape")
-    return _of_text(len(text), text.count("\n") + (not text.endswith("\n")), start, preview)
-
-
-def _of_text(length: int, lines: int, start: str, preview: int) -> str:
-    size = f"{length:,} characters" + (f" in {lines:,} lines. {READ}" if lines > 1 else "")
-    return _told(f"a str of {size}", "it starts with", start, preview)
-
-
-def _told(size: str, what: str, start: str | bytes, preview: int) -> str:
-    """The line, with as much of the preview as there are tokens for."""
-    if not start:
-        return f"{TOLD} {size}" + ("; it is empty" if what == "it starts with" else "")
-    head = f"{TOLD} {size}; {what} "
-    room = TOKENS - estimate_tokens(head)
-    if what != "it starts with":
-        shown = first_tokens(str(start)[:preview], room)
-    else:
-        longest = next((n for n in range(len(start), 0, -1) if estimate_tokens(repr(start[:n])) <= room), 0)
-        shown = repr(start[:longest]) if longest else ""
-    return head + shown if shown else f"{TOLD} {size}"
-
-
-def _names(names: Iterable[Any]) -> str:
-    return ", ".join(_short.repr(name) for name in islice(names, 8))
 
 
 def inline_context(context: Any, *, limit: int = INLINE) -> str:
@@ -116,8 +179,8 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         return _folder_inline(context, limit)
     if isinstance(context, ContextFile):
         return _file_inline(context, limit)
-    if hasattr(context, "to_csv") and hasattr(context, "columns"):
-        return _frame_inline(context, limit)
+    if is_frame(context):
+        return frame_text(context, limit)
     if isinstance(context, str):
         text = context
     else:
@@ -126,20 +189,6 @@ def inline_context(context: Any, *, limit: int = INLINE) -> str:
         except (TypeError, ValueError):
             text = str(context)
     return clip(text, limit)[0]
-
-
-def _frame_inline(frame: Any, limit: int) -> str:
-    """A data frame as CSV, whole rows of the beginning and the end; an index that only counts them is left out."""
-    index = type(frame.index).__name__ != "RangeIndex"
-    head: str = frame.head(limit).to_csv(index=index)  # a row has one character or more
-    if len(frame) <= limit and len(head) <= limit:
-        return head
-    tail: str = frame.tail(limit).to_csv(index=index, header=False)
-    room = (limit - len(f"... [{len(frame)} rows left out] ...\n")) // 2
-    first = head[: head.rfind("\n", 0, max(room, 0)) + 1]
-    last = tail[tail.find("\n", -room - 1) + 1 :] if room > 0 else ""
-    left = len(frame) + 1 - first.count("\n") - last.count("\n")
-    return f"{first}... [{left} rows left out] ...\n{last}" if first else clip(head, limit)[0]
 
 
 def _file_inline(file: ContextFile, limit: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 _PIECES = re.compile(r" ?([A-Za-z]+)|( +)|([\x00-\x7f])|([^\x00-\x7f])")
 _COMMON = (
@@ -53,6 +54,25 @@ def first_tokens(text: str, tokens: int) -> str:
                     return text[:end]
             return text[:start]
     return text
+
+
+def whole_items(head: str, items: Iterable[str], tokens: int) -> str:
+    """`head` and as many whole items as so many tokens allow, with `...` where there are more.
+
+    An item that does not fit as the first is cut; where none of it fits, the result is empty.
+    """
+    said: list[str] = []
+    for item in items:
+        longer = f"{said[-1]}, {item}" if said else head + item
+        if estimate_tokens(longer) > tokens:
+            break
+        said.append(longer)
+    else:
+        return said[-1] if said else ""
+    if not said:
+        cut = first_tokens(longer, tokens)
+        return cut if len(cut) > len(head) else ""
+    return next((more for text in reversed(said) if estimate_tokens(more := f"{text}, ...") <= tokens), said[0])
 
 
 def _costs(text: str) -> list[tuple[int, re.Match[str]]]:

@@ -45,7 +45,7 @@ _OF = {
     "system": ("system",),
     "injectors": ("injectors",),
     "tools": ("allow",),
-    "data": ("localise", "window"),
+    "data": ("localise", "window", "context_tokens"),
     "history": ("history", "max_history"),
     "recursion": ("max_depth", "on_depth", "concurrency", "cache_subcalls"),
 }

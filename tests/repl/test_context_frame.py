@@ -1,0 +1,154 @@
+"""What a model is told of a data frame, and how one is shown to a strategy without a REPL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rlm_loop import LeanAgent, ScriptedModel, Study, Suite, Task, ToolLoopAgent
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, TOLD, describe_context, inline_context
+from rlm_loop.repl.contexts.preview import estimate_tokens
+from tests.lazy import Lazy, needs
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = Lazy("pandas")
+
+pytestmark = needs("pandas", extra="studies")
+
+
+def orders(rows: int = 40) -> Any:
+    return pd.DataFrame(
+        {
+            "day": pd.to_datetime(["2024-03-01", "2024-03-02"] * (rows // 2)),
+            "product": ["chair", "desk"] * (rows // 2),
+            "units": range(rows),
+            "status": pd.Series((["paid", "open", "void", None] * rows)[:rows], dtype=object),
+            "gift": [True, False] * (rows // 2),
+        }
+    )
+
+
+SHAPE = "a DataFrame of shape (40, 5); columns: "
+ALL = "day datetime, product ('chair', 'desk'), units int, status ('open', 'paid', 'void', None), gift bool"
+DOSES = [
+    (30, f"The variable context is {SHAPE}day, ..."),
+    (60, f"{TOLD} {SHAPE}day datetime, product ('chair', 'desk'), units int, status str, gift bool"),
+    (80, f"{TOLD} {SHAPE}{ALL}"),
+    (120, f"{TOLD} {SHAPE}{ALL}; the first row as CSV: '2024-03-01,chair,0,paid,True\\n'"),
+]
+
+
+@pytest.mark.parametrize(("tokens", "told"), DOSES, ids=[str(n) for n, _ in DOSES])
+def test_what_is_told_in_so_many_tokens(tokens: int, told: str) -> None:
+    assert describe_context(orders(), tokens=tokens) == told
+
+
+COLUMNS: list[tuple[list[Any], str]] = [
+    (["a", "b", "a"], "x ('a', 'b')"),
+    (["b", None], "x ('b', None)"),
+    ([3, 1, 2], "x (1, 2, 3)"),
+    ([1.5, float("nan")], "x (1.5, nan)"),
+    ([True, False], "x bool"),
+    ([[1], [2]], "x object"),
+    (["a", 1], "x (1, 'a')"),
+    (["long " * 20, "b"], "x str"),
+    ([f"v{i}" for i in range(13)], "x str"),
+    ([0, 1, 2, 3, 4, 5, 6], "x int"),
+    ([], "x object"),
+]
+
+
+@pytest.mark.parametrize(("values", "told"), COLUMNS, ids=[repr(v)[:20] for v, _ in COLUMNS])
+def test_a_column_is_told_by_its_few_values_or_its_type(values: list[Any], told: str) -> None:
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=None if values and not isinstance(values[0], str) else object)})
+    assert f"columns: {told}" in f"{describe_context(frame, tokens=100)}"
+
+
+def test_names_that_are_no_identifiers_are_quoted_and_an_index_is_named() -> None:
+    frame = pd.DataFrame({"a b": [1.5], 3: [2.5], ("x", 1): [3.5]}, index=pd.Index(["k"], name="key"))
+    told = describe_context(frame, tokens=120)
+    assert "columns: 'a b' (1.5), 3 (2.5), ('x', 1) (3.5); index: key; the first row as CSV: 'k,1.5,2.5,3.5\\n'" in told
+    twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    assert "columns: a (1), a (2)" in describe_context(twice)
+    assert describe_context(pd.DataFrame()).endswith("a DataFrame of shape (0, 0)")
+
+
+cells = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.lists(st.integers()))
+frames = st.integers(0, 6).flatmap(
+    lambda n: st.lists(st.tuples(st.text(max_size=12), st.lists(cells, min_size=n, max_size=n)), max_size=12)
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(frames, st.integers(LEAST_TOKENS, 300))
+def test_any_frame_is_told_within_its_tokens(columns: list[tuple[str, list[Any]]], tokens: int) -> None:
+    frame = pd.DataFrame({i: pd.Series(values, dtype=object) for i, (_, values) in enumerate(columns)})
+    frame.columns = pd.Index([name for name, _ in columns], dtype=object)
+    told = describe_context(frame, tokens=tokens)
+    assert "\n" not in told
+    assert estimate_tokens(told) <= tokens
+    assert "DataFrame of shape" in told
+    named = [n if n.isidentifier() else repr(n) for n, _ in columns]
+    if named and estimate_tokens(f"{told.partition(';')[0]}; columns: {named[0]}") <= tokens - 2:
+        assert f"; columns: {named[0]}" in told
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(), st.text(st.characters(codec="ascii", categories=["L"]), max_size=9)), min_size=1),
+    st.integers(0, 400),
+)
+def test_a_strategy_without_a_repl_is_shown_whole_rows(rows: list[tuple[int, str]], limit: int) -> None:
+    frame = pd.DataFrame(rows, columns=["number", "name"])
+    whole = frame.to_csv(index=False).splitlines()
+    text = inline_context(frame, limit=limit)
+    assert len(text) <= limit
+    if "rows left out] ..." in text:
+        first, _, last = text.partition("... [")
+        count, _, last = last.partition(" rows left out] ...\n")
+        shown = first.splitlines() + last.splitlines()
+        assert shown == whole[: len(first.splitlines())] + whole[len(whole) - len(last.splitlines()) :]
+        assert len(shown) + int(count) == len(whole)
+    elif len(frame.to_csv(index=False)) <= limit:
+        assert text == frame.to_csv(index=False)
+
+
+def test_an_index_that_says_something_is_shown() -> None:
+    frame = orders(4).set_index("product")
+    assert inline_context(frame).startswith("product,day,units,status,gift\nchair,2024-03-01,0,paid,True\n")
+    assert inline_context(orders(4)).startswith("day,product,units,status,gift\n2024-03-01,chair,0,paid,True\n")
+
+
+def told_by(agent: Any, context: Any) -> str:
+    model = ScriptedModel(["I give up."])
+    agent(model=model, max_steps=1).run("How many?", context=context)
+    return "\n".join(m.text for m in model.prompts[0].messages)
+
+
+@pytest.mark.parametrize("kind", [ToolLoopAgent, LeanAgent])
+def test_an_agent_says_how_many_tokens(kind: Any) -> None:
+    for tokens in (30, 60, 120, 240):
+        line = describe_context(orders(), tokens=tokens)
+        assert line in told_by(lambda tokens=tokens, **more: kind(context_tokens=tokens, **more), orders())
+    assert describe_context(orders()) in told_by(kind, orders())
+    assert "context_tokens" not in kind().settings()
+    assert kind(context_tokens=120).settings()["context_tokens"] == 120
+
+
+@pytest.mark.parametrize("value", [29, 0, True, 60.0, None, "60"])
+def test_fewer_tokens_than_say_anything_are_refused(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="context_tokens is a whole number, 30 or more, not"):
+        ToolLoopAgent(context_tokens=value)
+
+
+def test_it_is_a_factor_of_a_study(tmp_path: Any) -> None:
+    suite = Suite("s", (Task("t", "How many?", 40, context="a\n" * 40),))
+    arms = {"code": ToolLoopAgent(model=ScriptedModel(["40"] * 4, name="m"))}
+    study = Study("s", arms, suite, factors={"context_tokens": [30, 60, 120, 240]})
+    results = study.run(tmp_path / "s", False)
+    assert [row["factors"] for row in results.rows] == [{"context_tokens": n} for n in (30, 60, 120, 240)]
