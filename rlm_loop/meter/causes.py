@@ -19,6 +19,8 @@ from rlm_loop.meter import blocks
 from rlm_loop.meter.request import RequestMessage
 
 REPEATED, ECHO, USER = "scaffold:repeated", "scaffold:echo", "user"
+#: What stands around the task in its message, where `known` says what the task is.
+AROUND = "scaffold:around"
 #: Characters (spaces not counted) that a run of lines has at least before it counts as said before: a lone `}` or
 #: `True` may well be new.
 LEAST = 10
@@ -77,6 +79,7 @@ class Causes:
     def __init__(self, known: Mapping[str, Sequence[str]] | None = None) -> None:
         whose = {text: cause for cause, texts in (known or {}).items() for text in texts if text}
         self._whose = whose
+        self._knows_task = "task" in whose.values()
         longest_first = sorted(whose, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if whose else None
         self._made: dict[tuple[RequestMessage, int], Message] = {}
@@ -128,7 +131,7 @@ class Causes:
                 yield match.group(), self._whose[match.group()]
                 at = match.end()
             yield from self._sorted(one, text[at:], marked, first)
-            plain |= set() if marked else lines_of(text)
+            plain |= set[str]() if marked else lines_of(text)
         if one.role == "user" and first and self._task is None:
             if plain:
                 self._task = plain
@@ -144,7 +147,7 @@ class Causes:
             tool = self._called.get(one.tool_call_id or "")
             yield text, one.role if one.role != "tool" else f"tool_result/{tool}" if tool else "tool_result"
         elif first and self._task is None:
-            yield text, "task"
+            yield text, AROUND if self._knows_task else "task"
         elif one.text in self._whole:
             yield text, REPEATED
         else:

@@ -1,0 +1,141 @@
+"""The experiment on real agents: the script finds each agent's own tools, and the committed results hold together."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, say
+from rlm_loop.meter import chat, gemini, messages, responses
+
+ROOT = Path(__file__).parents[2]
+HERE = ROOT / "experiments" / "harness_tax"
+REQUESTS = ROOT / "tests" / "meter" / "agents"
+READERS = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+#: By which tool each agent reads, runs and edits.
+TOOLS = {
+    "claude_code": ("Read", "Bash", "Edit"),
+    "cline": ("read_files", "run_commands", "editor"),
+    "codex": ("exec", "exec", "exec"),
+    "codex_tools": ("exec_command", "exec_command", "apply_patch"),
+    "codex_unknown_model": ("exec_command", "exec_command", "exec_command"),
+    "gemini_cli": ("read_file", "run_shell_command", "replace"),
+    "opencode": ("read", "bash", "edit"),
+    "pi": ("read", "bash", "edit"),
+    "qwen_code": ("read_file", "run_shell_command", "edit"),
+}
+
+
+@pytest.fixture(scope="module")
+def tax() -> Iterator[Any]:
+    """The modules of the experiment, imported as its commands import them."""
+    before = set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in ("script", "workspace", "figures")})
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
+            del sys.modules[name]
+
+
+def tools_of(name: str) -> Any:
+    found = json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
+    return READERS.get(found["path"], gemini).read(found["body"]).tools
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_script_reads_runs_and_edits_with_the_agents_own_tools(tax: Any, name: str, tmp_path: Path) -> None:
+    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
+    said = [say("user", tax.workspace.TASK, "task")]
+    calls: list[ToolCall] = []
+    for _ in range(7):
+        reply: Reply = model.complete(Prompt(tuple(said), tools_of(name)))
+        calls += reply.tool_calls
+        wrote = Message("assistant", (Span(reply.text, "assistant"),), reply.tool_calls)
+        said += [wrote, say("user", "done", "user")]
+    assert model.finished
+    reads, runs, edits = TOOLS[name]
+    assert [call.name for call in calls] == [reads, reads, reads, runs, edits, runs]
+    assert [tax.workspace.PRICES in call.arguments for call in calls] == [True, False, False, False, True, False]
+    assert tax.workspace.FIXED in calls[4].arguments
+
+
+def test_what_is_not_of_the_task_gets_a_short_reply(tax: Any, tmp_path: Path) -> None:
+    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
+    title = Prompt((say("system", "Make a title.", "system"), say("user", tax.workspace.TASK, "task")))
+    schema = {"type": "OBJECT", "properties": {"why": {"type": "STRING"}, "score": {"type": "INTEGER"}}}
+    assert model.complete(title).text == "Fix the check"
+    routed = json.loads(model.complete(Prompt(title.messages, reply_schema=schema)).text)
+    assert set(routed) == {"why", "score"}
+    assert (model.auxiliary, model.finished) == (2, False)
+    with pytest.raises(ValueError, match="7 or more"):
+        tax.script.steps(6)
+
+
+def test_the_folder_has_a_mistake_that_the_script_mends(tax: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    tax.workspace.make(folder, memory="AGENTS.md")
+    assert not tax.workspace.fixed(folder)
+    prices = folder / tax.workspace.PRICES
+    assert prices.read_text().splitlines()[tax.workspace.LINE - 1] == f"    {tax.workspace.BUGGY}"
+    prices.write_text(prices.read_text().replace(tax.workspace.BUGGY, tax.workspace.FIXED))
+    assert tax.workspace.fixed(folder)
+    assert tax.workspace.MEMORY in (folder / "AGENTS.md").read_text()
+
+
+def test_the_server_offers_ten_tools() -> None:
+    asked = [
+        {"id": 1, "method": "initialize"},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
+    done = subprocess.run(
+        [sys.executable, str(HERE / "stock_server.py")], input=lines, capture_output=True, text=True, check=True
+    )
+    begun, listed = map(json.loads, done.stdout.splitlines())
+    assert begun["result"]["serverInfo"]["name"] == "stock"
+    assert len({tool["name"] for tool in listed["result"]["tools"]}) == 10
+
+
+def test_the_rows_of_the_results_sum_and_every_run_came_to_its_end(tax: Any) -> None:
+    runs, requests = tax.figures.rows("runs.jsonl"), tax.figures.rows("requests.jsonl")
+    for one in requests:
+        assert sum(one["causes"].values()) == one["input_tokens"]
+        assert sum(tax.figures.grouped(one["causes"]).values()) == one["input_tokens"]
+        assert all(0 <= hit <= one["input_tokens"] for hit in one["hits"].values())
+    for run in runs:
+        if run["error"]:
+            assert run["error"] in ("takes no MCP server", "reads no memory file")
+            continue
+        who = (run["agent"], run["condition"], run["turns"])
+        mine = [r for r in requests if (r["agent"], r["condition"], r["turns"]) == who]
+        assert (run["finished"], run["fixed"], run["main_turns"]) == (True, True, run["turns"])
+        assert run["requests"] == len(mine)
+        assert run["input_tokens"] == sum(r["input_tokens"] for r in mine)
+        first = next(r for r in mine if r["main"])
+        assert sum(run["tools"].values()) == first["causes"].get("tool_schema", 0)
+
+
+def test_the_tables_are_those_of_the_results(tax: Any) -> None:
+    found = tax.figures.Found(tax.figures.rows("runs.jsonl"), tax.figures.rows("requests.jsonl"))
+    readme = (HERE / "README.md").read_text("utf-8")
+    for made in (tax.figures.first_table, tax.figures.total_table, tax.figures.cache_table):
+        assert made(found) in readme
+
+
+def test_the_results_hold_no_text_of_a_product_and_no_place_of_this_machine() -> None:
+    for path in (HERE / "results").iterdir():
+        text = path.read_text("utf-8")
+        assert not re.search(r"/tmp|/home|/root|https?://", text)
+        assert max(map(len, re.findall(r'"([^"]*)"', text))) < 80
