@@ -20,6 +20,9 @@ from rlm_loop.report.tables.readme import write_between
 HERE = Path(__file__).resolve().parent
 Row = Mapping[str, Any]
 
+#: What a token read from a cache and one written to it cost beside a new one, as the two price lists have it.
+RATES = {"openai": (0.1, 1.0), "anthropic": (0.1, 1.25)}
+
 #: What is drawn as one: the groups of causes, and what belongs to each.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "system text": ("system",),
@@ -123,19 +126,45 @@ def _added(found: Found, agent: str, condition: str) -> str:
 
 
 def cache_table(found: Found) -> str:
-    head = "| agent | openai | anthropic | llama.cpp | breaks | another task elsewhere: the same from the start |"
-    lines = [f"{head} first text that differs |", "|---|---:|---:|---:|---:|---:|---|"]
+    head = "| agent | held by openai | anthropic | llama.cpp | billed like new: openai | anthropic | breaks |"
+    head += " another task elsewhere: the same from the start | first text that differs |"
+    lines = [head, "|---|---:|---:|---:|---:|---:|---:|---:|---|"]
     for agent in found.by_first():
         many = found.requests(agent, turns=25)
         if not many:
             continue
         total = sum(r["input_tokens"] for r in many)
         shares = [f"{sum(r['hits'][name] for r in many) / total:.1%}" for name in ("openai", "anthropic", "llama.cpp")]
+        shares += [f"{sum(_billed(r, name) for r in many):,.0f}" for name in RATES]
         breaks = len(found.runs[agent, "bare", 25]["breaks"])
         common = (found.runs.get((agent, "elsewhere", 10)) or {}).get("common")
         said = f"{common['tokens']:,} of {common['of']:,} | `{common['broken_by']}`" if common else "not run |"
         lines.append(f"| {found.labels[agent]} | {' | '.join(shares)} | {breaks} | {said} |")
     return "\n".join(lines)
+
+
+def page_table(found: Found) -> str:
+    """The short table of the docs page."""
+    head = "| agent | first request | of it tools | the task | 25 turns | billed like new | the same elsewhere |"
+    lines = [head, "|---|---:|---:|---:|---:|---:|---:|"]
+    for agent in found.by_first():
+        first, many = found.first(agent), found.requests(agent, turns=25)
+        common = (found.runs.get((agent, "elsewhere", 10)) or {}).get("common")
+        if first is None or not many or not common:
+            continue
+        of, whole = grouped(first["causes"]), first["input_tokens"]
+        figures = [f"{whole:,}", f"{of['tool schemas'] / whole:.0%}", f"{of['the task'] / whole:.1%}"]
+        figures += [f"{sum(r['input_tokens'] for r in many):,}", f"{sum(_billed(r, 'anthropic') for r in many):,.0f}"]
+        figures.append(f"{common['tokens'] / common['of']:.0%}")
+        lines.append(f"| {found.labels[agent]} | {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
+def _billed(request: Row, name: str) -> float:
+    """What a request costs in tokens at the full price."""
+    hit, written = request["hits"][name], request["written"][name]
+    read, write = RATES[name]
+    return hit * read + written * write + (request["input_tokens"] - hit - written)
 
 
 def first_figure(found: Found) -> Any:
@@ -239,6 +268,7 @@ def write() -> None:
     readme = HERE / "README.md"
     for name, made in (("first", first_table), ("total", total_table), ("cache", cache_table)):
         write_between(readme, name, made(found))
+    write_between(HERE.parents[1] / "docs" / "harness_tax.md", "tax", page_table(found))
     (HERE / "figures").mkdir(exist_ok=True)
     first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)
     growth_figure(found).savefig(HERE / "figures" / "growth.png", dpi=130)
