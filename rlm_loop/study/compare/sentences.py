@@ -245,4 +245,4 @@ def _p(p: float | None) -> str:
 def _count(n: int) -> str:
     """A planned number, to two digits: it is no more exact than that."""
     digits = max(0, len(str(n)) - 2)
-    return f"{round(n, -digits):,}".replace(",", " ")
+    return f"{round(n, -digits):,}"
