@@ -144,7 +144,8 @@ class Prompt:
         """SHA-256 of the canonical wire body: two requests with the same digest are byte-equal."""
         messages = ",".join([m._canonical for m in self.messages])  # pyright: ignore[reportPrivateUsage]
         rest = canonical(self._settings())[1:]  # "messages" comes first in the order of the keys
-        return _sha256(f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}')
+        body = f'{{"messages":[{messages}]{"" if rest == "}" else ","}{rest}'
+        return hashlib.sha256(body.encode()).hexdigest()
 
 
 canonical = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str).encode
@@ -155,11 +156,7 @@ _unescaped = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",
 
 def digest(value: Any) -> str:
     """SHA-256 (hex) of a JSON value in canonical form."""
-    return _sha256(canonical(value))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def _sum(left: float | None, right: float | None) -> Any:
@@ -203,7 +200,11 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         pairs: Iterable[tuple[Any, Any]] = zip(_FIGURES(self), _FIGURES(other), strict=True)
-        sums: list[Any] = [None if a is None or b is None else a + b for a, b in pairs]
+        sums = list[Any]()
+        for a, b in pairs:
+            sums.append(
+                None if a is None or b is None else a + b
+            )  # a comprehension is a call more, twice for each reply
         return Usage(*sums)
 
     def __sub__(self, other: Usage) -> Usage:

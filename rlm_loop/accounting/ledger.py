@@ -82,7 +82,7 @@ class Ledger:
     @property
     def usage(self) -> Usage:
         """The sum over all calls."""
-        return sum((c.usage for c in list(self.calls)), Usage.nothing())
+        return sum([c.usage for c in list(self.calls)], Usage.nothing())
 
     @property
     def rows(self) -> list[Row]:

@@ -43,10 +43,12 @@ from rlm_loop.traces.trace import Trace, plain
 from rlm_loop.workspace import Workspace
 
 
-def settled(budget: Budget | None) -> dict[str, Any] | None:
+def settled(budget: Budget) -> dict[str, Any]:
     """A budget as it identifies a strategy: `repeated` only where it is not what it was before it could be set."""
-    own = plain(budget)
-    return own and {k: v for k, v in own.items() if k != "repeated" or v != 2}
+    own: dict[str, Any] = plain(budget)
+    if own["repeated"] == 2:
+        del own["repeated"]
+    return own
 
 
 def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
@@ -57,8 +59,11 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
     if dialect["is"] in ADAPTERS:
         return _as_recorded(dialect["dialect"])
     named = {"action_mode": "hands"}
-    known = {k: v for k, v in dialect.items() if k != "finish_with_result" or v}
-    return {named.get(k, k): _as_recorded(v) if k == "dialect" else v for k, v in known.items()}
+    return {
+        named.get(k, k): _as_recorded(v) if k == "dialect" else v
+        for k, v in dialect.items()
+        if k != "finish_with_result" or v
+    }
 
 
 @spelled(HINTS)
@@ -123,7 +128,8 @@ class Agent:
     def __post_init__(self, max_steps: Any, seconds: Any) -> None:
         object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
         checked(self)
-        plan_of(self.history, self.max_history)  # bad values are refused here
+        if self.history is not None or self.max_history is not None:
+            plan_of(self.history, self.max_history)  # bad values are refused here
         if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
             raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
         if self.on_depth not in ("error", "flat", "text"):
@@ -135,12 +141,16 @@ class Agent:
         named = self.sub_models
         if isinstance(named, str):
             raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
-        pairs = named.items() if isinstance(named, Mapping) else ((m, m) if isinstance(m, str) else m for m in named)
-        object.__setattr__(self, "sub_models", tuple((str(n), m) for n, m in pairs))
+        if named != ():
+            pairs = (
+                named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
+            )
+            object.__setattr__(self, "sub_models", tuple((str(n), m) for n, m in pairs))
         for name, one in (("tools", "tools"), ("injectors", "injectors"), ("hooks", "objects")):
             object.__setattr__(self, name, listed(name, getattr(self, name), one))  # never shared with the caller
-        object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
-        object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
+        if self.tools:
+            object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
+            object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
 
     @property
     def name(self) -> str:
@@ -207,16 +217,15 @@ class Agent:
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
-        unset = {
-            "allow": None,
-            "localise": None,
-            "sub_models": (),
-            "may_block": False,
-            "context_tokens": 60,
-        }  # as before these were
-        skipped.update([name for name, default in unset.items() if getattr(self, name) == default])
-        own = plain({f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped})
-        own |= {name: settled(getattr(self, name)) for name in ("budget", "sub_budget")}
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
+        # as before these were
+        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False, "context_tokens": 60}
+        for name, default in unset.items():
+            if own[name] == default:
+                del own[name]
+        own = plain(own)
+        sub_budget = None if self.sub_budget is None else settled(self.sub_budget)
+        own |= {"budget": settled(self.budget), "sub_budget": sub_budget}
         return {"agent": type(self).__name__, "dialect": _as_recorded(plain(self.dialect())), **own}
 
     @spelled(RUN_HINTS)
@@ -255,7 +264,8 @@ class Agent:
         self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does."""
-        task = replace(task, context=as_context(task.material()))  # a deferred context is made before the clock starts
+        context = as_context(task.material())  # a deferred context is made before the clock starts
+        task = task if context is task.context else replace(task, context=context)
         model = self._own_model()
         price = price_of(model)
         account = Account(self.budget, price=price)

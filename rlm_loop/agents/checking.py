@@ -78,8 +78,10 @@ def checked(agent: Any) -> None:
         raise TypeError(f"system is a text, or None for the strategy's own, not {agent.system!r:.60}")
     for name in ("cell_timeout", "tool_timeout"):
         _number(name, getattr(agent, name), whole=False, unit="seconds")
-    _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
-    _number("seed", agent.seed, whole=True, least=None)
+    if agent.max_tokens is not None:
+        _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
+    if agent.seed is not None:
+        _number("seed", agent.seed, whole=True, least=None)
     _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
     _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
     if agent.verify is not None and not callable(agent.verify):

@@ -55,7 +55,7 @@ class Unknown:
 
 def agent_config(agent: Made) -> dict[str, Any]:
     """The agent's class and what differs from its defaults; its tools by name."""
-    return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools]}
+    return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools] if agent.tools else []}
 
 
 def agent_from_config(
@@ -85,18 +85,20 @@ def agent_from_config(
 
 
 def _object(value: Any, skipped: tuple[str, ...] = ()) -> dict[str, Any]:
-    own = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in skipped}
     kind = type(value)
-    defaults = _defaults(kind)
-    given = {name: _plain(v) for name, v in own.items() if defaults[name] is MISSING or defaults[name] != v}
+    given: dict[str, Any] = {}
+    for name, default in _defaults(kind).items():
+        if name not in skipped and (default is MISSING or default != getattr(value, name)):
+            given[name] = _plain(getattr(value, name))
     name = kind.__name__ if _registered(kind) else f"{kind.__module__}.{kind.__qualname__}"
     return {"is": name, "with": given}
 
 
 @functools.cache
 def _defaults(kind: type[Any]) -> Mapping[str, Any]:
-    """The defaults of a dataclass by field; `MISSING` where there is none."""
-    return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
+    """The defaults of a dataclass by field of `__init__`; `MISSING` where there is none."""
+    found = [f for f in fields(kind) if f.init]
+    return {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in found}
 
 
 def _plain(value: Any) -> Any:

@@ -234,7 +234,10 @@ class Environment:
         """
         done: dict[int, Observation] = {}
         failed = False
-        for index in sorted(range(len(actions)), key=lambda i: _ends(actions[i])):
+        order: Sequence[int] = range(len(actions))
+        if len(actions) > 1:
+            order = sorted(order, key=lambda i: _ends(actions[i]))
+        for index in order:
             action = actions[index]
             if self._answer is not None:
                 done[index] = failed_action("skipped", "not run: the answer had been given")
@@ -250,10 +253,12 @@ class Environment:
                     done[index] = bounded(self._with_effects(self._interrupted(action, before)), self._cap)
                     rest = failed_action("skipped", "not run: the run was interrupted")
                     raise Unfinished(tuple(done.get(i, rest) for i in range(len(actions)))) from None
-                failed = failed or (isinstance(action, RunCode) and not done[index].ok)
-                if isinstance(action, (RunCode, CallTool)) and done[index].ok:
-                    self._result = done[index].text.strip()
-        return tuple(done[i] for i in range(len(actions)))
+                if isinstance(action, (RunCode, CallTool)):
+                    if done[index].ok:
+                        self._result = done[index].text.strip()
+                    else:
+                        failed = failed or isinstance(action, RunCode)
+        return tuple([done[i] for i in range(len(actions))])
 
     def _interrupted(self, action: Action, before: CellResult | None) -> Observation:
         """What an action led to until Ctrl-C: of a cell, what it had printed."""

@@ -75,7 +75,8 @@ def run(
         prompt = dialect.format_task(problem, environment.tools)
         while (over := stop_reason(turns, model.account)) is None:
             start, number = model.account.seconds, turn_offset + len(turns) + 1
-            notify(hooks, "on_step_start", turn_index=number, node=node, steps_remaining=left())
+            if hooks:
+                notify(hooks, "on_step_start", turn_index=number, node=node, steps_remaining=left())
             prompt = history(prompt, turns)  # here, so that nothing is spent on a prompt that is never sent
             reply = model.complete(prompt, turn=number)  # billed before it is read
             actions = tuple(dialect.parse_reply(reply, environment.tools))  # total: a bad reply is an action too
@@ -91,7 +92,8 @@ def run(
             model.trace.record("turn", **who, **seen, spent=model.account.spent, steps_remaining=left())
             if unfinished is not None:
                 raise unfinished
-            notify(hooks, "on_step_end", turn=turn, node=node, steps_remaining=left())
+            if hooks:
+                notify(hooks, "on_step_end", turn=turn, node=node, steps_remaining=left())
             prompt += dialect.format_turn(turn)
     except BudgetSpent as spent:
         over = Stop(spent.kind), spent.reason

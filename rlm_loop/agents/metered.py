@@ -194,7 +194,7 @@ class Metered:
             if message in self._seen:
                 yield index
                 continue
-            for cause in dict.fromkeys(span.cause for span in message.spans):
+            for cause in dict.fromkeys([span.cause for span in message.spans]):
                 if self._seen.issuperset([(message.turn, s) for s in message.spans if s.cause == cause]):
                     yield index, cause
 

@@ -51,7 +51,7 @@ def record_problem(
     model.trace.record(
         "problem",
         node=model.node.path,
-        depth=model.depth,
+        depth=model.node.depth,
         turn=turn_offset,
         context=problem.context,
         inline_chars=len(problem.inline),
@@ -60,7 +60,7 @@ def record_problem(
         repl=place.has_repl,
         workspace=None if place.workspace is None else place.workspace.base,
         setup=model.trace.text(task.setup) if task.setup else None,
-        files={name: _sha256(content) for name, content in task.files.items()},
+        files={name: _sha256(content) for name, content in task.files.items()} if task.files else {},
     )
 
 

@@ -26,8 +26,9 @@ def run_hooks(
         notify(hooks, "on_run_end", outcome=outcome)
         return outcome
 
-    values = {"question": task.question, "ledger": model.ledger}
-    notify(hooks, "on_run_start", task=task.id, agent=agent, model=model.name, **values)
+    if hooks:
+        values = {"question": task.question, "ledger": model.ledger}
+        notify(hooks, "on_run_start", task=task.id, agent=agent, model=model.name, **values)
     try:
         yield ended
     except BaseException as error:

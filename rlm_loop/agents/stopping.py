@@ -36,6 +36,8 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     found = account.exceeded()
     if found is not None:
         return Stop(found[0]), found[1]
+    if not turns:
+        return None
     malformed = _run_length(_unreadable, turns)
     if account.budget.malformed is not None and malformed and malformed >= account.budget.malformed:
         kinds = {"refused answers" if _refused(t) else "unreadable replies" for t in turns[-malformed:]}
@@ -44,15 +46,14 @@ def stop_reason(turns: Sequence[Turn], account: Account) -> tuple[Stop, str] | N
     if refusals >= 2:
         return Stop.BLOCKED, f"the model declines to go on: {turns[-1].reply.text.strip()[:200]}"
     # What the last turn did not add to was judged after an earlier one; looking at all turns each time is quadratic.
-    refused = sum(map(_refusals_of, turns)) if turns and _refused(turns[-1]) else 0
+    refused = sum(map(_refusals_of, turns)) if _refused(turns[-1]) else 0
     if refused > REJECTIONS:
         return Stop.MALFORMED, f"{refused} answers were refused; the last: {_message(turns[-1])}"
     times = account.budget.repeated
     if times is not None and (period := _period(turns, int(times))):
         again = "the same reply with the same result" if period == 1 else "the same two replies in turn"
         return Stop.REPEATED, f"{again}, {'twice' if times == 2 else f'{times:g} times'} over"
-    called = turns and _tool_results(turns[-1])
-    failures = _failures_in_a_row(turns) if called else 0
+    failures = _failures_in_a_row(turns) if _tool_results(turns[-1]) else 0
     if account.budget.tool_failures is not None and failures and failures >= account.budget.tool_failures:
         return Stop.TOOL_FAILURES, f"{failures} failed tool calls in a row; the last: {_message(turns[-1])}"
     return None
@@ -72,7 +73,7 @@ def _refused(turn: Turn) -> bool:
 
 
 def _refusals_of(turn: Turn) -> int:
-    return sum(o.failure is not None and o.failure.kind == "rejected" for o in turn.observations)
+    return sum([o.failure is not None and o.failure.kind == "rejected" for o in turn.observations])
 
 
 def _refusal(turn: Turn) -> bool:

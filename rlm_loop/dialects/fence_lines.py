@@ -91,9 +91,9 @@ class ListItems:
         if not line.strip():
             self._after_blank = True
             return
-        indent = indent_of(line)
         item = _ITEM.match(line)
-        if item is not None or self._after_blank:  # else it may be the lazy second line of a paragraph
+        if self._columns and (item is not None or self._after_blank):  # else it may be a paragraph's lazy second line
+            indent = indent_of(line)
             while self._columns and indent < self._columns[-1]:
                 self._columns.pop()
         if item is not None:

@@ -108,7 +108,8 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> Reading:
             skipped.append(block)
         if mark.language not in languages:
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
-        notes.extend(f"line {block.line}: {note}" for note in block.notes)
+        for note in block.notes:
+            notes.append(f"line {block.line}: {note}")
     return Reading(tuple(blocks), tuple(skipped), tuple(notes), "\n".join(prose))
 
 
@@ -193,9 +194,10 @@ def _body(lines: Sequence[str], opener: Mark, end: int, tail: str) -> str:
     body = list(lines[opener.line + 1 : end])
     if tail:
         body.append(lines[end].rstrip().removesuffix(tail))
-    start = next((line for line in body if line.strip()), "")
-    if columns := min(opener.indent, indent_of(start)):
-        body = [without_indent(line, columns) for line in body]
+    if opener.indent:
+        start = next((line for line in body if line.strip()), "")
+        if columns := min(opener.indent, indent_of(start)):
+            body = [without_indent(line, columns) for line in body]
     start = next((line for line in body if (text := line.strip()) and not text.startswith("#")), "")
     if start[:1] in (" ", "\t"):
         margin = _common_start([line[: len(line) - len(line.lstrip(" \t"))] for line in body if line.strip()])

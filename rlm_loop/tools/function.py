@@ -68,6 +68,12 @@ class Tool:
             raise TypeError(f"tool {self.name!r} has no description: give the function a docstring")
         _ = self._fields  # so that an unusable signature is reported where the tool is made
 
+    def over(self, function: Callable[..., Any]) -> Tool:
+        """The same tool over another function of the very same signature, which is not read again."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), function=function)
+        return made
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 

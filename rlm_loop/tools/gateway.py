@@ -63,10 +63,13 @@ class ToolGateway:
         seconds_left: Callable[[], float | None] = lambda: None,
         approve: Callable[[CallTool], str | None] | None = None,
     ) -> None:
-        known = list(map(as_tool, tools))
-        self._tools = {t.name: t for t in known}
+        known = list(tools)
+        self._tools: dict[str, Tool] = {}
+        for given in known:
+            found = given if isinstance(given, Tool) else as_tool(given)
+            self._tools[found.name] = found
         if len(self._tools) < len(known):
-            twice = sorted(name for name, n in Counter(t.name for t in known).items() if n > 1)
+            twice = sorted(name for name, n in Counter(as_tool(t).name for t in known).items() if n > 1)
             raise ValueError(f"tool names must differ; used more than once: {', '.join(twice)}")
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, not {timeout}")

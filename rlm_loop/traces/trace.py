@@ -275,7 +275,9 @@ def body_of(message: Message) -> dict[str, Any]:
     return {
         "role": message.role,
         "spans": [{"text": s.text, "cause": s.cause} for s in message.spans],
-        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls],
+        "tool_calls": [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in message.tool_calls]
+        if message.tool_calls
+        else [],
         "tool_call_id": message.tool_call_id,
         "turn": message.turn,
     }
@@ -289,6 +291,11 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
+    if kind is not dict and kind is not tuple and kind is not list:
+        if isinstance(value, (bool, int, str)) or (kind is float and isfinite(value)):
+            return value
+        value = one_level(value)
+        kind = type(value)
     if kind is dict:
         found = dict[str, Any]()
         for k, v in value.items():
@@ -299,9 +306,7 @@ def plain(value: Any) -> Any:
         for v in value:
             listed.append(v if type(v) in _ATOMS else plain(v))
         return listed
-    if kind is float and isfinite(value):
-        return value
-    return value if isinstance(value, (bool, int, str)) else plain(one_level(value))
+    return value
 
 
 def one_level(value: Any) -> Any:
@@ -320,7 +325,7 @@ def one_level(value: Any) -> Any:
         return list(value)
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
         listed = [v if type(v) in _ATOMS else plain(v) for v in value]
-        return sorted(listed, key=repr if all([type(v) is str for v in listed]) else shown)  # noqa: C419  one call less
+        return sorted(listed, key=repr if set(map(type, listed)) <= {str} else shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
     return {"repr": shown(value)[:10_000]}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, cast
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Caller
@@ -114,6 +115,26 @@ HELP_BATCHED = "Ask for each prompt at the same time; results in order, each a s
 
 def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
     """Both tools, for the agent of `asking`.  They take as long as they take: time limits are the run's."""
+    one, many = _functions(asking)
+    known = _tools()
+    return known[0].over(one), known[1].over(many)
+
+
+@cache
+def _tools() -> tuple[Tool, Tool]:
+    """Both tools as every run describes them: their signatures are read once.  Nothing calls their functions."""
+    one, many = _functions(cast("SubcallRunner", None))
+    forever = float("inf")
+    tools = (
+        Tool("llm_query", HELP, one, timeout=forever),
+        Tool("llm_query_batched", HELP_BATCHED, many, timeout=forever),
+    )
+    for tool in tools:
+        _ = tool.signature  # kept with the tool, as its fields are
+    return tools
+
+
+def _functions(asking: SubcallRunner) -> tuple[Callable[..., str], Callable[..., list[Any]]]:
     together = BatchRunner(asking)
 
     def llm_query(prompt: str, context: Any = None, *, model: str | None = None, max_tokens: int | None = None) -> str:
@@ -150,11 +171,7 @@ def query_tools(asking: SubcallRunner) -> tuple[Tool, Tool]:
                     raise result
         return [_shown(result) for result in results]
 
-    forever = float("inf")
-    return (
-        Tool("llm_query", HELP, llm_query, timeout=forever),
-        Tool("llm_query_batched", HELP_BATCHED, llm_query_batched, timeout=forever),
-    )
+    return llm_query, llm_query_batched
 
 
 def _check(prompts: list[str], max_tokens: int | None) -> None:
