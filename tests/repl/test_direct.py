@@ -38,6 +38,23 @@ def test_an_interrupt_that_is_under_way_does_not_strike_the_next_cell(patient: P
         os.kill(supervisor, signal.SIGCONT)
 
 
+def test_what_a_cell_printed_is_kept_where_its_supervisor_does_not_answer() -> None:
+    """It cannot report that the REPL was killed; the host has the pipe of the cell all the same."""
+    with PythonREPL(grace=0.1, launcher="plain") as repl:
+        supervisor = repl.get("__import__('os').getppid()")
+
+        def stop() -> None:
+            os.kill(supervisor, signal.SIGSTOP)
+            raise KeyboardInterrupt
+
+        repl.add_tools({"stop": stop})
+        with pytest.raises(KeyboardInterrupt):
+            repl.run("print('partial')\nimport threading, time\nthreading.Thread(target=stop).start()\ntime.sleep(60)")
+        assert repl.last is not None
+        assert "partial" in repl.last.output
+        assert repl.run("2").output == "2"
+
+
 IMITATED = f"""
 import sys{FIND}
 frame = sys._getframe()

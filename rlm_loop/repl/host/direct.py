@@ -14,7 +14,7 @@ import select
 import socket
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +273,11 @@ class DirectWorker:
         capture.fd = -1
 
     # -- its end
+
+    def last_words(self) -> Iterable[dict[str, Any]]:
+        self._outlive_repl()
+        self._gone = True
+        return self._frames
 
     def complaint(self) -> str:
         return last_line(self._log)

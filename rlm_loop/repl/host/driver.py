@@ -208,6 +208,9 @@ class Driver:
                 if stopped:
                     spent = now - since
                     if killed and spent > grace + _AFTER_KILL:
+                        for frame in worker.last_words():
+                            if frame["t"] == "out" and frame.get("id", job) == job:
+                                out = _piece(frame)
                         raise WorkerGone
                     if spent >= grace and not killed:
                         worker.control("kill")

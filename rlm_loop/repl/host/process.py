@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -153,6 +153,10 @@ class Worker(Protocol):
         """
         ...
 
+    def last_words(self) -> Iterable[dict[str, Any]]:
+        """Frames of what cells printed, of a worker whose supervisor does not answer; nothing is received after it."""
+        ...
+
     def complaint(self) -> str:
         """The last line that the worker wrote before it ended, for a message about a failed start."""
         ...
@@ -242,6 +246,9 @@ class WorkerProcess:
                 self.fault, self._reader.refused = f"it sent {self._reader.refused}", ""
                 self.control("kill")
         return self._frames.popleft() if self._frames else None
+
+    def last_words(self) -> Iterable[dict[str, Any]]:
+        return ()  # what cells print comes through the supervisor
 
     def complaint(self) -> str:
         return last_line(self._log)
