@@ -24,7 +24,7 @@ from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
 from rlm_loop.repl.text import HARD_CAP
-from rlm_loop.tools.calls import KEY, Kept, describe
+from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway
 from rlm_loop.workspace import Workspace
@@ -128,7 +128,7 @@ class Environment:
         told["approve"] = None if approve is None else ask
         ours = {"python", "final_answer"}  # which no list of tools is about
         allowed = None if allow is None else {*allow, *ours}
-        kept = Kept()  # one for both gates: a key is the same in a cell and in a call
+        kept = IdempotencyCache()  # one for both gates: a key is the same in a cell and in a call
         self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
         in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)

@@ -38,7 +38,7 @@ class Dialect(Protocol):
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
     tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
     the hard cap, `repl.text.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
-    the injectors that change what was said before (see `rewriting`).  `Speaking` has these three as most want them.
+    the injectors that change what was said before (see `rewriting`).  `DialectDefaults` has defaults for these three.
     """
 
     @property
@@ -63,7 +63,7 @@ class Dialect(Protocol):
     def format_turn(self, turn: Turn) -> Sequence[Message]: ...
 
 
-class Speaking:
+class DialectDefaults:
     """What a dialect has where it says nothing else; a base class for dialects."""
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
 from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
@@ -20,7 +20,7 @@ from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)
-class CodeBlocks(Speaking):
+class CodeBlocks(DialectDefaults):
     """Speak in fenced code.  `rule` is the system text, `languages` the labels of fences that are run."""
 
     rule: str = CODE_RULE

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
 from rlm_loop.dialects.shown import assistant_message, system_message, user_results
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
@@ -14,7 +14,7 @@ from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)
-class Direct(Speaking):
+class Direct(DialectDefaults):
     """Ask once.  `rule` is an optional system text."""
 
     rule: str = ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
 from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.lenient_json import wrapped
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
@@ -32,7 +32,7 @@ _CALL = re.compile(r"""["']name["']\s*:.{0,200}?["']arguments["']\s*:""", re.DOT
 
 
 @dataclass(frozen=True)
-class FunctionCalls(Speaking):
+class FunctionCalls(DialectDefaults):
     """Speak in tool calls.
 
     `rule` is the system text of the text presentations; `native` has none, since the schemas say it all, unless

@@ -20,7 +20,7 @@ from rlm_loop.outcome import Turn
 
 
 @dataclass(frozen=True)
-class Source:
+class PeerSource:
     """Where a text is from: `file` is the path in the package as it is installed."""
 
     package: str
@@ -33,7 +33,7 @@ class Source:
 
 _DATA: Mapping[str, Any] = json.loads((files("rlm_loop.dialects") / "peer_texts.json").read_text("utf-8"))
 
-SOURCES: Mapping[str, Source] = {name: Source(**where) for name, where in _DATA["sources"].items()}
+SOURCES: Mapping[str, PeerSource] = {name: PeerSource(**where) for name, where in _DATA["sources"].items()}
 TEXTS: Mapping[str, str] = _DATA["texts"]
 
 

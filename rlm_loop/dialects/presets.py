@@ -22,11 +22,11 @@ from rlm_loop.dialects.peer_injectors import (
     FastRlmNoCode,
     InspectContinue,
     MelleaInitiator,
+    PeerSource,
     RlmsTurnCounter,
     RlmsVariables,
     SmolagentsEcho,
     SmolagentsRetry,
-    Source,
 )
 from rlm_loop.dialects.rewriting import DspyHistory, LatestOnly
 
@@ -48,7 +48,7 @@ class Preset:
     steps: int = 0
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[PeerSource, ...]:
         """Where the bytes of its texts are from."""
         return tuple(SOURCES[name] for name in self.named.split())
 

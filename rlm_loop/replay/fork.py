@@ -29,7 +29,7 @@ from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.replay.fork_environment import ForkPlan, Live, unlimited
 from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
-from rlm_loop.replay.replies import Course, replies_of
+from rlm_loop.replay.replies import ReplayState, replies_of
 from rlm_loop.replay.stubs import Again, agent_again, tools_of
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import as_tool
@@ -71,7 +71,7 @@ def fork(
     if recorded.attempts:
         raise ReplayError("the run is several attempts at a task: fork the run of a single agent")
     _check_turn(recorded, at)
-    course = Course(recorded)
+    course = ReplayState(recorded)
     again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
     if missing := [name for name in again.functions if name not in settings]:
         raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")

@@ -25,7 +25,7 @@ from rlm_loop.repl.cell_calls import CellCall
 from rlm_loop.repl.rebuild import PastCell, cells_of
 from rlm_loop.replay.playback import Playback, past_answers
 from rlm_loop.replay.recorded import ROOT, NodeRecord, ReplayError
-from rlm_loop.replay.replies import Course
+from rlm_loop.replay.replies import ReplayState
 from rlm_loop.tools.function import Tool
 from rlm_loop.workspace import Workspace
 
@@ -43,7 +43,7 @@ class Live:
 class ForkPlan:
     """Recorded for the root's turns up to `at`, live for everything after."""
 
-    course: Course
+    course: ReplayState
     at: int
     live: Live
     began: float | None = None

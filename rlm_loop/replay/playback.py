@@ -14,8 +14,8 @@ from rlm_loop.agents.recursion.record import sha256_of
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.repl.rebuild import Fallback
 from rlm_loop.repl.worker import SubAnswer, SubFailure
-from rlm_loop.replay.recorded import ROOT, Call, NodeRecord, Recorded
-from rlm_loop.replay.replies import Course
+from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall
+from rlm_loop.replay.replies import ReplayState
 
 #: Events that the loop itself tells again.
 _TOLD = ("request", "reply", "message", "settings", "run_start", "context", "turn", "problem", "compaction", "resumed")
@@ -24,7 +24,7 @@ _TOLD = ("request", "reply", "message", "settings", "run_start", "context", "tur
 class Playback:
     """Copies what happened below the root into the account, the ledger and the trace of a fork."""
 
-    def __init__(self, course: Course, asking: SubcallRunner) -> None:
+    def __init__(self, course: ReplayState, asking: SubcallRunner) -> None:
         self._course, self._asking = course, asking
         self._nodes: dict[str, Caller] = {ROOT: asking.agent.node}
         self._metered: dict[str, Metered] = {}
@@ -94,7 +94,7 @@ def _by_turn(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str,
 
 
 class _Answered:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: RecordedCall) -> None:
         self._call = call
         self.name = str(call.event.get("model") or "recorded")
 
@@ -111,7 +111,7 @@ class _Counted(_Answered):
         return list(self._call.parts or ())
 
 
-def _model(call: Call) -> _Answered:
+def _model(call: RecordedCall) -> _Answered:
     return _Answered(call) if call.parts is None else _Counted(call)
 
 

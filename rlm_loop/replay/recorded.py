@@ -29,7 +29,7 @@ ROOT = "0"
 
 
 @dataclass
-class Call:
+class RecordedCall:
     """A model call: the request, and the reply or the error that it got (neither: the record ends before it).
 
     `number` is that of the ledger, or, where it was never charged, its place among the requests; `parts` are its
@@ -52,7 +52,7 @@ class Call:
 
 
 @dataclass
-class Step:
+class RecordedStep:
     """A turn as it was: what the reply was read as, and what each action led to."""
 
     event: Mapping[str, Any]
@@ -65,8 +65,8 @@ class NodeRecord:
     """One agent or one completion of the tree."""
 
     path: str
-    calls: list[Call] = field(default_factory=list["Call"])
-    steps: dict[int, Step] = field(default_factory=dict[int, Step])
+    calls: list[RecordedCall] = field(default_factory=list["RecordedCall"])
+    steps: dict[int, RecordedStep] = field(default_factory=dict[int, RecordedStep])
     children: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict[int, list[Mapping[str, Any]]])
     """The `subcall_start` events of each turn, in order."""
     cells: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict[int, list[Mapping[str, Any]]])
@@ -136,7 +136,7 @@ class Recorded:
         """The node of that path, made where nothing was recorded of it."""
         return self.nodes.setdefault(path, NodeRecord(path))
 
-    def calls(self) -> Iterable[Call]:
+    def calls(self) -> Iterable[RecordedCall]:
         return (call for node in self.nodes.values() for call in node.calls)
 
     def text(self, sha256: str | None) -> str | None:
@@ -148,7 +148,7 @@ class Recorded:
         return next((e for e in self.record.events if key is not None and e.get("hash") == key), {})
 
     def _read(self, events: Sequence[Mapping[str, Any]], requests: Any) -> None:
-        under_way: dict[str, Call] = {}
+        under_way: dict[str, RecordedCall] = {}
         for event in events:
             kind = event["event"]
             if kind in ("run_start", "message", "settings", "text", "tools", "context"):
@@ -156,7 +156,7 @@ class Recorded:
             node = self.node(node_of(event))
             if kind == "request":
                 _, prompt = next(requests)
-                call = Call(0, event, prompt)
+                call = RecordedCall(0, event, prompt)
                 for other in under_way.values():
                     other.alone = call.alone = False
                 under_way[node.path] = call
@@ -169,7 +169,9 @@ class Recorded:
                     call.error = str(event["error"]) if kind == "model_error" else None
             elif kind == "turn":
                 actions = tuple(action_of(a) for a in event["actions"])
-                node.steps[event["turn"]] = Step(event, actions, tuple(map(observation_of, event["observations"])))
+                node.steps[event["turn"]] = RecordedStep(
+                    event, actions, tuple(map(observation_of, event["observations"]))
+                )
             elif kind == "subcall_start":
                 node.start = event
                 self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)

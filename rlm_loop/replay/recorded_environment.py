@@ -23,13 +23,13 @@ from rlm_loop.dialects.base import Problem
 from rlm_loop.dialects.injectors import Injector, Told
 from rlm_loop.replay.differences import Difference
 from rlm_loop.replay.recorded import ROOT, NodeRecord, RecordEnds
-from rlm_loop.replay.replies import REDACTED, Course, error_again
+from rlm_loop.replay.replies import REDACTED, ReplayState, error_again
 from rlm_loop.replay.stubs import RecordedInjector, ToldContext, told_context, told_names
 from rlm_loop.traces.trace import plain
 from rlm_loop.workspace import Workspace
 
 
-def recorded_environment(course: Course) -> MakeEnvironment:
+def recorded_environment(course: ReplayState) -> MakeEnvironment:
     """Makes the environment of each run of the tree, of what was recorded of it."""
 
     def make(setup: RunSetup, model: Metered, asking: SubcallRunner, workspace: Workspace | None) -> Environment:
@@ -41,7 +41,7 @@ def recorded_environment(course: Course) -> MakeEnvironment:
 class RecordedEnvironment(Environment):
     """Where nothing is done: an action leads to what it led to."""
 
-    def __init__(self, course: Course, asking: SubcallRunner, *tools: Any, **settings: Any) -> None:
+    def __init__(self, course: ReplayState, asking: SubcallRunner, *tools: Any, **settings: Any) -> None:
         super().__init__(*tools, **settings)
         self._course, self._node, self._asking = course, course.node, asking
 
@@ -152,7 +152,7 @@ def _limit(start: Mapping[str, Any], node: NodeRecord, asking: SubcallRunner) ->
     return None if held == asking.agent.max_tokens else held
 
 
-def _compare_ends(course: Course, node: NodeRecord, answer: str | None, error: BaseException | None) -> None:
+def _compare_ends(course: ReplayState, node: NodeRecord, answer: str | None, error: BaseException | None) -> None:
     over = node.over
     if over is None or (over["error"] or {}).get("kind") in ("cancelled", "interrupted"):
         return  # it came too late: nobody was told what it came to

@@ -23,7 +23,7 @@ from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.ends import compare_ends, compare_ledgers, damage
 from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.recorded_environment import recorded_environment
-from rlm_loop.replay.replies import Course, replies_of
+from rlm_loop.replay.replies import ReplayState, replies_of
 from rlm_loop.replay.stubs import Again, ToldContext, agent_again, told_context, tools_of
 from rlm_loop.study.store.archive import ARCHIVES, packed_traces
 from rlm_loop.tasks.base import Task
@@ -52,7 +52,7 @@ def replay(
     """
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
     recorded = Recorded(record)
-    course = Course(recorded)
+    course = ReplayState(recorded)
     if recorded.attempts:
         raise ReplayError("the run is several attempts at a task: replaying them is not supported yet; replay one run")
     again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
@@ -86,7 +86,9 @@ def replay(
     )
 
 
-def _driven(agent: Agent, task: Task, metered: Metered, recursion: Any, course: Course) -> tuple[Outcome | None, bool]:
+def _driven(
+    agent: Agent, task: Task, metered: Metered, recursion: Any, course: ReplayState
+) -> tuple[Outcome | None, bool]:
     """Today's outcome, and whether the record came to its end before the loop did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
@@ -103,7 +105,7 @@ def _driven(agent: Agent, task: Task, metered: Metered, recursion: Any, course: 
             raise
 
 
-def _unasked(course: Course) -> list[Difference]:
+def _unasked(course: ReplayState) -> list[Difference]:
     """Calls of the record that today's loop did not make."""
     for path, node in course.recorded.nodes.items():
         given = course.given.get(path, 0)

@@ -14,13 +14,13 @@ from rlm_loop.models import base
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.replay.differences import Difference, between
-from rlm_loop.replay.recorded import ROOT, Call, NodeRecord, Recorded, RecordEnds
+from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall, RecordEnds
 
 REDACTED = "[redacted]"
 
 
 @dataclass
-class Course:
+class ReplayState:
     """How far a replay has come: the node that is driven now, the time by the record, and what was found to differ."""
 
     recorded: Recorded
@@ -38,7 +38,7 @@ class Course:
     def node(self) -> NodeRecord:
         return self.recorded.node(self.path[-1])
 
-    def next_call(self) -> Call | None:
+    def next_call(self) -> RecordedCall | None:
         calls, count = self.node.calls, self.given.get(self.path[-1], 0)
         return calls[count] if count < len(calls) else None
 
@@ -58,7 +58,7 @@ class Replies:
 
     immediate = True  # the time is that of the record, which no limit is held against twice
 
-    def __init__(self, course: Course, price: tuple[float, float] | None) -> None:
+    def __init__(self, course: ReplayState, price: tuple[float, float] | None) -> None:
         self._course, self.price = course, price
 
     @property
@@ -94,7 +94,7 @@ class Replies:
         assert call.reply is not None
         return call.reply
 
-    def _compare(self, call: Call, prompt: Prompt, max_tokens: int | None) -> None:
+    def _compare(self, call: RecordedCall, prompt: Prompt, max_tokens: int | None) -> None:
         course, node = self._course, self._course.path[-1]
         found = between(call.prompt, prompt, call=call.number, node=node)
         same = prompt.digest() == call.event["digest"]
@@ -142,7 +142,7 @@ class CountedReplies(Replies):
         return [Part("template", 0, -1, size)]
 
 
-def replies_of(course: Course, price: tuple[float, float] | None) -> Replies:
+def replies_of(course: ReplayState, price: tuple[float, float] | None) -> Replies:
     """The model of a replay; it counts where the recorded one did."""
     counted = any(c.parts is not None for c in course.recorded.calls())
     return (CountedReplies if counted else Replies)(course, price)

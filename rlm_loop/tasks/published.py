@@ -21,7 +21,7 @@ from typing import Any
 from rlm_loop.tasks import published_scores as scores
 from rlm_loop.tasks.base import Attempt, Deferred, Score, Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.published_rows import Source, rows_of
+from rlm_loop.tasks.published_rows import SourceRow, rows_of
 
 FORMATS = ("oolong", "ruler")
 
@@ -41,7 +41,7 @@ def published(name: str, *, limit: int | None = None, where: Mapping[str, Any] |
     return Suite(name, tuple(tasks), f"{form} rows of {place}")
 
 
-def _tasks(form: str, found: Iterable[Source], where: Mapping[str, Any], limit: int | None) -> Iterator[Task]:
+def _tasks(form: str, found: Iterable[SourceRow], where: Mapping[str, Any], limit: int | None) -> Iterator[Task]:
     used: set[str] = set()
     shared: dict[str, str] = {}  # many questions are over one text
     for source in found:
@@ -60,7 +60,7 @@ def _tasks(form: str, found: Iterable[Source], where: Mapping[str, Any], limit: 
         yield task
 
 
-def _task(form: str, source: Source, shared: dict[str, str]) -> Task:
+def _task(form: str, source: SourceRow, shared: dict[str, str]) -> Task:
     row = source.row
     if form == "oolong" and "context_window_text" in row:
         _need(source, "question", "answer")
@@ -92,7 +92,7 @@ def _task(form: str, source: Source, shared: dict[str, str]) -> Task:
     )
 
 
-def _need(source: Source, *columns: str) -> None:
+def _need(source: SourceRow, *columns: str) -> None:
     for column in columns:
         if source.row.get(column) is None:
             raise SuiteFileError(f"{source.place}: column {column!r} is missing or empty")
@@ -113,7 +113,7 @@ def _texts(value: Any) -> list[str]:
     return [str(x) for x in value] if isinstance(value, Iterable) and not isinstance(value, str) else [str(value)]
 
 
-def _context(source: Source, column: str, shared: dict[str, str]) -> Any:
+def _context(source: SourceRow, column: str, shared: dict[str, str]) -> Any:
     """The text itself, kept once, or where it is read from again when a run needs it."""
     text = str(source.row[column])
     if source.again is None:

@@ -17,7 +17,7 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceRow:
     """A row and where it stands: `place` for messages, `number` counts from 1, `group` is a name for rows without one.
 
     `again` reads the row once more; `None` where that would cost too much, so that its text has to be kept.
@@ -30,7 +30,7 @@ class Source:
     again: Callable[[], Mapping[str, Any]] | None = None
 
 
-def rows_of(place: str, **options: Any) -> Iterator[Source]:
+def rows_of(place: str, **options: Any) -> Iterator[SourceRow]:
     """All rows of a file, of the files in a folder (by name), or of `hf://OWNER/NAME[/CONFIGURATION]`.
 
     A file of JSON Lines, plain or packed, or parquet; one that is named may also be a JSON list, or an object by id.
@@ -51,7 +51,7 @@ def rows_of(place: str, **options: Any) -> Iterator[Source]:
         yield from reader(file)
 
 
-def _whole(file: Path) -> Iterator[Source]:
+def _whole(file: Path) -> Iterator[SourceRow]:
     try:
         read: Any = json.loads(file.read_bytes())
     except OSError as error:
@@ -63,10 +63,10 @@ def _whole(file: Path) -> Iterator[Source]:
     if not isinstance(read, list):
         raise SuiteFileError(f"{file}: this is a JSON {type(read).__name__}, not a list of rows")
     for number, row in enumerate(cast("list[Any]", read)):
-        yield Source(_object(row, f"{file}:[{number}]"), f"{file}:[{number}]", number + 1, file.stem)
+        yield SourceRow(_object(row, f"{file}:[{number}]"), f"{file}:[{number}]", number + 1, file.stem)
 
 
-def _lines(file: Path) -> Iterator[Source]:
+def _lines(file: Path) -> Iterator[SourceRow]:
     packed = file.suffix == ".gz"
     with gzip.open(file) if packed else file.open("rb") as lines:
         offset = 0
@@ -75,7 +75,7 @@ def _lines(file: Path) -> Iterator[Source]:
             if line.strip():
                 place = f"{file}:{number}"
                 again = None if packed else _Again(file, start, place)
-                yield Source(_row(line, place), place, number, _group(file), again)
+                yield SourceRow(_row(line, place), place, number, _group(file), again)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _group(file: Path) -> str:
     return file.parent.name if stem in ("validation", "test", "train") and file.parent.name else stem
 
 
-def _parquet(file: Path) -> Iterator[Source]:
+def _parquet(file: Path) -> Iterator[SourceRow]:
     try:
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
@@ -123,12 +123,12 @@ def _parquet(file: Path) -> Iterator[Source]:
     for batch in opened.iter_batches(batch_size=64):
         for row in batch.to_pylist():
             number += 1
-            yield Source(row, f"{file}:{number}", number, _group(file))
+            yield SourceRow(row, f"{file}:{number}", number, _group(file))
 
 
 def hub_rows(
     name: str, *, split: str | None = None, revision: str | None = None, open_dataset: Callable[..., Any] | None = None
-) -> Iterator[Source]:
+) -> Iterator[SourceRow]:
     """The rows of a set on the hub, streamed: what is not asked for is not fetched.
 
     `split` is `validation` for OOLONG and `test` else where none is given; `revision` is a commit or tag, for results
@@ -145,7 +145,7 @@ def hub_rows(
     load = open_dataset or _load_dataset()
     rows: Any = load(f"{owner}/{repository}", *([configuration] if configuration else []), **options)
     for number, row in enumerate(rows, 1):
-        yield Source(row, f"hf://{name}:{chosen}:{number}", number, configuration or repository)
+        yield SourceRow(row, f"hf://{name}:{chosen}:{number}", number, configuration or repository)
 
 
 def _load_dataset() -> Callable[..., Any]:

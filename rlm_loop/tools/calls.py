@@ -88,13 +88,13 @@ KEY, DRY_RUN = "idempotency_key", "dry_run"
 
 
 @dataclass(frozen=True)
-class Manner:
+class CallOptions:
     """How a call is to be made: under a key, and whether for real."""
 
     key: str | None = None
     dry_run: bool = False
 
-    def and_asked(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], Manner]:
+    def and_asked(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], CallOptions]:
         """The tool's own arguments, and the manner with what the others ask for."""
         own, found = dict(arguments), {KEY: self.key, DRY_RUN: self.dry_run}
         for name in (KEY, DRY_RUN):
@@ -107,10 +107,10 @@ class Manner:
             raise ToolError("invalid_arguments", f"{DRY_RUN!r} must be true or false")
         if dry and tool.mutates and tool.dry_run is None:
             raise ToolError("invalid_arguments", f"{tool.name} has no dry run, and was not run")
-        return own, Manner(key, dry)
+        return own, CallOptions(key, dry)
 
 
-class Running:
+class ToolFuture:
     """Work that is done once, by whoever waits for it first; an exception of it is carried to all who wait."""
 
     def __init__(self, work: Callable[[], Any], name: str) -> None:
@@ -160,21 +160,23 @@ class Running:
         return self._done.set
 
 
-class Kept:
+class IdempotencyCache:
     """The calls with a key, by tool and key: at most `room` of them, the oldest go first."""
 
     def __init__(self, room: int = 1000) -> None:
         self._room = room
-        self._calls: OrderedDict[tuple[str, str], tuple[str, Running]] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, str], tuple[str, ToolFuture]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def call(self, key: str, tool: str, arguments: Mapping[str, Any], work: Callable[[], Any]) -> tuple[Running, bool]:
+    def call(
+        self, key: str, tool: str, arguments: Mapping[str, Any], work: Callable[[], Any]
+    ) -> tuple[ToolFuture, bool]:
         """The call of that key, and whether it was there before; another call under the same key is refused."""
         asked = json.dumps(arguments, sort_keys=True, default=repr)
         with self._lock:
             before = self._calls.get((tool, key))
             if before is None:
-                self._calls[tool, key] = asked, Running(work, tool)
+                self._calls[tool, key] = asked, ToolFuture(work, tool)
                 while len(self._calls) > self._room:
                     self._calls.popitem(last=False)
                 return self._calls[tool, key][1], False

@@ -16,7 +16,7 @@ from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
 from rlm_loop.repl.text import RECORD_CAP, clip
-from rlm_loop.tools.calls import Kept, Manner, Running, ToolResult, as_text, describe, sendable
+from rlm_loop.tools.calls import CallOptions, IdempotencyCache, ToolFuture, ToolResult, as_text, describe, sendable
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
 from rlm_loop.tools.hooks import notify
 from rlm_loop.tools.threads import awaited
@@ -56,7 +56,7 @@ class ToolGateway:
         allow: Collection[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         watch: Callable[[], Mapping[str, Any]] | None = None,
-        kept: Kept | None = None,
+        kept: IdempotencyCache | None = None,
         hooks: Sequence[object] = (),
         node: str = "",
         about: Callable[[], Mapping[str, Any]] = dict,
@@ -75,7 +75,7 @@ class ToolGateway:
             raise ValueError(f"timeout must be seconds, 0 or more, or None for no limit, not {timeout}")
         self._allow = None if allow is None else frozenset(allow)
         self._timeout, self._cap, self._clock = timeout, cap, clock
-        self._watch, self._kept = watch, Kept() if kept is None else kept
+        self._watch, self._kept = watch, IdempotencyCache() if kept is None else kept
         self._hooks, self._node, self._about, self._seconds_left = hooks, node, about, seconds_left
         self._approve = approve
 
@@ -103,14 +103,14 @@ class ToolGateway:
 
         `call_id` is what the model calls this call.
         """
-        manner = Manner(idempotency_key, dry_run)
+        manner = CallOptions(idempotency_key, dry_run)
         return self._call(name, lambda found: manner.and_asked(found, _read(arguments)), call_id)
 
     def call_function(self, name: str, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Call a tool as Python code would and return its value; every failure is raised as a `ToolError`."""
 
-        def read(found: Tool) -> tuple[dict[str, Any], Manner]:
-            own, manner = Manner().and_asked(found, kwargs or {})
+        def read(found: Tool) -> tuple[dict[str, Any], CallOptions]:
+            own, manner = CallOptions().and_asked(found, kwargs or {})
             return found.bind(args, own), manner
 
         result = self._call(name, read)
@@ -119,7 +119,7 @@ class ToolGateway:
         return result.data
 
     def _call(
-        self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], Manner]], call_id: str | None = None
+        self, name: str, read: Callable[[Tool], tuple[Mapping[str, Any], CallOptions]], call_id: str | None = None
     ) -> ToolResult:
         start = self._clock()
         data, text, failure, repeated, effects = None, "", None, False, {}
@@ -169,7 +169,7 @@ class ToolGateway:
             raise ToolError("unknown_tool", f"no tool {name!r}{hint} tools: {', '.join(offered) or 'none'}")
         return self._tools[name]
 
-    def _running(self, found: Tool, arguments: Mapping[str, Any], manner: Manner) -> tuple[Running, bool]:
+    def _running(self, found: Tool, arguments: Mapping[str, Any], manner: CallOptions) -> tuple[ToolFuture, bool]:
         function = found.function if found.dry_run is None or not manner.dry_run else found.dry_run
 
         def work() -> tuple[Any, str]:
@@ -179,10 +179,10 @@ class ToolGateway:
             return value, as_text(value)
 
         if manner.key is None or manner.dry_run:
-            return Running(work, found.name), False
+            return ToolFuture(work, found.name), False
         return self._kept.call(manner.key, found.name, arguments, work)
 
-    def _ended(self, found: Tool, running: Running, manner: Manner) -> tuple[Any, str]:
+    def _ended(self, found: Tool, running: ToolFuture, manner: CallOptions) -> tuple[Any, str]:
         if self._seconds_left() == 0:
             raise BudgetSpent("seconds", f"the time of the run is up: {found.name} was not run")
         inline = found.timeout is not None and math.isinf(found.timeout)

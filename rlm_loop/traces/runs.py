@@ -28,7 +28,7 @@ _OWNER = {"event": "", "run": "", "node": "", "depth": 0, "turn": 0}
 
 
 @dataclass
-class Lines:
+class RunLines:
     """The lines of one run.  `fault` says why they cannot be relied on (`None`: they can)."""
 
     number: int
@@ -60,21 +60,21 @@ class Lines:
         return f"{self.id} ({start.get('agent', '?')}, {start.get('task', '?')}: {stop}{mark})"
 
 
-def runs_in(path: str | Path) -> list[Lines]:
+def runs_in(path: str | Path) -> list[RunLines]:
     """The runs of a trace file, in the order in which they were begun.
 
     Lines of runs that were written at the same time may stand between each other.  Raises `TraceError` for a file that
     cannot be read or is no trace.
     """
-    runs: list[Lines] = []
-    known: dict[str, Lines] = {}
-    damaged: list[tuple[int, str, Lines | None]] = []
+    runs: list[RunLines] = []
+    known: dict[str, RunLines] = {}
+    damaged: list[tuple[int, str, RunLines | None]] = []
     for number, line, event in _events(text_of(path)):
         if event is None:
             damaged.append((number, line, known.get("")))
             continue
         if event["event"] == "run_start":
-            run = Lines(len(runs), str(event.get("run", len(runs))), [event], _foreign(path, event), number, number)
+            run = RunLines(len(runs), str(event.get("run", len(runs))), [event], _foreign(path, event), number, number)
             runs.append(run)
             known[str(event.get("run", ""))] = known[run.key] = run
         elif (found := known.get(str(event.get("run", "")))) is None:
@@ -88,7 +88,7 @@ def runs_in(path: str | Path) -> list[Lines]:
     return runs
 
 
-def chosen(path: str | Path, runs: Sequence[Lines], run: Run) -> int:
+def chosen(path: str | Path, runs: Sequence[RunLines], run: Run) -> int:
     """The place of the run that is meant.  Raises `TraceError` with those that there are."""
     if run is None or run == "":
         return (
@@ -106,7 +106,7 @@ def chosen(path: str | Path, runs: Sequence[Lines], run: Run) -> int:
     return run % len(runs) if -len(runs) <= run < len(runs) else _none(path, runs, run)
 
 
-def _none(path: str | Path, runs: Sequence[Lines], run: int | str) -> int:
+def _none(path: str | Path, runs: Sequence[RunLines], run: int | str) -> int:
     there = "; ".join(map(str, runs[-_LISTED:]))
     there = f": {there}" if len(runs) <= _LISTED else f", the last of them {there}"
     many = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
@@ -180,7 +180,7 @@ def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
     return f"{path} has schema {found}; this version reads {READABLE[0]} to {SCHEMA}: {hint}"
 
 
-def _blame(path: str | Path, number: int, line: str, runs: Sequence[Lines], latest: Lines | None) -> None:
+def _blame(path: str | Path, number: int, line: str, runs: Sequence[RunLines], latest: RunLines | None) -> None:
     """A line that cannot be read is forgiven to a writer who was killed in it, and wrote nothing more."""
     suspects = [r for r in runs if r.first < number]
     if (name := owner(line)) is not None:

@@ -17,8 +17,8 @@ from rlm_loop.tools import code as code_tools
 from rlm_loop.tools.processes import Finished, run_group
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
-from rlm_loop.workspace.objects import Store
-from rlm_loop.workspace.origins import Origin, Source, Stored, recognise
+from rlm_loop.workspace.objects import BlobStore
+from rlm_loop.workspace.origins import CheckedSource, Source, Stored, recognise
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
 from rlm_loop.workspace.scan import Files, Scanner
@@ -48,7 +48,7 @@ class Workspace:
     def __init__(self, source: Source, *, commit: str | None = None, droppings: Iterable[str] = DROPPINGS) -> None:
         self._open(recognise(source, commit), tuple(droppings))
 
-    def _open(self, origin: Origin, droppings: tuple[str, ...]) -> None:
+    def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, remove, top)
         self.root = top / "work"
@@ -63,7 +63,7 @@ class Workspace:
                 _prepare(git, self._format)
             filled = origin.fill(self._own)
             self.submodules = filled.submodules
-            store = Store(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
+            store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
             self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
             self._index = Index(self._own)
             if filled.tree:

@@ -73,7 +73,7 @@ def write(place: str | Path, content: bytes, *, executable: bool = False, folder
         os.close(opened)
 
 
-class Store:
+class BlobStore:
     """Writes blobs into a repository of ours."""
 
     def __init__(self, git_dir: Path, object_format: str, there: Collection[str] = ()) -> None:

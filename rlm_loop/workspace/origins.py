@@ -12,7 +12,7 @@ from typing import Protocol
 from rlm_loop.tools import code as code_tools
 from rlm_loop.workspace import archives, objects, user_repository
 from rlm_loop.workspace.git import Git, WorkspaceError
-from rlm_loop.workspace.objects import Blob, Store
+from rlm_loop.workspace.objects import Blob, BlobStore
 
 Source = Mapping[str, str | bytes] | str | os.PathLike[str]
 
@@ -30,7 +30,7 @@ class Filled:
     submodules: tuple[str, ...] = ()
 
 
-class Origin(Protocol):
+class CheckedSource(Protocol):
     """A source that was looked at and found fit."""
 
     @property
@@ -44,10 +44,10 @@ class Origin(Protocol):
         ...
 
 
-def recognise(source: Source, commit: str | None) -> Origin:
+def recognise(source: Source, commit: str | None) -> CheckedSource:
     """What a source is.  Raises `WorkspaceError` in one line where it is nothing to make a workspace of."""
     if isinstance(source, Mapping):
-        origin: Origin = _Given(source)
+        origin: CheckedSource = _Given(source)
     else:
         path = Path(source)
         if path.is_file():
@@ -106,7 +106,7 @@ class _WorkingCopy:
 
     def fill(self, own: Git) -> Filled:
         names, ids, inner = user_repository.working_files(self.git)
-        store = Store(own.git_dir, self.object_format, ids)
+        store = BlobStore(own.git_dir, self.object_format, ids)
         reader = Git(own.git_dir, own.work_tree, user_repository.object_folders(self.git))
         assert self.git.work_tree is not None
         assert own.work_tree is not None
@@ -128,7 +128,7 @@ class _Folder:
 
     def fill(self, own: Git) -> Filled:
         assert own.work_tree is not None
-        return Filled(_copy(self.path, _names(self.path), own.work_tree, Store(own.git_dir, self.object_format)))
+        return Filled(_copy(self.path, _names(self.path), own.work_tree, BlobStore(own.git_dir, self.object_format)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _names(root: Path) -> Iterable[str]:
                 yield os.path.relpath(os.path.join(folder, name), root)
 
 
-def _copy(source: Path, names: Iterable[str], root: Path, store: Store) -> dict[str, Blob]:
+def _copy(source: Path, names: Iterable[str], root: Path, store: BlobStore) -> dict[str, Blob]:
     """Copy files and links with their times, and store their contents on the way."""
     copied: dict[str, Blob] = {}
     made: set[str] = set()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git, WorkspaceError
-from rlm_loop.workspace.objects import Blob, Store
+from rlm_loop.workspace.objects import Blob, BlobStore
 from rlm_loop.workspace.patterns import Patterns
 
 MAX_NEW = 100_000_000  # bytes; a larger new file is data, and no part of a patch
@@ -71,7 +71,7 @@ class Scanner:
     as it is now, or lie in a submodule.  So what is found depends on the files alone, not on how they came about.
     """
 
-    def __init__(self, git: Git, store: Store, droppings: Patterns, submodules: Iterable[str] = ()) -> None:
+    def __init__(self, git: Git, store: BlobStore, droppings: Patterns, submodules: Iterable[str] = ()) -> None:
         assert git.work_tree is not None
         self._root, self._store, self._droppings = git.work_tree, store, droppings
         self._git = replace(git, seconds=PATIENCE)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.dialects.peer_injectors import TEXTS, Source
+from rlm_loop.dialects.peer_injectors import TEXTS, PeerSource
 from rlm_loop.dialects.presets import PRESETS
 
 ROWS: list[dict[str, str]] = json.loads(Path(__file__).with_name("peer_texts.json").read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ def test_every_source_is_in_the_fixture_with_its_version() -> None:
     sources = {s for p in PRESETS.values() for s in p.sources if s.version}
     assert {(s.package, s.version, s.file) for s in sources} == {f[:3] for f in FILES}
     assert {p.package for p in sources} == {"mellea", "rlms", "smolagents", "dspy", "inspect-ai", "fast-rlm"}
-    assert str(Source("mellea", "0.8.0", "a.py")) == "mellea 0.8.0, a.py"
+    assert str(PeerSource("mellea", "0.8.0", "a.py")) == "mellea 0.8.0, a.py"
 
 
 def installed(package: str, version: str, file: str) -> Path | None:

@@ -9,7 +9,7 @@ from growth import grows_in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlm_loop.dialects.react_text import Step, read_step
+from rlm_loop.dialects.react_text import ReActStep, read_step
 
 F = "```"
 NAMES = ("search", "python", "finish")
@@ -215,7 +215,7 @@ def test_the_template_round_trips(thought: str, arguments: dict[str, Any], inden
         f"Thought: {thought}\nAction: search\nAction Input: {json.dumps(arguments, indent=indent, ensure_ascii=False)}"
     )
     plain = json.dumps(arguments, indent=indent, ensure_ascii=False)
-    assert read_step(text, NAMES) == Step(thought, "search", plain, None, text, ())
+    assert read_step(text, NAMES) == ReActStep(thought, "search", plain, None, text, ())
     assert read_step(f"{text}\nObservation: {observed}", NAMES).own == text
 
 

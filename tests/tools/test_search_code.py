@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, files, search
-from rlm_loop.tools.code.searching import Found, Hit, find
+from rlm_loop.tools.code.searching import Hit, SearchResult, find
 from rlm_loop.tools.function import ToolError
 
 Tree = dict[str, bytes]
@@ -99,7 +99,7 @@ def test_a_search_ends_in_time(tmp_path: Path) -> None:
 
 
 def test_hits_of_a_search_that_was_stopped_say_so() -> None:
-    assert Found("x", (Hit("a", 1, "x"),), 7, False).text == "a:1: x\n... more than 6 more (stopped after 20 s)"
+    assert SearchResult("x", (Hit("a", 1, "x"),), 7, False).text == "a:1: x\n... more than 6 more (stopped after 20 s)"
 
 
 def test_an_empty_query_is_refused(tmp_path: Path) -> None:

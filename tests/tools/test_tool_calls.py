@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
-from rlm_loop.tools.calls import Kept
+from rlm_loop.tools.calls import IdempotencyCache
 
 
 class Counter:
@@ -75,7 +75,7 @@ def test_a_repeated_result_says_so_and_calls_that_never_ran_are_not_kept() -> No
 
 def test_the_retry_of_a_call_that_ran_out_of_time_waits_for_it() -> None:
     counter = Counter()
-    kept = Kept()
+    kept = IdempotencyCache()
     gate = ToolGateway([counter.tool()], timeout=0.05, kept=kept)
     assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
     assert gate.call("add", {"n": 5}, idempotency_key="k").error == "timeout"
@@ -114,7 +114,7 @@ def test_a_call_that_was_stopped_is_made_again() -> None:
 
 def test_the_oldest_keys_are_forgotten_first() -> None:
     counter = Counter()
-    gate = ToolGateway([counter.tool()], kept=Kept(room=2))
+    gate = ToolGateway([counter.tool()], kept=IdempotencyCache(room=2))
     for key in ("a", "b", "c", "c", "b", "a"):
         gate.call("add", {"n": 1}, idempotency_key=key)
     assert len(counter.done) == 4

@@ -29,7 +29,7 @@ from rlm_loop.traces.trace import Trace, plain
 NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
 
 
-class Speaking(Protocol):
+class HasDialect(Protocol):
     """An agent that can be asked how it speaks."""
 
     def dialect(self) -> Dialect: ...
@@ -70,7 +70,7 @@ class Around:
 
     def dialect(self) -> Dialect:
         """How the last of the agents speaks."""
-        return cast("Speaking", self.agents()[-1]).dialect()
+        return cast("HasDialect", self.agents()[-1]).dialect()
 
     def settings(self) -> dict[str, Any]:
         """What identifies it, as JSON types: that of the agents, and how attempts follow one another."""
@@ -100,7 +100,7 @@ class Around:
 
     def first_request(self, task: Task) -> FirstRequest:
         """What the first of the agents would send first; no model is called for it."""
-        return cast("Speaking", self.agents()[0]).first_request(task)
+        return cast("HasDialect", self.agents()[0]).first_request(task)
 
     def attempt_on(
         self,

@@ -22,7 +22,7 @@ from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
-from rlm_loop.traces.runs import Lines, Run, chosen
+from rlm_loop.traces.runs import Run, RunLines, chosen
 
 _MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 
@@ -39,7 +39,7 @@ def run_page(trace: str | Path, *, run: Run = None) -> str:
     found = found_in(trace)
     numbers = range(len(found))
     if run is not None:
-        numbers = [chosen(trace, [Lines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
+        numbers = [chosen(trace, [RunLines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
     views = [RunView(found[number], number) for number in numbers]
     if len(views) > 1:
         views = [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]

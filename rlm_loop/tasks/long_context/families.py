@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from rlm_loop.tasks.long_context.plan import INTEGER, Draw, Line, Plan
+from rlm_loop.tasks.long_context.plan import INTEGER, Draw, PlannedLine, QuestionPlan
 from rlm_loop.tasks.long_context.text import pieces
 
 CITIES = (
@@ -20,36 +20,36 @@ COLOURS = ("amber", "crimson", "ivory", "indigo", "scarlet", "violet", "olive", 
 ANIMALS = ("tiger", "falcon", "otter", "badger", "heron", "lynx", "raven", "salmon", "beetle", "panther")
 
 
-def needle(draw: Draw, size: int, variant: int) -> Plan:
+def needle(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """One line, asked for by its words."""
     city = draw.pick(CITIES)
     if variant % 2:
         value = f"{draw.pick(COLOURS)}-{draw.pick(ANIMALS)}"
-        return Plan(
+        return QuestionPlan(
             f'One line of the context reads "The password of {city} is WORD". What is WORD? Answer with the word only.',
             value,
-            lambda: [Line(f"The password of {city} is {value}")],
+            lambda: [PlannedLine(f"The password of {city} is {value}")],
         )
     number = 100_000 + draw.below(900_000)
-    return Plan(
+    return QuestionPlan(
         f'One line of the context reads "The secret code of {city} is NUMBER". What is NUMBER? {_NUMBER}',
         number,
-        lambda: [Line(f"The secret code of {city} is {number}")],
+        lambda: [PlannedLine(f"The secret code of {city} is {number}")],
     )
 
 
 _NUMBER = "Answer with the number only."
 
 
-def needles(draw: Draw, size: int, variant: int) -> Plan:
+def needles(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """Sixteen lines of the same form, of which several are asked for: all of one key, or one of each of three keys."""
     cities = draw.some(CITIES, 11)
     numbers = draw.numbers(16, 100_000, 1_000_000)
     if variant % 2:
         asked = cities[:3]
         held = dict(zip(cities, numbers, strict=False))
-        lines = draw.shuffled([Line(_access(city, number), city in asked) for city, number in held.items()])
-        return Plan(
+        lines = draw.shuffled([PlannedLine(_access(city, number), city in asked) for city, number in held.items()])
+        return QuestionPlan(
             'The context has lines of the form "The access code of CITY is NUMBER". What are the numbers of '
             f"{asked[0]}, {asked[1]} and {asked[2]}? Answer with a list of the three numbers in this order.",
             [held[city] for city in asked],
@@ -58,10 +58,10 @@ def needles(draw: Draw, size: int, variant: int) -> Plan:
         )
     city, others = cities[0], cities[1:]
     mine = numbers[:6]
-    lines = [Line(_access(city, n)) for n in mine]
-    lines += [Line(_access(other, n), False) for other, n in zip(others, numbers[6:], strict=True)]
+    lines = [PlannedLine(_access(city, n)) for n in mine]
+    lines += [PlannedLine(_access(other, n), False) for other, n in zip(others, numbers[6:], strict=True)]
     mixed = draw.shuffled(lines)
-    return Plan(
+    return QuestionPlan(
         'The context has several lines of the form "The access code of CITY is NUMBER". What are all the numbers of '
         f"{city}? Answer with a list of numbers.",
         mine,
@@ -74,18 +74,18 @@ def _access(city: str, number: int) -> str:
     return f"The access code of {city} is {number}"
 
 
-def chain(draw: Draw, size: int, variant: int) -> Plan:
+def chain(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """A chain of three or five references among five others of the same length; its lines stand in no order."""
     hops = (3, 5)[variant % 2]
     names = draw.numbers((hops + 1) * 6, 1_000, 10_000)
     words = draw.some([f"{colour}-{animal}" for colour in COLOURS for animal in ANIMALS], 6)
-    lines: list[Line] = []
+    lines: list[PlannedLine] = []
     for number, word in enumerate(words):
         mine = names[number * (hops + 1) : (number + 1) * (hops + 1)]
         steps = [f"Note {a}: go on with note {b}" for a, b in pairwise(mine)]
-        lines += [Line(text, number == 0) for text in (*steps, f"Note {mine[-1]}: the answer is {word}")]
+        lines += [PlannedLine(text, number == 0) for text in (*steps, f"Note {mine[-1]}: the answer is {word}")]
     mixed = draw.shuffled(lines)
-    return Plan(
+    return QuestionPlan(
         'The context has lines such as "Note 17: go on with note 942" and "Note 58: the answer is WORD". Start at note '
         f"{names[0]} and follow the notes until one gives the answer. What is WORD? Answer with the word only.",
         words[0],
@@ -99,15 +99,15 @@ _BADGES = 'Some lines of the context are like "Badge QX-417 was seen at gate 3".
 _PERSONS = 'Some lines of the context are like "Person 17 lives in Rome and was born in 1984".'
 
 
-def records(draw: Draw, size: int, variant: int) -> Plan:
+def records(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """Counts and sums; one record in about 400 characters, at most 20,000."""
     cities = draw.some(CITIES, 6)
     numbers = range(1001, 1001 + min(20_000, size // 400))
     rows = [(n, draw.pick(cities), draw.pick(STATUSES), 10 + draw.below(990)) for n in numbers]
     city = draw.pick([row for row in rows if row[3] > 500] or rows)[1]  # so that no truth is 0
 
-    def lines() -> list[Line]:
-        return [Line(f"Record {n}: city={c} status={s} amount={a}") for n, c, s, a in rows]
+    def lines() -> list[PlannedLine]:
+        return [PlannedLine(f"Record {n}: city={c} status={s} amount={a}") for n, c, s, a in rows]
 
     if variant % 4 == 0:
         asked, truth = "How many records have status=paid?", sum(s == "paid" for _, _, s, _ in rows)
@@ -120,10 +120,10 @@ def records(draw: Draw, size: int, variant: int) -> Plan:
     else:
         asked = "What is the sum of the amounts of the records with status=open?"
         truth = sum(a for _, _, s, a in rows if s == "open")
-    return Plan(f"{_FORM} {asked} {INTEGER}", truth, lines)
+    return QuestionPlan(f"{_FORM} {asked} {INTEGER}", truth, lines)
 
 
-def identifiers(draw: Draw, size: int, variant: int) -> Plan:
+def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """Distinct and repeated identifiers; one sighting in about 400 characters, at most 20,000."""
     n = min(20_000, size // 400)
     letters = "ABCDEFGHKLMNPQRSTUVWXYZ"
@@ -147,14 +147,14 @@ def identifiers(draw: Draw, size: int, variant: int) -> Plan:
         asked, truth = f"How many badges were seen exactly once? {INTEGER}", sum(c == 1 for c in counts.values())
     else:
         asked, truth = "Which badge was seen most often? Answer with the badge only.", counts.most_common(1)[0][0]
-    return Plan(
+    return QuestionPlan(
         f"{_BADGES} {asked}",
         truth,
-        lambda: [Line(f"Badge {b} was seen at gate {g}") for b, g in zip(seen, gates, strict=True)],
+        lambda: [PlannedLine(f"Badge {b} was seen at gate {g}") for b, g in zip(seen, gates, strict=True)],
     )
 
 
-def pairs(draw: Draw, size: int, variant: int) -> Plan:
+def pairs(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """Relations between any two records: quadratic in what has to be compared.  At most 4,000 persons."""
     n = min(4_000, size // 400)
     cities = draw.some(CITIES, 5)
@@ -168,10 +168,10 @@ def pairs(draw: Draw, size: int, variant: int) -> Plan:
         truth = sum(c * (c - 1) // 2 for c in years.values()) - alike
     else:
         asked, truth = "live in the same city and were born in the same year", alike
-    return Plan(
+    return QuestionPlan(
         f"{_PERSONS} How many pairs of two persons {asked}? Each pair counts once. {INTEGER}",
         truth,
-        lambda: [Line(f"Person {name} lives in {city} and was born in {year}") for name, city, year in rows],
+        lambda: [PlannedLine(f"Person {name} lives in {city} and was born in {year}") for name, city, year in rows],
     )
 
 
@@ -180,7 +180,7 @@ _ENTRIES = 'Each line of the context that starts with "Entry #" is the documenta
 _TOPICS = f"Each entry is about one of these topics: {', '.join(TOPICS)}."
 
 
-def classify(draw: Draw, size: int, variant: int) -> Plan:
+def classify(draw: Draw, size: int, variant: int) -> QuestionPlan:
     """Counts by topic, the most frequent topic, and counts by topic and user; an entry in about 150 characters, at
     most 50,000."""
     n = min(50_000, size // 150)
@@ -205,11 +205,11 @@ def classify(draw: Draw, size: int, variant: int) -> Plan:
         asked = f"How many entries of user {user} are about {topic}? {INTEGER}"
         truth = sum(t == topic and u == user for t, u in zip(labels, users, strict=True))
 
-    def lines() -> list[Line]:
+    def lines() -> list[PlannedLine]:
         known = pieces()
         return [
-            Line(f"Entry #{number} (user {user}): {known[topic][int(seed * len(known[topic]))]}")
+            PlannedLine(f"Entry #{number} (user {user}): {known[topic][int(seed * len(known[topic]))]}")
             for number, (topic, user, seed) in enumerate(zip(labels, users, seeds, strict=True), 1)
         ]
 
-    return Plan(f"{_ENTRIES} {_TOPICS} {asked}", truth, lines)
+    return QuestionPlan(f"{_ENTRIES} {_TOPICS} {asked}", truth, lines)

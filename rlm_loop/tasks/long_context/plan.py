@@ -72,7 +72,7 @@ STARTS = ("One line of the context", "The context has", "Some lines of the conte
 
 
 @dataclass(frozen=True)
-class Line:
+class PlannedLine:
     """A line to be put in; `matters` where the answer depends on it."""
 
     text: str
@@ -80,12 +80,12 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QuestionPlan:
     """A question, its truth, and a function that makes the lines: a list of suites needs no lines."""
 
     question: str
     expected: Any
-    lines: Callable[[], Sequence[Line]]
+    lines: Callable[[], Sequence[PlannedLine]]
     how: How = "exact"
 
 
@@ -97,7 +97,7 @@ class Woven:
     needles: Ranges
 
 
-def weave(lines: Sequence[Line], size: int, filler: RealText, draw: Draw) -> Woven:
+def weave(lines: Sequence[PlannedLine], size: int, filler: RealText, draw: Draw) -> Woven:
     """Exactly `size` characters: a window of the filler, with the lines in their order at places drawn at random.
 
     Each stands on a line of its own.  Raises `ValueError` where they do not fit.

@@ -10,12 +10,12 @@ from typing import Any
 
 from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import families
-from rlm_loop.tasks.long_context.plan import Draw, Plan, Woven, size_name, size_of, weave
+from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, Woven, size_name, size_of, weave
 from rlm_loop.tasks.long_context.text import DOCSTRINGS, real_text
 from rlm_loop.tasks.match import Match
 
 #: Family to the function (draw, size, variant) -> Plan, in the order in which suites of all families ask.
-FAMILIES: Mapping[str, Callable[[Draw, int, int], Plan]] = {
+FAMILIES: Mapping[str, Callable[[Draw, int, int], QuestionPlan]] = {
     "needle": families.needle,
     "needles": families.needles,
     "chain": families.chain,

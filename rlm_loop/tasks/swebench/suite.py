@@ -111,7 +111,7 @@ def task_of(
 ) -> Task:
     """An instance as a task; `places` are the clones by repository, the options those of `swebench`."""
     clone, interpreter = places.get(instance.repo), python_for(python, instance)
-    opened: Callable[[], Workspace] = Missing(instance.repo)
+    opened: Callable[[], Workspace] = MissingWorkspace(instance.repo)
     if clone is not None:
         opened = partial(Workspace, clone.path, commit=instance.base_commit)
     offered = opened
@@ -142,7 +142,7 @@ def tested(source: Path, commit: str, python: str | None, place: Isolation) -> W
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingWorkspace:
     """Stands for a workspace where no folder of repositories was named."""
 
     repo: str

@@ -14,7 +14,7 @@ _AROUND = 2  # lines shown before and after an edit
 
 
 @dataclass(frozen=True)
-class Region:
+class LineRange:
     """Lines `start` to `end` of a file as it is now (`end = start - 1`: the place before `start`)."""
 
     path: str
@@ -28,7 +28,7 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Change:
+class FileEdit:
     """What a file will be: `written` lines from `start` on are new, `first` to `last` are shown."""
 
     path: str
@@ -59,7 +59,7 @@ def edit(root: Path, path: str, start_line: int, end_line: int, replacement: str
     return change.shown
 
 
-def open_region(root: Path, path: str, start_line: int, end_line: int) -> Region:
+def open_region(root: Path, path: str, start_line: int, end_line: int) -> LineRange:
     """The lines that an edit is about; `ToolError` where the file does not have them."""
     target = inside(root, path)
     fresh = not target.exists() and (start_line, end_line) == (1, 0)
@@ -70,10 +70,10 @@ def open_region(root: Path, path: str, start_line: int, end_line: int) -> Region
         raise ToolError(
             "invalid_arguments", f"{path} has {len(lines)} lines, lines {start_line} to {end_line} cannot be replaced"
         )
-    return Region(path, start_line, end_line, data, text, encoding, lines, fresh)
+    return LineRange(path, start_line, end_line, data, text, encoding, lines, fresh)
 
 
-def replaced(region: Region, replacement: str) -> Change:
+def replaced(region: LineRange, replacement: str) -> FileEdit:
     """The file with other lines in that region; `ToolError` where it must stay as it is.  Nothing is written."""
     path, start, end, lines = region.path, region.start, region.end, region.lines
     new = lines_of(replacement.replace("\r\n", "\n"))
@@ -96,4 +96,4 @@ def replaced(region: Region, replacement: str) -> Change:
         raise ToolError("runtime", f"not changed, it would not compile: {problem}")
     now = lines_of(after)
     first, last = max(1, start - _AROUND), min(len(now), start - 1 + len(new) + _AROUND)
-    return Change(path, start, len(new), first, last, data, now, problem)
+    return FileEdit(path, start, len(new), first, last, data, now, problem)

@@ -34,7 +34,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The first hits, and how many lines there are in all (at least, where not every file was searched).
 
     Where there are none, `named` are files whose name the text is: models search for names too.
@@ -78,13 +78,13 @@ def search(root: Path, query: str) -> str:
     return find(root, query).text
 
 
-def find(root: Path, query: str, *, seconds: float = SECONDS) -> Found:
+def find(root: Path, query: str, *, seconds: float = SECONDS) -> SearchResult:
     """What `search` shows."""
     if not query.strip():
         raise ToolError("invalid_arguments", "query is empty")
     end = time.monotonic() + seconds
     if "\n" in query or "\0" in query:  # no line holds it
-        return Found(query, (), 0, named=_named(root, query))
+        return SearchResult(query, (), 0, named=_named(root, query))
     found = _from_files(root, query, end, seconds)
     if found.hits or not found.complete:
         return found
@@ -92,7 +92,7 @@ def find(root: Path, query: str, *, seconds: float = SECONDS) -> Found:
     return replace(found, named=named) if named or not is_pattern(query) else _from_pattern(root, query, end, seconds)
 
 
-def _from_pattern(root: Path, query: str, end: float, seconds: float) -> Found:
+def _from_pattern(root: Path, query: str, end: float, seconds: float) -> SearchResult:
     matched = matches(root, query, most=MAX_HITS, seconds=end - time.monotonic())
     numbers: dict[str, dict[int, str]] = {}
     for name, number, text in matched.lines:
@@ -102,7 +102,7 @@ def _from_pattern(root: Path, query: str, end: float, seconds: float) -> Found:
         for name, data in _texts(root, numbers)
         for hit in _hits(data, name, list(numbers[name]))
     ]
-    return Found(query, tuple(hits), matched.total, matched.complete, seconds, pattern=True)
+    return SearchResult(query, tuple(hits), matched.total, matched.complete, seconds, pattern=True)
 
 
 def _named(root: Path, query: str) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def _named(root: Path, query: str) -> tuple[str, ...]:
     return tuple(islice((name for name in files(root) if name == path or name.endswith(f"/{path}")), _MOST_NAMED))
 
 
-def _from_files(root: Path, query: str, end: float, seconds: float) -> Found:
+def _from_files(root: Path, query: str, end: float, seconds: float) -> SearchResult:
     """Every file read once, one at a time; hits in other cases count until a file holds the text as it is."""
     hits: dict[bool, list[Hit]] = {False: [], True: []}
     totals = {False: 0, True: 0}
@@ -129,7 +129,7 @@ def _from_files(root: Path, query: str, end: float, seconds: float) -> Found:
             totals[fold] += len(numbers)
             hits[fold] += _hits(data, name, numbers[: MAX_HITS - len(hits[fold])])
     exact = totals[False] > 0
-    return Found(query, tuple(hits[not exact]), totals[not exact], complete, seconds)
+    return SearchResult(query, tuple(hits[not exact]), totals[not exact], complete, seconds)
 
 
 def _texts(root: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rlm_loop.tools.code.editing import Change, Region
+from rlm_loop.tools.code.editing import FileEdit, LineRange
 from rlm_loop.tools.code.texts import bare, lines_of, span
 
 _FILES = 500  # files remembered
@@ -36,7 +36,7 @@ class Stale:
     wrong: bool
 
 
-class Shown:
+class ShownLines:
     """Remembers, of at most `_FILES` files, the last text shown under each line number."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Shown:
         """A search showed one line."""
         self._of(path).lines[number] = bare(line)
 
-    def written(self, region: Region, change: Change) -> None:
+    def written(self, region: LineRange, change: FileEdit) -> None:
         """An edit was made: what was written and shown of it is known, what came below has moved."""
         known = self._of(change.path)
         known.edited = not region.fresh and (known.edited or known.state in ("", _state(region.data)))
@@ -67,7 +67,7 @@ class Shown:
         written = range(change.start, change.start + change.written)
         known.lines.update((n, bare(change.lines[n - 1])) for n in {*written, *range(change.first, change.last + 1)})
 
-    def stale(self, region: Region, replacement: str) -> Stale | None:
+    def stale(self, region: LineRange, replacement: str) -> Stale | None:
         """Whether the region's numbers are out of date, as far as can be known."""
         known = self._files.get(_plain(region.path))
         if known is None or region.fresh:
@@ -86,14 +86,14 @@ class Shown:
             return None
         return Stale(self._why(region, known, list(then.values())), wrong)
 
-    def _again(self, region: Region, replacement: str) -> bool:
+    def _again(self, region: LineRange, replacement: str) -> bool:
         """Whether this very edit of these contents was refused just before: then it is meant."""
         asked = (region.path, region.start, region.end, replacement, _state(region.data))
         again = asked == self._refused
         self._refused = () if again else asked
         return again
 
-    def _why(self, region: Region, known: _File, then: Sequence[str]) -> str:
+    def _why(self, region: LineRange, known: _File, then: Sequence[str]) -> str:
         own = known.edited and known.state == _state(region.data)
         cause = "your edits moved lines" if own else f"{region.path} changed since you read it"
         numbers = list(_numbers(region))
@@ -121,7 +121,7 @@ def _state(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _numbers(region: Region) -> range:
+def _numbers(region: LineRange) -> range:
     """The lines that tell whether the numbers fit: those replaced, or the neighbours of the place of an insertion."""
     if region.end >= region.start:
         return range(region.start, region.end + 1)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlm_loop.tools.code.editing import Change, Region, open_region, replaced
+from rlm_loop.tools.code.editing import FileEdit, LineRange, open_region, replaced
 from rlm_loop.tools.code.paths import write_bytes
 from rlm_loop.tools.code.reading import NoFile, list_matching, open_page
 from rlm_loop.tools.code.searching import find
-from rlm_loop.tools.code.shown import Shown, Stale
+from rlm_loop.tools.code.shown import ShownLines, Stale
 from rlm_loop.tools.function import Tool, ToolError, as_tool
 
 _T = TypeVar("_T")
@@ -30,7 +30,7 @@ class CodeTools:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._shown = Shown()
+        self._shown = ShownLines()
         self._lock = threading.RLock()  # calls may come from several threads of a cell
         self._more: tuple[Tool, ...] = ()
 
@@ -89,7 +89,7 @@ class CodeTools:
         """List files that match a glob such as src/**/*.py."""
         return list_matching(self.root, pattern)
 
-    def _change(self, path: str, start: int, end: int, replacement: str) -> tuple[Region, Change, Stale | None]:
+    def _change(self, path: str, start: int, end: int, replacement: str) -> tuple[LineRange, FileEdit, Stale | None]:
         region = self._known(path, functools.partial(open_region, self.root, path, start, end))
         stale = self._shown.stale(region, replacement)
         if stale is not None and stale.wrong:

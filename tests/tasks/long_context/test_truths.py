@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rlm_loop.tasks import Attempt
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.long_context import FAMILIES, long_context
-from rlm_loop.tasks.long_context.plan import Draw, Line, weave
+from rlm_loop.tasks.long_context.plan import Draw, PlannedLine, weave
 from rlm_loop.tasks.long_context.text import RealText
 
 MARKS = (
@@ -63,7 +63,7 @@ def test_the_needles_are_what_the_answer_depends_on(family: str, folder: str) ->
 @settings(deadline=None, max_examples=60)
 def test_weaving(data: st.DataObject) -> None:
     filler = RealText("made", data.draw(st.text("ab \n", min_size=1, max_size=300)) + "\n")
-    lines = [Line(f"#{n}", n % 2 == 0) for n in range(data.draw(st.integers(0, 12)))]
+    lines = [PlannedLine(f"#{n}", n % 2 == 0) for n in range(data.draw(st.integers(0, 12)))]
     size = data.draw(st.integers(60, 900))
     woven = weave(lines, size, filler, Draw(data.draw(st.text(max_size=3))))
     assert len(woven.text) == size
@@ -74,4 +74,4 @@ def test_weaving(data: st.DataObject) -> None:
 
 def test_lines_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="do not fit into 10 characters"):
-        weave([Line("x" * 20)], 10, RealText("made", "a\n"), Draw(""))
+        weave([PlannedLine("x" * 20)], 10, RealText("made", "a\n"), Draw(""))
