@@ -270,8 +270,10 @@ def write() -> None:
         write_between(readme, name, made(found))
     write_between(HERE.parents[1] / "docs" / "harness_tax.md", "tax", page_table(found))
     (HERE / "figures").mkdir(exist_ok=True)
-    first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)
-    growth_figure(found).savefig(HERE / "figures" / "growth.png", dpi=130)
+    if found.by_first():
+        first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)
+    if any(run.get("common") for run in found.runs.values()) and any(turns == 25 for _, _, turns in found.runs):
+        growth_figure(found).savefig(HERE / "figures" / "growth.png", dpi=130)
 
 
 if __name__ == "__main__":

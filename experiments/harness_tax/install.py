@@ -2,7 +2,8 @@
 
     python experiments/harness_tax/install.py [--cache FOLDER]
 
-What is there already is kept.  Nothing is installed outside the folder, and no install script of a package is run.
+What is there already is kept.  Nothing is installed outside the folder.  The packages' own install scripts run, as npm
+does by default: Claude Code's program is put in its place by one.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def programs(cache: Path) -> Path:
         shutil.copy(HERE / "package.json", folder)
         npm = node(cache) / "npm"
         path = f"{npm.parent}{os.pathsep}{os.environ['PATH']}"
-        _run([str(npm), "install", "--ignore-scripts", "--no-audit", "--no-fund"], folder, PATH=path)
+        _run([str(npm), "install", "--no-audit", "--no-fund"], folder, PATH=path)
         ready.write_text(wanted)
     return folder / "node_modules" / ".bin"
 

@@ -115,6 +115,7 @@ def test_the_rows_of_the_results_sum_and_every_run_came_to_its_end(tax: Any) -> 
         assert sum(tax.figures.grouped(one["causes"]).values()) == one["input_tokens"]
         assert all(0 <= hit <= one["input_tokens"] for hit in one["hits"].values())
     for run in runs:
+        assert run["loopback_only"], "it could have reached the network"
         if run["error"]:
             assert run["error"] in ("takes no MCP server", "reads no memory file")
             continue
