@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,6 +67,8 @@ def meter(
     counting = None if counter is None else setup_of(context).models(counter)
     budget = None if max_tokens is None else Budget(steps=None, tokens=max_tokens, malformed=None, tool_failures=None)
     told = None if quiet or json_ else _line
+    if forward is not None:
+        sys.setswitchinterval(0.0005)  # a stream does not wait for what reads the replies before
     options: dict[str, Any] = {"port": port, "host": host, "out": out, "counter": counting, "budget": budget}
     try:
         with metered_endpoint(served, forward=forward, **options, concurrency=concurrency, told=told) as url:

@@ -174,6 +174,7 @@ class Exchange:
     api: Any
     body: bytes
     model: str = ""
+    stream: bool = False
     status: int = 0
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     pieces: list[bytes] = field(default_factory=list[bytes])
@@ -195,7 +196,7 @@ class Exchange:
             found: Request = self.api.read(parse(self.body))
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
-        return replace(found, model=found.model or self.model)
+        return replace(found, model=found.model or self.model, stream=found.stream or self.stream)
 
     def reply(self) -> Reply:
         """The reply, with the usage that was stated.  Raises `ModelError` for what cannot be read."""

@@ -74,6 +74,7 @@ class Meter:
         self._worker = ThreadPoolExecutor(1, "meter")  # reads what went through, one after the other
         self._told = told
         self._warned: set[str] = set()
+        self._closed = False
         self._lock = threading.Lock()
         self._used: dict[str, None] = {}  # sessions whose traces are open, the one used last at the end
         versions()  # looked up once, before anything is timed
@@ -118,9 +119,11 @@ class Meter:
             session.settle(call, delivered=call.delivered)
 
     def close(self) -> None:
-        """End all sessions; the figures stay."""
+        """End all sessions; the figures stay.  What went through is read first, however much it is."""
+        self._worker.submit(int).result()
         for session in list(self.sessions.values()):
             session.end()
+        self._closed = True
         self._worker.shutdown()
         if self.provider is not None:
             self.provider.close()
@@ -128,7 +131,8 @@ class Meter:
     @property
     def figures(self) -> Figures:
         """The tables as they are now; what went through and is not read yet is waited for, for `PATIENCE` seconds."""
-        if self.provider is not None:
+        if self.provider is not None and not self._closed:
+            self._worker.submit(int).result()
             for session in list(self.sessions.values()):
                 session.wait(PATIENCE)
         sessions = list(self.sessions.items())

@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         call = exchange = None
         if route is not None and not route.count:
             call = session.arrive(_protocol(route.api), self.arrived)
-            exchange = Exchange(route.api, raw or b"", route.model)
+            exchange = Exchange(route.api, raw or b"", route.model, route.stream)
         status, error, delivered = 502, None, True
         began = time.perf_counter()
         try:

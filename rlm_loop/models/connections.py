@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -20,6 +21,7 @@ class _Call:
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._ended = False
+        self._lock = threading.Lock()
 
     def uses(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -28,9 +30,15 @@ class _Call:
 
     def hang_up(self) -> None:
         self._ended = True
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def done(self) -> None:
+        """The answer is read: from now on the socket may serve another call."""
+        with self._lock:
+            self._socket = None
 
 
 _under_way: ContextVar[_Call | None] = ContextVar("call_under_way", default=None)
@@ -84,8 +92,13 @@ class InOnePieceSecure(InOnePiece, HTTPSConnection):
 class _Pool(HTTPConnectionPool):
     ConnectionCls = InOnePiece  # pyright: ignore[reportAssignmentType]
 
+    def _put_conn(self, conn: Any) -> None:
+        if (call := _under_way.get()) is not None:
+            call.done()
+        super()._put_conn(conn)
 
-class _SecurePool(HTTPSConnectionPool):
+
+class _SecurePool(_Pool, HTTPSConnectionPool):
     ConnectionCls = InOnePieceSecure  # pyright: ignore[reportAssignmentType]
 
 
