@@ -27,13 +27,13 @@ STUDIES = {
     "bug_fixing/results": (40, LOOPS, CODER),
     "headline/results": (100, ["lean", "react-text", "code"], CODER),
     "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
-    "recursion_depth/oracle": (
+    "recursion_depth/results/oracle": (
         24,
         ["direct", "depth-0", "depth-1", "depth-2"],
         "oracle (scripted, no language model)",
     ),
     "recursion_depth/results": (20, ["direct", "depth-0"], CODER),
-    "recursion_depth/subcalls": (10, ["depth-1", "depth-2"], CODER),
+    "recursion_depth/results/subcalls": (10, ["depth-1", "depth-2"], CODER),
     "token_overhead/results": (
         28,
         ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"],

@@ -97,4 +97,4 @@ def test_failures_need_tasks_that_name_places() -> None:
 
 
 def test_nobody_asked_a_sub_model() -> None:
-    assert all(row["calls"] == row["steps"] for row in load_study(HERE / "subcalls").rows)
+    assert all(row["calls"] == row["steps"] for row in load_study(HERE / "results" / "subcalls").rows)
