@@ -50,6 +50,7 @@ def test_the_subjects_are_all_there() -> None:
         "06_your_own_model_and_tasks",
         "07_from_notebook_to_study",
         "08_bug_fixing",
+        "09_harness_tax",
     ]
 
 

@@ -144,7 +144,7 @@ def cache_table(found: Found) -> str:
 
 
 def page_table(found: Found) -> str:
-    """The short table of the docs page."""
+    """The short table of the docs page and of the README."""
     head = "| agent | first request | of it tools | the task | 25 turns | billed like new | the same elsewhere |"
     lines = [head, "|---|---:|---:|---:|---:|---:|---:|"]
     for agent in found.by_first():
@@ -263,12 +263,13 @@ def _common(axes: Any, found: Found, order: Sequence[str]) -> None:
 
 
 def write() -> None:
-    """Write the tables between their marks in the README, and the figures."""
+    """Write the tables between their marks in READMEs and docs, and the figures."""
     found = Found(rows("runs.jsonl"), rows("requests.jsonl"))
     readme = HERE / "README.md"
     for name, made in (("first", first_table), ("total", total_table), ("cache", cache_table)):
         write_between(readme, name, made(found))
-    write_between(HERE.parents[1] / "docs" / "harness_tax.md", "tax", page_table(found))
+    for page in ("docs/harness_tax.md", "README.md"):
+        write_between(HERE.parents[1] / page, "tax", page_table(found))
     (HERE / "figures").mkdir(exist_ok=True)
     if found.by_first():
         first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)
