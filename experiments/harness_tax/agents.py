@@ -47,7 +47,8 @@ Commands = Sequence[Sequence[str]]
 class Agent:
     """One agent.  `package` is where it is from, `begin` writes its settings and gives the commands to run (the last is
     the run itself), `env` are its variables, `memory` the file it reads as the project's memory, `mcp` whether it can
-    use an MCP server.  `environment` is the folder of a Python package's environment."""
+    use an MCP server.  `python` are the packages of a Python agent's own environment, `pins` the file of the experiment
+    `peers` that fixes what these need."""
 
     name: str
     label: str
@@ -57,6 +58,7 @@ class Agent:
     memory: str = "AGENTS.md"
     mcp: bool = True
     python: tuple[str, ...] = ()
+    pins: str = ""
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -184,6 +186,17 @@ def _ours(loop: str) -> Callable[[Place], Commands]:
     ]
 
 
+def _framework(name: str, label: str, *packages: str, pins: str = "") -> Agent:
+    def begin(place: Place) -> Commands:
+        script = str(HERE / "frameworks.py")
+        return [[str(place.python), script, name, f"{place.root}/v1", str(place.work), place.task]]
+
+    quiet = {"OPENAI_API_KEY": "any", "OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false"}
+    package = packages[0].partition("==")[0].partition("[")[0]
+    own = pins or f"{name}.txt"
+    return Agent(name, label, package, begin, lambda _: quiet, memory="", mcp=False, python=packages, pins=own)
+
+
 def _no_env(place: Place) -> Mapping[str, str]:
     return {}
 
@@ -228,7 +241,12 @@ AGENTS: tuple[Agent, ...] = (
         memory="",
         mcp=False,
         python=("mini-swe-agent==2.4.6", "mcp==2.3.0"),
+        pins="mini.txt",
     ),
+    _framework("pydantic_ai", "pydantic-ai", "pydantic-ai-slim[openai]==2.68.0"),
+    _framework("openai_agents", "OpenAI Agents SDK", "openai-agents==0.24.0"),
+    _framework("smolagents", "smolagents (tools)", "smolagents[openai]==1.26.0", pins="smolagents_openai.txt"),
+    _framework("langgraph", "LangChain on LangGraph", "langchain==1.4.7", "langchain-openai==1.7.3"),
     Agent("lean_agent", "LeanAgent (ours)", "rlm-loop-toolkit", _ours("lean"), _no_env, memory="", mcp=False),
     Agent("tool_loop_agent", "ToolLoopAgent (ours)", "rlm-loop-toolkit", _ours("code"), _no_env, memory="", mcp=False),
 )

