@@ -69,29 +69,46 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
 @spelled(HINTS)
 @dataclass(frozen=True)
 class Agent:
-    """What all strategies share.
+    """The settings that all strategies share.
 
-    `model` is a name (see `models.get_model`) or a model; `budget` limits each run, and `max_steps` and `seconds`
-    are short for its limits of these, in place of what it says; `tools` are offered besides the task's own; `repl`
-    is the kind of session (`"auto"`), a function that makes one for each run, or a session of yours, which stays open
-    and can be used again; `cell_timeout` and `tool_timeout` are seconds;
-    `max_tokens` limits each reply; `require_code` asks once for code before a text answer counts; `max_depth`
-    limits `llm_query` (0 forbids it, 1 makes it one plain completion), `on_depth` says what happens beyond
-    (`"error"`, `"flat"`: a plain completion, `"text"`: a fallback string), `sub_model` answers sub-calls, `sub_models`
-    are others that a cell may name in `llm_query(..., model=)` (a list of names, or a mapping from names of yours to
-    models or their names), `sub_budget` limits each of them besides what is left of the whole, `concurrency` is how
-    many model calls of the whole tree may be under way at once, `cache_subcalls` makes identical ones once;
-    `context_tokens` is the most that the line about the context takes (30 or more; see `docs/contexts.md`);
-    `injectors` add text (see `dialects.injectors`); `hooks` are told of each step, tool call and sub-call (see
-    `rlm_loop.tools.hooks`);
-    `answer_type` and `verify` check an answer before it counts; `system` replaces the dialect's own fixed text;
-    `seed` is passed to the model where it is made by name.
-    `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`; `None`:
-    nothing is), `max_history` whole turns beyond so many messages.  `allow` names the tools that may run: others are
-    not offered, and a call of one is `denied` (`None`: all may).  `localise` tells of a workspace's files after the
-    question (`agents/localise`).  `may_block` tells the model that it may end with a line `BLOCKED: reason`, which is
-    read whether told or not.  `approve` is told of each cell and tool call before it runs, those of sub-agents and in
-    cells too: `True` or `None` let it run, `False` or a reason make it `denied`, and so does an exception.
+    Who answers, and within what limits:
+
+    - `model`: a name (see `models.get_model`) or a model.  `seed` is passed to a model that is made by name.
+    - `budget` limits each run.  `max_steps` and `seconds` are short for two of its limits and replace them.
+    - `max_tokens` limits each reply, `cell_timeout` and `tool_timeout` (seconds) each cell and each tool call.
+
+    What it can use:
+
+    - `tools` are offered beside the task's own.  `allow` names the tools that may run: others are not offered, and a
+      call of one is `denied` (`None`: all may).
+    - `repl` is the kind of session (`"auto"`), a function that makes a session for each run, or a session of yours,
+      which stays open and can be used again.
+    - `approve` is told of each cell and tool call before it runs, those of sub-agents and in cells too.  `True` or
+      `None` let it run; `False`, a reason or an exception make it `denied`.
+
+    What it is told:
+
+    - `system` replaces the dialect's own fixed text.  `injectors` add text (see `dialects.injectors`).
+    - `context_tokens` (30 or more) is the most that the line about a context takes (see `docs/contexts.md`).
+    - `localise` tells of a workspace's files after the question (`agents/localise`).
+    - `may_block` tells the model that it may end with a line `BLOCKED: reason`.  Such a line is read in any case.
+    - `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
+      `None`: nothing).  `max_history` drops whole turns beyond so many messages.
+
+    When an answer counts:
+
+    - `answer_type` and `verify` check it.  `require_code` asks once for code before a text answer counts.
+
+    Sub-calls (`llm_query`):
+
+    - `max_depth` limits them: 0 forbids them, 1 makes each one plain completion.  `on_depth` says what happens beyond:
+      `"error"`, `"flat"` (a plain completion) or `"text"` (a fallback string).
+    - `sub_model` answers them.  `sub_models` are others that a cell may name in `llm_query(..., model=)`: a list of
+      names, or a mapping from your names to models or their names.
+    - `sub_budget` limits each of them, besides what is left of the whole run.  `concurrency` is the most model calls of
+      the whole tree at one time.  `cache_subcalls` makes identical ones once.
+
+    `hooks` are told of each step, tool call and sub-call (see `rlm_loop.tools.hooks`).
     """
 
     model: str | Model = "local"

@@ -49,22 +49,20 @@ class Unfinished(KeyboardInterrupt):
 
 
 class Environment:
-    """The world of one run.
+    """Performs the actions of one run: calls of tools, cells of the REPL, answers.
 
-    `action_mode` is how the strategy acts: with `code` the tools are functions in the REPL; with `calls` the REPL is
-    the tool `python` and the answer is given by the tool `final_answer` (without `answer_tool` by a reply that calls
-    nothing); with `none` nothing is offered.
-    `unlisted` tools can be called from cells, but the model is not told of them. `repl` makes the session when it is
-    first needed. `observation_cap` is the most characters of one result that a model sees (65,536 at most; what was
-    left out is kept for the record). `allow` names the tools that may run: the others are not offered, and a call of
-    one is `denied` (the REPL and `final_answer` are no such tools). `hooks` are told of each tool call, as one of
-    `node` (`tools/hooks.py`); `about` is what else is said of each in the log. `keep_tree` is told the tree
-    id and the patch of every state of the workspace that an action led to, once each, `keep_calls` what each cell
-    asked of the host. `variables` has every cell's observation name the REPL's variables. `sampled` says that the
-    model's replies are drawn: the same again is chance. `repl` may also be a session of the caller's. Closing is
-    idempotent and closes what was opened for this run: the session that `repl` made, and the workspace where it is
-    `owned`; a session of the caller's is left open, without the run's tools.
-    Raises `ValueError` up front where tool names clash, naming all of them.
+    `action_mode` says how the strategy acts.  `code`: tools are functions in the REPL.  `calls`: the REPL is the tool
+    `python`, and the tool `final_answer` gives the answer (without `answer_tool` a reply that calls nothing does).
+    `none`: nothing is offered.  `unlisted` tools can be called from cells, but the model is not told of them.  `repl`
+    makes the session when it is first needed, or is a session of the caller's.  `observation_cap` is the most
+    characters of a result that a model sees (at most 65,536; the rest is recorded).  `allow` names the tools that may
+    run; a call of another one is `denied`, but for the REPL and `final_answer`.  `hooks` are told of each tool
+    call, with the id `node`; `about` gives more fields for log lines.  `keep_tree` gets the tree id and the patch of
+    each new state of the workspace, `keep_calls` what each cell asked of the host.  `variables` adds the names of the
+    REPL's variables to each cell's observation.  `sampled` says that a repeated reply is chance.
+
+    Closing (twice is harmless) closes the session that `repl` made and an `owned` workspace; a session of the caller's
+    stays open, without the run's tools.  Raises `ValueError` where tool names clash, and names all of them.
     """
 
     def __init__(
@@ -192,7 +190,7 @@ class Environment:
             return problem, setup.localise.told(task.question, opened)
 
     def speaking(self, dialect: Dialect) -> Dialect:
-        """How the run is put and shown."""
+        """The dialect of the run."""
         return dialect
 
     def begin(self, patch: str) -> bool:

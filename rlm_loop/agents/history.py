@@ -1,6 +1,7 @@
-"""When a run's history is made shorter, and the record of it: what goes between the turns and the next request.
+"""Makes the next request of the turns so far, and shortens it where it has grown too long.
 
-`compaction` has the ways to shorten a prompt; here they meet the model's tokenizer, the budget and the trace.
+`compaction` has the ways to shorten a prompt.  This module decides when, with the model's tokenizer, the budget and the
+trace at hand.
 """
 
 from __future__ import annotations
@@ -31,20 +32,22 @@ from rlm_loop.outcome import Turn
 
 @dataclass
 class History:
-    """How the next request of one run is made of the prompt that grew, called before each request.
+    """Makes the next request of a run of the prompt that grew.  It is called before each request.
 
-    `plan` says when the prompt is made shorter (`None`: never), `ways` are injectors that change what was said before,
-    `earlier` the turns that an attempt was given of the ones before it.  Whatever this does to a prompt is a
-    `compaction` event in the trace, so that a prompt which does not grow from the one before is announced; `turn` is
-    the last turn that had ended.
+    - `plan` says when the prompt is shortened (`None`: never).
+    - `ways` are injectors that change earlier messages.
+    - `earlier` are the turns of earlier attempts that this attempt was given.
 
-    Where what has to stay is over the plan's threshold the run goes on with that (`over` in the event), and compaction
-    is due again when half a threshold has been added.  In place of a summary that cannot be had, or would leave nothing
-    to spend on the turn it is for, there is a window (`fallback` says why).  Warns where the brief alone is over the
-    threshold.
+    Each change of the prompt is a `compaction` event in the trace, so a reader knows why a request does not begin with
+    the one before.  `turn` in the event is the last turn that had ended.
 
-    With `ways` the prompt as it grew is kept beside what is sent of it: compaction chooses from the first, by the size
-    of the second, and the injectors are told only of the turns that are left, as they are left.
+    Where the part that must stay is longer than the plan's threshold, the run goes on with it (`over` in the event),
+    and the next compaction is due when half a threshold has been added.  Where a summary cannot be made, or would leave
+    no tokens for the turn, a window takes its place (`fallback` in the event says why).  A warning tells where the task
+    alone is over the threshold.
+
+    With `ways` the grown prompt and the prompt that is sent are both kept.  Compaction chooses from the first by the
+    size of the second, and the injectors see only the turns that are left.
     """
 
     plan: Compaction | None

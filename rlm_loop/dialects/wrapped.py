@@ -1,4 +1,4 @@
-"""A dialect around another one: what is not said anew is as it is inside.  A user's dialect is completed so, too."""
+"""A dialect that wraps another one and delegates what it does not change.  It also completes a user's dialect."""
 
 from __future__ import annotations
 

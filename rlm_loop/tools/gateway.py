@@ -29,22 +29,23 @@ JSON_HINT = 'inside a JSON string write \\" for a quote and \\n for a line break
 
 
 class ToolGateway:
-    """Calls tools by name.  What a tool or a model does wrong comes back as data and is never raised.
+    """Calls tools by name.  A mistake of a tool or a model is returned as data and never raised.
 
-    `timeout` (seconds, `None` for no limit) is enforced from outside: the call returns, and the thread that the tool
-    runs in is abandoned, so a tool that goes on may still have effects. `cap` is the most characters of a result's
-    text. `allow` names the tools that may run; the others are `denied`. `hooks` are told when a call that was
-    understood starts, and how every call ended, as one of `node`; `about` is what else a log line says. `approve` is
-    told of a call that was understood before it runs, and gives the reason where it is `denied`. `watch` is called when
-    a tool has run, and says what it changed since the last time. `seconds_left` are those of the run (`None`: it has no
-    limit): once there are none, a call raises `BudgetSpent`.
+    - `timeout` is in seconds (`None`: no limit).  The call then returns and the tool's thread is abandoned, so a
+      tool that goes on may still have effects.
+    - `cap` is the most characters of a result's text.
+    - `allow` names the tools that may run; a call of another one is `denied`.
+    - `hooks` are told when a call starts and how it ended, with the id `node`.  `about` adds fields to log lines.
+    - `approve` is asked before a call runs; the text that it returns is the reason of a `denied` call.
+    - `watch` is called after a tool has run and returns what changed since the last time.
+    - `seconds_left` returns the seconds left to the run (`None`: no limit).  At 0 a call raises `BudgetSpent`.
 
-    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` too.  What passes through are
-    the signals of the run itself: `BudgetSpent` and `Cancelled`, and Ctrl-C while a tool is waited for.
+    Whatever a tool raises is a failure of the call, `SystemExit` and `KeyboardInterrupt` included.  Three things pass
+    through: `BudgetSpent`, `Cancelled`, and Ctrl-C while the gateway waits for a tool.
 
-    A call of a tool that mutates may carry `idempotency_key` (the same call again under this key is not made again:
-    it gets the recorded result, a failure too) and `dry_run` (nothing is done; the result says what would be), beside
-    its own arguments or from the caller.  Gateways that share `kept` share the keys.
+    A call of a tool that mutates may carry `idempotency_key` and `dry_run`, in its arguments or from the caller.
+    A second call with the same key is not made: it gets the recorded result, a failure too.  A dry run does nothing
+    and says what would be done.  Gateways that share `kept` share the keys.
     """
 
     def __init__(

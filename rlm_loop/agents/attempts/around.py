@@ -1,4 +1,4 @@
-"""What goes around `run`: something that a study takes for an agent, and that makes several attempts with others."""
+"""Several attempts as one run: a study takes an `Around` for an agent; it makes its attempts with other agents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HasDialect(Protocol):
 
 @dataclass(frozen=True)
 class Nobody:
-    """Stands for the models of several attempts: each attempt brings its own, and nobody asks this one."""
+    """A placeholder for the model of several attempts.  Each attempt uses its own model; this one is never called."""
 
     name: str
 
@@ -49,9 +49,10 @@ class Nobody:
 
 @dataclass(frozen=True, kw_only=True)
 class Around:
-    """Several attempts as if they were one run: `attempt` and `settings` are what a study needs.
+    """Makes several attempts and returns them as one run.  A study needs `attempt` and `settings` of it.
 
-    Subclasses say which attempts in `_go`, who makes them in `_roles`, and what else identifies them in `_how`.
+    A subclass runs the attempts in `_go`, names the agents that make them in `_roles`, and adds in `_how` what else
+    identifies it.
     """
 
     check: Check | None = None
@@ -61,7 +62,7 @@ class Around:
 
     @property
     def name(self) -> str:
-        """What it is called in tables and traces."""
+        """Its name in tables and traces."""
         return f"{type(self).__name__.lower()}({', '.join(agent.name for agent in self.agents())})"
 
     def limits(self) -> Budget:
@@ -73,13 +74,13 @@ class Around:
         return cast("HasDialect", self.agents()[-1]).dialect()
 
     def settings(self) -> dict[str, Any]:
-        """What identifies it, as JSON types: that of the agents, and how attempts follow one another."""
+        """What identifies it, as JSON types: the settings of its agents, and how the attempts follow one another."""
         inner = {role: _identity(agent) for role, agent in self._roles().items()}
         judged = Judge(self.check, self.oracle).settings()
         return {"agent": type(self).__name__, **inner, **self._how(), **judged, "budget": plain(self.limits())}
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome:
-        """Work on a task; the outcome covers all attempts, its patch and answer are the chosen one's.
+        """Work on a task.  The outcome covers all attempts; its patch and answer are those of the chosen attempt.
 
         Raises as an agent's `attempt` does, with the outcome of all attempts until then, and `ValueError` where the
         task gives nothing to judge an attempt by.
@@ -99,7 +100,7 @@ class Around:
                 record.close()
 
     def first_request(self, task: Task) -> FirstRequest:
-        """What the first of the agents would send first; no model is called for it."""
+        """The first request of the first agent.  No model is called."""
         return cast("HasDialect", self.agents()[0]).first_request(task)
 
     def attempt_on(
@@ -111,7 +112,7 @@ class Around:
         earlier: AttemptContext = FIRST_ATTEMPT,
         limits: Budget | None = None,
     ) -> Outcome:
-        """As an agent's: one of several attempts of something else around it."""
+        """Make one attempt for another `Around`, as an agent does."""
         self._ready(task)
         account = model.account.scope(self.limits() if limits is None else limits)
         return self._run(task, replace(model, account=account), turn_offset, earlier)
@@ -135,7 +136,7 @@ class Around:
             raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
 
     def agents(self) -> list[Attempting]:
-        """Who makes the attempts, with the model and the seed that were given."""
+        """The agents that make the attempts, with the model and the seed that were given."""
         return list(self._roles().values())
 
     def _roles(self) -> Mapping[str, Attempting]:
