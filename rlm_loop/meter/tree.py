@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -101,11 +102,21 @@ def _causes(leaves: Sequence[tuple[str, Branch]]) -> list[Branch]:
 
 
 def _servers(details: Sequence[Branch]) -> list[Branch]:
-    """Tools whose names begin alike, as those of an MCP server do (`mcp__github__search`), under one branch."""
-    groups = _grouped([(one.name.rpartition("__")[0] or one.name, one) for one in details])
-    return [
-        own[0] if len(own) == 1 else _sum(f"{server}__*", "group", own[0].requests, own, own) for server, own in groups
-    ]
+    """Two or more tools of one MCP server under one branch."""
+    groups = _grouped([(server_prefix(one.name) or one.name, one) for one in details])
+    return [own[0] if len(own) == 1 else _sum(f"{name}*", "group", own[0].requests, own, own) for name, own in groups]
+
+
+def server_prefix(tool: str) -> str:
+    """What agents put before the name of an MCP server's tool: `mcp__github__`, `github__`, `mcp_github_`; else empty.
+
+    One underscore after a plain word (`read_file`) is part of a name.
+    """
+    head, mark, _ = tool.rpartition("__")
+    if mark:
+        return head + mark
+    found = re.match(r"mcp_[^_]+_(?=.)", tool)
+    return found[0] if found else ""
 
 
 def _grouped(named: Sequence[tuple[str, Branch]]) -> list[tuple[str, list[Branch]]]:
