@@ -52,6 +52,12 @@ def test_rows_and_traces_are_those_of_a_run_in_turn(tmp_path: Path, where: str) 
     assert len(study.run(tmp_path / "one", False, executor=where)) == 6  # not another study: all is finished
 
 
+@pytest.mark.slow
+def test_two_clusters_stand_side_by_side() -> None:
+    with executor_of("dask:1") as one, executor_of("dask:1") as other:
+        assert (one.submit(len, "abc").result(60), other.submit(len, "ab").result(60)) == (3, 2)
+
+
 def _dies_once(flag: Path, task_id: str) -> Callable[[Task], None]:
     def before(task: Task) -> None:
         if task.id == task_id and not flag.exists():
@@ -87,6 +93,19 @@ def test_a_pool_of_the_users_that_breaks_as_a_whole_costs_one_episode(tmp_path: 
         found = study.run(tmp_path, False, executor=pool)
     assert len(found) == 8
     assert [(r["arm"], r["task"], r["error_class"]) for r in found.crashed] == [("bad", "a-2", "WorkerLost")]
+
+
+class _PipeClosed(ProcessPoolExecutor):
+    """The pool in the moment after a worker's death: its pipe is closed, and it does not yet say that it is broken."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        raise OSError("handle is closed")
+
+
+def test_a_pool_whose_pipe_is_closed_is_a_broken_pool(tmp_path: Path) -> None:
+    with _PipeClosed(1) as pool:
+        found = Study("mine", ARMS, suite("a", 1)).run(tmp_path, False, executor=pool)
+    assert (len(found), found.crashed) == (2, [])
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

@@ -41,7 +41,8 @@ def local_cluster(workers: int) -> Generator[Executor]:
     options: dict[str, Any] = {
         "n_workers": workers,
         "threads_per_worker": 1,
-        "dashboard_address": None,
+        "dashboard_address": "127.0.0.1:0",  # `None` would take port 8787, which another study may have
+        "scheduler_kwargs": {"dashboard": False},
         "silence_logs": logging.CRITICAL,
     }
     with configured(settings), LocalCluster(**options) as cluster, Client(cluster, set_as_default=False) as client:

@@ -17,6 +17,10 @@ from typing import Any
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.run.jobs import take_over
 
+BREAKING = (BrokenExecutor, OSError)
+"""What `submit` of a process pool raises when a worker has died.  OSError ("handle is closed"): in the moment between
+the death and the pool's own note of it, its pipe is closed already (Python 3.11 to 3.13)."""
+
 
 class SeparateProcesses(Executor):
     """`workers` processes, each a `ProcessPoolExecutor` of one, and each with a thread here that waits for it.
@@ -46,7 +50,7 @@ class SeparateProcesses(Executor):
     def _call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             inner = self._begin(fn, args, kwargs)
-        except BrokenExecutor:  # the process died while idle: the call has not begun
+        except BREAKING:  # the process died while idle: the call has not begun
             self._drop()
             inner = self._begin(fn, args, kwargs)
         try:

@@ -15,7 +15,7 @@ from rlm_loop.study.run.episode import run_episode
 from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine, worker_was_lost
 from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
 from rlm_loop.study.run.limits import Pace, pacing
-from rlm_loop.study.run.processes import SeparateProcesses
+from rlm_loop.study.run.processes import BREAKING, SeparateProcesses
 from rlm_loop.study.run.scheduler import Scheduler
 from rlm_loop.study.store.rows import crash_line, make_row
 
@@ -134,7 +134,7 @@ class _Run:
             payload = pack(Job(self._study, episode, self._agents(episode), shared, share))
             try:
                 future = self._executor.submit(perform, payload)
-            except BrokenProcessPool:
+            except BREAKING:
                 self._replace()
                 future = self._executor.submit(perform, payload)
         self._running[future] = replace(begun, alone=isinstance(self._executor, SeparateProcesses))
