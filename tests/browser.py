@@ -79,7 +79,7 @@ class Browser:
 
     def open(
         self,
-        page: Path,
+        page: Path | str,
         *,
         fragment: str = "",
         width: int = 1200,
@@ -87,12 +87,13 @@ class Browser:
         dark: bool = False,
         media: str = "",
     ) -> None:
-        """Load a page and wait until it has loaded; `media` is "print" for the style of paper."""
+        """Load a file or an address and wait until it has loaded; `media` is "print" for the style of paper."""
         self._ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         theme = "dark" if dark else "light"
         features = [{"name": "prefers-color-scheme", "value": theme}]
         self._ask("Emulation.setEmulatedMedia", media=media, features=features)
-        for url in ("about:blank", page.resolve().as_uri() + fragment):  # else only the fragment might change
+        address = page if isinstance(page, str) else page.resolve().as_uri()
+        for url in ("about:blank", address + fragment):  # else only the fragment might change
             self.events.clear()
             self._ask("Page.navigate", url=url)
             self._until(lambda: any(e.get("method") == "Page.loadEventFired" for e in self.events))
@@ -104,10 +105,22 @@ class Browser:
             raise AssertionError(told["exceptionDetails"])
         return told["result"].get("value")
 
+    def until(self, condition: str) -> None:
+        """Wait until a JavaScript condition holds, on this page or on one that takes its place."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            with contextlib.suppress(RuntimeError):  # the page is left just now
+                if self.value(condition):
+                    return
+            time.sleep(0.05)
+        raise AssertionError(condition)
+
     def press(self, key: str) -> None:
         """Press one key, a character or a name such as `Enter`."""
         text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
-        code = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38}.get(key, 0)
+        code = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}.get(
+            key, 0
+        )
         same = {"key": key, "windowsVirtualKeyCode": code}
         self._ask("Input.dispatchKeyEvent", type="keyDown", text=text, **same)
         self._ask("Input.dispatchKeyEvent", type="keyUp", **same)

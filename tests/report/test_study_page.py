@@ -90,7 +90,8 @@ def test_what_is_on_the_page(parsed: Parsed, said: str) -> None:
 
 def test_sections_are_listed_and_in_order(page: str) -> None:
     heads = re.findall(r'<h2 id="([a-z]+)" tabindex="-1">', page)
-    assert heads == ["findings", "arms", "figures", "pairs", "contract", "episodes", "environment"]
+    below = ["findings", "episodes", "figures", "arms", "pairs", "contract", "environment"]
+    assert heads == ["answer", "about", *below]
     assert re.findall(r'<li><a href="#([a-z]+)">', page) == heads
 
 
@@ -319,7 +320,7 @@ def test_several_models(folder: Path) -> None:
     rows = [*found.rows, *({**r, "model": "other", "model_name": "other"} for r in found.rows)]
     lock = {**found.lock, "models": ["local:scripted", "other"]}
     text = sound(study_page(Results(rows, lock, str(folder)))).text
-    assert "careful against hasty, with other" in text
+    assert "careful against hasty, on 12 tasks with other: " in text
     assert "other · hard" in text
 
 
@@ -333,7 +334,7 @@ print(page.count(".[studies]"), page.count(">Outcome<"))
 """
     argv = [sys.executable, "-c", code, str(EXPERIMENTS / "token_overhead" / "results")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["3", "0"]  # tables, figures, findings
+    assert done.stdout.split() == ["4", "0"]  # answer, tables, figures, differences
 
 
 @pytest.mark.slow

@@ -85,9 +85,18 @@ def test_on_paper_everything_is_there_and_fits(browser: Browser, report: Path) -
 def test_the_keys_go_from_section_to_section(browser: Browser, report: Path) -> None:
     browser.open(report)
     focused = "document.activeElement.id"
-    for key, place in (("j", "findings"), ("j", "arms"), ("k", "findings"), ("G", "environment"), ("g", "findings")):
+    for key, place in (("j", "answer"), ("j", "about"), ("k", "answer"), ("G", "environment"), ("g", "answer")):
         browser.press(key)
         assert browser.value(focused) == place, key
+
+
+def test_the_answer_is_on_one_screen_and_all_else_is_behind_a_click(browser: Browser, report: Path) -> None:
+    browser.open(report, width=1280)
+    assert browser.value("document.querySelector('.beside').getBoundingClientRect().bottom < innerHeight")
+    assert not browser.value("[...document.querySelectorAll('.part')].some(part => part.open)")
+    browser.value("document.querySelector('.contents a[href=\"#arms\"]').click()")
+    browser.value(SETTLED)
+    assert browser.value("document.getElementById('arms').closest('details').open")
 
 
 def test_tasks_are_found_and_those_where_arms_differ(browser: Browser, report: Path) -> None:

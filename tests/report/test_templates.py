@@ -31,4 +31,4 @@ def test_every_template_is_whole(name: str) -> None:
 def test_what_is_html_already_stays_and_line_breaks_of_a_template_are_left_out() -> None:
     parts = macros("run/parts.html")
     made = parts.block(parts.called("<tool>"), "one\ntwo", "code")
-    assert made == '<div class="block code"><h4>Call of <b>&lt;tool&gt;</b></h4><pre>one\ntwo</pre></div>'
+    assert made == '<div class="block code"><p class="label">Call of <b>&lt;tool&gt;</b></p><pre>one\ntwo</pre></div>'

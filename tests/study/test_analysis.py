@@ -74,11 +74,15 @@ def test_what_nobody_declared_is_exploratory_and_has_no_margin() -> None:
     results = Results(paired([("y", "n")] * 30 + [("n", "n")] * 10).rows)
     made = compare(results)
     assert (made.baseline, made.margin, made.exploratory) == ("base", 0, True)
-    assert made.sentences()[0].startswith("Exploratory: lean resolves more tasks than base")
-    assert made.sentences()[-1].endswith("Exploratory: the study did not declare this analysis.")
+    assert made.family == ()
+    assert made.verdicts == [
+        "Exploratory: this analysis was not declared before the run, so no claim is judged; 2 of 2 intervals exclude "
+        "no difference."
+    ]
+    assert " p = " not in "".join(made.sentences()[:-1])
     assert set(sequential(results, "lean")["decision"]) == {"go on", "more"}
     assert "shaded" not in caption(paired_differences(results))
-    assert ">Findings, exploratory<" in study_page(results)
+    assert "Exploratory: this analysis was not declared" in study_page(results)
 
 
 def test_what_was_declared_is_tested_without_being_asked_for() -> None:

@@ -36,25 +36,25 @@ def test_a_comparison_with_everything_there() -> None:
     assert tokens["p_holm"] == pytest.approx(max(tokens["p"], min(2 * tokens["p"], 1.0)), abs=0.02)
     assert row(compared, "output_tokens")["p_holm"] != row(compared, "output_tokens")["p_holm"], "outside the family"
     assert row(compared, "cost")["estimate"] != row(compared, "cost")["estimate"], "a ratio of nothing is not known"
-    first, *_ = said = compared.sentences()
-    assert first.startswith(
-        "lean resolves no more than 3 points fewer tasks than base (difference +3.0 points, 95 % inter"
+    first, shown, methods = said = compared.sentences()
+    assert first == (
+        "lean against base, on 200 tasks with local:m: +3.0 points resolved (95 % interval -1.2 to 7.2); 0.72 times "
+        "the prompt tokens (97.5 % interval 0.70 to 0.73)."
     )
-    assert "non-inferior, p = " in first
-    assert " % fewer prompt tokens than base (" in first
-    assert first.endswith("on 200 tasks with local:m.")
-    assert "All 200 pairs of lean and base are complete." in said
+    assert shown.startswith("Shown: lean resolves no more than 3 points fewer tasks than base (p = 0.0")
+    assert "; lean uses fewer prompt tokens than base (p < 0.001)." in shown
+    assert methods == compared.methods
     assert str(compared) == "\n".join(said)
     assert paired(LARGE).compare("base").sentences() == said
 
 
 def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
     compared = compare(paired(SMALL, tokens=[(100 + (-1) ** i * i, 100) for i in range(36)]))
-    said = " ".join(compared.sentences())
-    assert "It is not shown that lean resolves no more than 3 points fewer tasks than base (difference -2.8" in said
+    (said,) = compared.verdicts
+    assert said.startswith("Not shown: that lean resolves no more than 3 points fewer tasks than base (p = ")
     assert "if the two are truly alike, about " in said
-    assert "more tasks would be needed to show it (power 80 %)" in said
-    assert "It is not shown that lean and base differ in prompt tokens" in said
+    assert "more tasks would show it (power 80 %)" in said
+    assert "; that lean and base differ in prompt tokens (p = " in said
     plan = compared.power().query("measure == 'resolved' and assuming == 'no difference'").iloc[0]
     assert plan["needed"] - 36 == plan["more"] == plan["more_tasks"] > 1000
     assert plan["power_now"] < 0.1
@@ -64,28 +64,27 @@ def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
 
 def test_an_arm_that_is_worse_is_called_worse() -> None:
     said = " ".join(compare(paired([("n", "y")] * 20 + [("y", "y")] * 20 + [("y", "n")] * 2)).sentences())
-    assert "lean resolves fewer tasks than base (difference -42.9 points" in said
-    assert "95 % interval" in said, "tokens were judged first, at 97.5 %"
-    assert "unadjusted" not in said
+    assert "-42.9 points resolved (95 % interval" in said, "tokens were judged first, at 97.5 %"
+    assert "lean resolves fewer tasks than base" in said
 
 
 def test_a_loop_that_resolves_nothing_is_not_called_as_good_as_one_that_resolves_nothing() -> None:
     compared = compare(paired([("n", "n")] * 300))
     assert not row(compared, "resolved")["holds"]
-    assert "a loop which resolves nothing would be as close" in compared.sentences()[1]
+    assert "a loop which resolves nothing would be as close" in compared.verdicts[1]
 
 
 def test_an_arm_that_resolves_much_more_than_a_baseline_at_the_floor_is_said_to() -> None:
     compared = paired([("y", "n")] * 30 + [("n", "n")] * 20).compare("base")
-    assert compared.sentences()[0].startswith(
-        "lean resolves no more than 3 points fewer tasks than base (difference +60"
+    assert compared.verdicts[0].startswith(
+        "Shown: lean resolves no more than 3 points fewer tasks than base (p < 0.001)"
     )
 
 
 def test_an_arm_that_is_worse_by_more_than_the_margin_is_only_said_to_be_worse() -> None:
-    said = paired([("n", "y")] * 30 + [("y", "y")] * 20).compare("base").sentences()
-    assert any(s.startswith("lean resolves fewer tasks than base (difference -60.0 points") for s in said)
-    assert not any("not shown that lean resolves" in s for s in said)
+    (said,) = paired([("n", "y")] * 30 + [("y", "y")] * 20).compare("base").verdicts
+    assert said.startswith("Shown: lean uses fewer prompt tokens")
+    assert said.endswith("; lean resolves fewer tasks than base.")
 
 
 MISSING: list[Pair] = [*LARGE[:-12], *[("!", "n")] * 4, *[("n", "u")] * 2, *[("!", "!")], *[("u", "y")] * 5]
@@ -111,7 +110,7 @@ def test_missing_pairs_follow_the_policy_and_are_counted(
     if bounds:
         assert found["low"] < bounds[0] < bounds[1] < found["high"]
     said = next(s for s in compared.sentences() if "are missing" in s)
-    assert said.startswith("12 of 200 pairs of lean and base are missing (10 in lean, 3 in base); ")
+    assert "; 12 of 200 pairs are missing (10 in lean, 3 in base): " in said
     assert f"(policy {policy})" in said
 
 
@@ -167,10 +166,10 @@ def test_many_seeds_of_one_task_show_nothing() -> None:
 def test_a_handful_of_tasks_gets_ratios_but_no_claims(n: int, shown: bool) -> None:
     compared = compare(paired([("y", "y")] * n), family=("input_tokens",))
     assert row(compared, "input_tokens")["holds"] == shown
-    said = compared.sentences()[0]
+    said = str(compared)
     if not shown:
-        assert "95 % interval not known, p = 0.062)" in said
-        assert "about 1 more task would be needed to show it" in said
+        assert "95 % interval not known" in said
+        assert "no claim is judged; 0 of 1 intervals exclude no difference" in said
     plan = compared.power().query("measure == 'input_tokens'").iloc[0]
     assert (plan["needed"], plan["power_now"] > 0) == (6, shown)
     clustered = compare(paired([("y", "y")] * 20, seeds=5)).power().query("measure == 'input_tokens'").iloc[0]
@@ -198,20 +197,21 @@ def test_without_a_margin_the_claim_is_a_difference() -> None:
     compared = compare(paired([("y", "n")] * 12 + [("y", "y")] * 30), margin=0)
     assert row(compared, "resolved")["claim"] == "differs"
     assert row(compared, "resolved")["p"] == row(compared, "resolved")["p_difference"] == pytest.approx(2 / 2**12)
-    assert compared.sentences()[0].startswith("Exploratory: lean resolves more tasks than base (difference +28.6 point")
+    assert "+28.6 points resolved (95 % interval 14.4 to 43.6)" in compared.sentences()[0]
+    assert compared.verdicts[0].endswith("no claim is judged; 2 of 2 intervals exclude no difference.")
 
 
 def test_a_larger_family_makes_every_claim_harder() -> None:
     one, more = compare(paired(LARGE), family=("resolved",)), compare(paired(LARGE), family=("resolved", "seconds"))
     assert row(one, "resolved")["p_holm"] == row(one, "resolved")["p"] < row(more, "resolved")["p_holm"]
     assert "there is one claim" in one.sentences()[-1]
-    assert "Only described, as no claim was declared: lean against base, prompt tokens 0." in " ".join(one.sentences())
+    assert "0.72 times the prompt tokens (95 % interval" in one.sentences()[0], "no claim, so a plain interval"
 
 
 def test_the_findings_of_each_arm_are_values_and_the_sentences_are_made_of_them() -> None:
     compared = compare(paired(SMALL))
     assert [(of.arm, {c.arm for c in of.contrasts}) for of in compared.by_arm] == [("lean", {"lean"})]
-    assert [*compared.by_arm[0].sentences, compared.methods] == compared.sentences()
+    assert [compared.by_arm[0].sentence, *compared.verdicts, compared.methods] == compared.sentences()
     assert len(compared.plans) == len(compared.power())
 
 
@@ -245,7 +245,7 @@ def test_one_arm_has_nothing_to_be_compared_with() -> None:
 def test_a_study_in_which_nothing_is_known_says_so() -> None:
     said = " ".join(compare(paired([("!", "!")] * 5)).sentences())
     assert "whether tasks were resolved is not known for enough pairs to compare them" in said
-    unjudged = compare(paired([("u", "u")] * 30)).sentences()
+    unjudged = compare(paired([("u", "u")] * 30)).verdicts
     assert "fewer prompt tokens than base" in unjudged[0]
 
 

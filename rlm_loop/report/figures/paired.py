@@ -13,6 +13,7 @@ from rlm_loop.report.figures.style import (
     GREY,
     PAGE,
     SMALL,
+    TITLE,
     caption,
     finish,
     lettered,
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 _LESS, _MORE, _SAME = COLOURS[0], COLOURS[1], "#8c8c8c"
 _ACROSS = 3
+#: From the left end of a panel to that of the next, where a panel is 1 wide.
+_STEP = 1.35
 #: Letters below a panel that do not meet.
-_LETTERS = 22
+_LETTERS = 18
 
 
 @dataclass(frozen=True)
@@ -92,17 +95,13 @@ def paired_slopes(
     down = math.ceil(len(known) / across)
     with style():
         made = sheet(PAGE if across > 2 else 1.0 + 2.6 * across, 0.6 + 2.7 * down)
-        grid: Any = made.subplots(down, across, sharey=True, squeeze=False)
-        for number, axes in enumerate(grid.flat):
-            if number >= len(known):
-                axes.set_visible(False)
-                continue
-            _panel(axes, known[number], asked)
-            finish(axes, lettered(number, known[number].arm.label, (PAGE - 0.9) / _ACROSS))
-            if number % across == 0:
-                axes.set_ylabel(f"{asked.name} (log scale)")
-        low, high = grid.flat[0].get_ylim()
-        round_ticks(grid.flat[0].yaxis, low, high, asked.tick)
+        # One pair of axes a row, since axes cost more time than all that is drawn on them.
+        rows: Any = made.subplots(down, 1, sharey=True, squeeze=False)
+        for row, (axes,) in enumerate(rows):
+            _row(axes, known[row * across : (row + 1) * across], across, row * across)
+            axes.set_ylabel(f"{asked.name} (log scale)")
+        low, high = rows[0][0].get_ylim()
+        round_ticks(rows[0][0].yaxis, low, high, asked.tick)
         unknown = sum(p.unknown for p in known)
         left = f" {unknown} pairs have no ratio (not known, or zero)." if unknown else ""
         caption(made, f"{found.note()}. One line a task; solid: less than {known[0].baseline.name}, dashed: more; "
@@ -111,25 +110,43 @@ def paired_slopes(
     return made
 
 
-def _panel(axes: Any, pairs: Pairs, asked: Measure) -> None:
-    from matplotlib.collections import LineCollection
-
-    thin = max(0.25, min(0.8, 25 / len(pairs.values)))
-    # one collection a kind: of many lines each would otherwise cost as much as a small figure
-    for sign, colour, line in ((0, _SAME, ":"), (-1, _LESS, "-"), (1, _MORE, (0, (4, 2)))):
-        mine = [[(0, there), (1, here)] for there, here in pairs.values if (here > there) - (here < there) == sign]
-        look: Any = {"colors": colour, "linestyles": [line], "linewidths": 0.9, "alpha": thin, "zorder": 2}
-        axes.add_collection(LineCollection(mine, **look))
-    axes.plot([0, 1], pairs.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
+def _row(axes: Any, pairs: Sequence[Pairs], across: int, first: int) -> None:
+    """The panels of a row, each from `_STEP * k` to `_STEP * k + 1` on the axis."""
+    ends, names, below = [], [], []
+    for k, one in enumerate(pairs):
+        left = _STEP * k
+        thin = max(0.25, min(0.8, 25 / len(one.values)))
+        # one line a kind, with a gap (a point that is not drawn) after each task: many lines take long
+        for sign, colour, line in ((0, _SAME, ":"), (-1, _LESS, "-"), (1, _MORE, (0, (4, 2)))):
+            mine = [(there, here, math.nan) for there, here in one.values if _sign(here, there) == sign]
+            look: Any = {"color": colour, "linestyle": line, "linewidth": 0.9, "alpha": thin, "zorder": 2}
+            axes.plot([left, left + 1, math.nan] * len(mine), [value for task in mine for value in task], **look)
+        axes.plot([left, left + 1], one.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
+        ends += [left, left + 1]
+        names += _names(one)
+        below.append(f"x {one.ratio:.2f}\n{one.less} less, {one.more} more")
+        title = lettered(first + k, one.arm.label, (PAGE - 0.9) / _ACROSS)
+        place = {"transform": axes.get_xaxis_transform(), "fontsize": TITLE, "fontweight": "bold"}
+        axes.text(left - 0.12, 1.02, title, va="bottom", **place)
     axes.set_yscale("log")
-    axes.set_xlim(-0.12, 1.12)
-    names = [pairs.baseline.name, pairs.arm.name]
-    if sum(map(len, names)) > _LETTERS:  # the title has the arm, and the caption the baseline
-        names = ["baseline", "arm"]
-    axes.set_xticks([0, 1], names, color="black")
-    for tick, side in zip(axes.get_xticklabels(), ("left", "right"), strict=True):
+    axes.set_xlim(-0.12, _STEP * (across - 1) + 1.12)
+    finish(axes)
+    axes.set_xticks(ends, names, color="black")
+    for tick, side in zip(axes.get_xticklabels(), ("left", "right") * len(pairs)):
         tick.set_horizontalalignment(side)
-    axes.set_xlabel(f"x {pairs.ratio:.2f}\n{pairs.less} less, {pairs.more} more", fontsize=SMALL, color=GREY)
+    middles = [_STEP * k + 0.5 for k in range(len(pairs))]
+    axes.set_xticks(middles, below, minor=True, fontsize=SMALL, color=GREY)
+    axes.tick_params(axis="x", which="minor", length=0, pad=18)
+
+
+def _sign(here: float, there: float) -> int:
+    return (here > there) - (here < there)
+
+
+def _names(pairs: Pairs) -> list[str]:
+    names = [pairs.baseline.name, pairs.arm.name]
+    # where there is no room the title has the arm, and the caption the baseline
+    return names if sum(map(len, names)) <= _LETTERS else ["baseline", "arm"]
 
 
 def _told(known: Sequence[Pairs]) -> str:

@@ -74,9 +74,12 @@ def svg(figure: Figure, *, name: str = "") -> str:
 
 
 def data_uri(figure: Figure, kind: str = "png") -> str:
-    """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file."""
+    """The figure as a PNG (or an SVG) in a `data:` address, for an `<img>` of a page that needs no other file.
+
+    Letters of an SVG are text in the reader's own font: as shapes they take half of the time and most of the bytes.
+    """
     named = {"png": "image/png", "svg": "image/svg+xml"}[kind]
-    return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}", _SHAPES)).decode("ascii")
+    return f"data:{named};base64," + base64.b64encode(_bytes(figure, f".{kind}")).decode("ascii")
 
 
 def _bytes(figure: Figure, suffix: str, settings: Mapping[str, Any] | None = None) -> bytes:

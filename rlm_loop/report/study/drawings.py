@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import gc
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
@@ -21,6 +23,10 @@ _PAIRED = "measure in ['resolved', 'input_tokens']"
 _LINES = 40
 
 
+#: The figure that stands beside the answer, and is not drawn again below.
+ANSWERING = "Resolved against tokens"
+
+
 class Figured(NamedTuple):
     """A figure on the page: its name, its address, its words, and its size in pixels; or `why` there is none."""
 
@@ -33,14 +39,35 @@ class Figured(NamedTuple):
 
 
 def drawings(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> list[Figured]:
-    """Every figure that the study has numbers for; `compared` is the frame of the comparison, where it is at hand.
+    """Every figure that the study has numbers for, but the one that stands beside the answer.
 
+    `compared` is the frame of the comparison, where it is at hand.
     Raises `StudyError` where matplotlib is missing.
     """
     from rlm_loop.report.figures import style
 
-    with style():  # one word about matplotlib, where it is missing, not one a figure
-        return [_figured(name, make) for name, make in chosen(results, baseline, compared)]
+    with style(), _uncollected():  # one word about matplotlib, where it is missing, not one a figure
+        return [_figured(*one) for one in chosen(results, baseline, compared) if one[0] != ANSWERING]
+
+
+def figured(name: str, results: Results) -> Figured:
+    """One of the figures.  Raises `StudyError` where matplotlib is missing."""
+    from rlm_loop.report.figures import style
+
+    with style(), _uncollected():
+        return next(_figured(*one) for one in chosen(results, results.arms[0]) if one[0] == name)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Generator[None]:
+    """Without Python's cycle collector: it would go through thousands of parts of figures that are still in use."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None) -> Iterator[Drawing]:
@@ -50,7 +77,7 @@ def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None
     arms, suites = len(results.arms), {row["suite"] for row in results.rows}
     by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
-    yield "Resolved against tokens", lambda: figures.resolve_against_tokens(results)
+    yield ANSWERING, lambda: figures.resolve_against_tokens(results)
     if any(row["resolved"] for row in results.complete_pairs):
         yield "Resolved within a budget", lambda: figures.anytime_curves(results)
     if arms > 1 and compared is not None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from rlm_loop.report.run.judged import state
 from rlm_loop.report.study.missing import arms_of, planned
 from rlm_loop.study import Results
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import PairKey, pair_key
-from rlm_loop.study.store.rows import Row, finished
+from rlm_loop.study.store.rows import Row
 
 _SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
 
@@ -64,15 +65,6 @@ def _tasks(
         name = f"{of[2]}, seed {of[3]}" if several else of[2]
         found.append(TaskRow(name, len({cell.state for cell in cells}) > 1, cells))
     return found
-
-
-def state(row: Row | None) -> str:
-    """What became of an episode, in the words of the legend."""
-    if row is None:
-        return "not run"
-    if not finished(row):
-        return "crashed"
-    return "not judged" if row["resolved"] is None else "resolved" if row["resolved"] else "not resolved"
 
 
 def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> Shown:

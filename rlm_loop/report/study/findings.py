@@ -12,8 +12,6 @@ from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.contrast import p_value, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rlm_loop.study.compare.comparison import Comparison
 
 #: What each policy does with a pair of which one side is missing, in words for the reader.
@@ -29,17 +27,11 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Findings:
-    """What a comparison supports, arm by arm: pairs of a label and sentences; then the methods, and tables.
+    """A comparison, its tables, and `policy`: in words what becomes of missing pairs."""
 
-    `policy` says in words what becomes of missing pairs; `frame` has the contrasts.
-    """
-
-    arms: Sequence[tuple[str, Sequence[str]]]
-    methods: str
+    compared: Comparison
     tables: Sequence[Table]
     policy: str
-    frame: pd.DataFrame
-    exploratory: bool
 
 
 def findings_of(results: Results, baseline: str) -> Findings:
@@ -49,14 +41,9 @@ def findings_of(results: Results, baseline: str) -> Findings:
     from rlm_loop.study.compare.comparison import compare
 
     compared = compare(results, baseline)
-    several = len(results.models) > 1
-    arms = [
-        (f"{of.arm} against {compared.baseline}" + (f", with {of.model}" if several else ""), of.sentences)
-        for of in compared.by_arm
-    ]
-    tables = [effects_table(compared), _power(compared.power().to_dict("records"), compared)]
+    tables = [effects_table(compared), power_table(compared)]
     policy = POLICIES.get(compared.missing, compared.missing)
-    return Findings(arms, compared.methods, tables, policy, compared.frame(), compared.exploratory)
+    return Findings(compared, tables, policy)
 
 
 def effects_table(compared: Comparison) -> Table:
@@ -72,16 +59,19 @@ def effects_table(compared: Comparison) -> Table:
             _figure(r["value"], r),
             _figure(r["baseline_value"], r),
             _effect(r, compared),
-            _p(r["p_holm"] if r["measure"] in compared.family else r["p"]),
-            ("yes" if r["holds"] else "no") if r["measure"] in compared.family else "described",
+            *([_p(r["p_holm"]), _verdict(r)] if compared.family else []),
             f"{r['pairs'] - r['missing']:,} of {r['pairs']:,}",
         ]
         for r in shown
     ]
     share = percent(1 - compared.alpha)
-    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "p", "shown"]
+    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", *["p", "shown"] * bool(compared.family)]
     heads = [*(["model"] if several else []), *columns, "pairs"]
     return Table(f"Arms against {compared.baseline}", heads, cells, _effect_notes(shown, compared), 3 if several else 2)
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    return "described" if row["p_holm"] != row["p_holm"] else "yes" if row["holds"] else "no"
 
 
 def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
@@ -90,15 +80,23 @@ def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
     for row in rows:
         ways.setdefault(str(row["method"]), []).append(_measure(row))
     methods = "; ".join(f"{', '.join(dict.fromkeys(of))}: {method}" for method, of in ways.items())
-    return [
+    judged = (
         f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
-        "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim; p, "
-        "not adjusted, belongs to there being no difference. A dash is not known.",
+        "level at which Holm's procedure judged it, named where it is another than the head's. Described: no claim, so "
+        "no p and a plain interval. A dash is not known."
+    )
+    return [
+        judged
+        if claims
+        else "Nothing was declared, so no claim is judged and no p is given; intervals are plain ones.",
         f"Rates differ in points of 100, all else by the ratio of the arm to {compared.baseline}. {methods}.",
     ]
 
 
-def _power(rows: Rows, compared: Comparison) -> Table:
+def power_table(compared: Comparison) -> Table:
+    """A row for each claim and what the truth may be: the power of a study of this size, and the pairs needed."""
+    rows: Rows = compared.power().to_dict("records")
+    claimed = compared.family or tuple(_MEASURES)
     several = len({r["model"] for r in rows}) > 1
     cells = [
         [
@@ -112,7 +110,7 @@ def _power(rows: Rows, compared: Comparison) -> Table:
             f"{r['more_tasks']:,.0f}" if _known(r["more_tasks"]) else "never",
         ]
         for r in rows
-        if r["measure"] in compared.family
+        if r["measure"] in claimed
     ]
     heads = [*(["model"] if several else []), "arm", "measure", "claim", "if the truth is", "power now"]
     notes = [

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from rlm_loop import __version__
 from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.study.answer import answer_of
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.report.study.drawings import drawings
 from rlm_loop.report.study.episodes import episodes_of
@@ -28,7 +29,7 @@ _FOLDER = "study_traces"
 def study_page(
     results_or_folder: Results | str | Path, *, baseline: str | None = None, traces: bool | Mapping[str, str] = True
 ) -> str:
-    """The report of a study as one HTML page: question, findings, tables, figures, missing pairs, contract, episodes.
+    """The report of a study as one HTML page: question and answer on one screen, and below it, folded, all else.
 
     `baseline` is what the other arms are compared with, by default that of the study's `Analysis`, else the first.
     `traces` are the addresses of trace pages by the names of the traces, as `write_trace_pages` returns them; true
@@ -41,7 +42,7 @@ def study_page(
     links = traces if isinstance(traces, Mapping) else {}
     if traces is True:
         links = {name: address(_FOLDER, name) for name in names_of(results)}
-    shown = list(_sections(results, against, links))
+    answer, shown = _parts(results, against, links)
     head = head_of(results, against)
     return sealed(
         "study/study.html",
@@ -49,6 +50,7 @@ def study_page(
         script=resource("theme.js") + resource("study.js", _HERE),
         title=head.question.title,
         head=head,
+        answer=answer,
         sections=shown,
         name=results.name,
         version=__version__,
@@ -64,23 +66,30 @@ class Section(NamedTuple):
     why: str = ""
 
 
-def _sections(results: Results, against: str, links: Mapping[str, str]) -> Iterator[Section]:
-    """The sections that the study has anything for, in their order."""
-    whole, found = bool(results.complete_pairs), None
+def _parts(results: Results, against: str, links: Mapping[str, str]) -> tuple[Section | None, list[Section]]:
+    """The answer, and the sections below it that the study has anything for, in the order in which people ask."""
+    if not results.rows:
+        return None, list(_about(results))
+    whole, shown = bool(results.complete_pairs), list[Section]()
+    told, found, answer = None, None, None
     if whole:
-        told = _section("findings", "Findings", lambda: findings_of(results, against))
+        told = _section("findings", "Differences", lambda: findings_of(results, against))
         found = cast("Findings | None", told.value)
-        yield told._replace(label="Findings, exploratory") if found and found.exploratory else told
-    if results.rows:
-        yield _section("arms", "Arms", lambda: arm_tables(results, against))
+        compared = found.compared if found else None
+        answer = _section("answer", "Answer", lambda: answer_of(results, against, compared))
+        shown.append(told)
+    shown.append(Section("episodes", "Episodes", episodes_of(results, links)))
     if whole:
-        yield _section("figures", "Figures", lambda: drawings(results, against, found and found.frame))
-    if results.rows:
-        policy = found.policy if found else ""
-        yield Section("pairs", "Missing pairs", missing_pairs(results, against, policy))
+        frame = found.compared.frame() if found else None
+        shown.append(_section("figures", "Figures", lambda: drawings(results, against, frame)))
+    shown.append(_section("arms", "Arms", lambda: arm_tables(results, against)))
+    policy = found.policy if found else ""
+    shown.append(Section("pairs", "Missing pairs", missing_pairs(results, against, policy)))
+    return answer, [*shown, *_about(results)]
+
+
+def _about(results: Results) -> Iterator[Section]:
     yield _section("contract", "Contract", lambda: fairness_of(results.fairness_check))
-    if results.rows:
-        yield Section("episodes", "Episodes", episodes_of(results, links))
     yield Section("environment", "Environment", origin_of(results))
 
 

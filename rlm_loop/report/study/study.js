@@ -3,10 +3,12 @@
   const get = (id) => document.getElementById(id);
 
   // -- going from section to section
-  const heads = [...document.querySelectorAll("main > section > h2")];
+  const heads = [...document.querySelectorAll("main > section h2")];
   const links = new Map([...document.querySelectorAll(".contents a")].map((a) => [a.getAttribute("href").slice(1), a]));
   const go = (head) => {
     if (!head) return;
+    const part = head.closest("details");
+    if (part) part.open = true;
     head.focus({ preventScroll: true });
     head.scrollIntoView({ block: "start" });
   };
@@ -23,6 +25,13 @@
     }
   }, { threshold: [0, 1], rootMargin: "0px 0px -66% 0px" });
   for (const head of heads) watch.observe(head);
+
+  const jump = () => go(heads.find((head) => `#${head.id}` === location.hash));
+  addEventListener("hashchange", jump);
+  jump();
+  for (const link of links.values()) {  // a second click on the same link changes no address
+    link.addEventListener("click", () => { if (link.getAttribute("href") === location.hash) jump(); });
+  }
 
   // -- finding a task
   const box = get("find"), apart = get("apart"), found = get("found");
@@ -57,8 +66,8 @@
   const keys = get("keys");
   const act = {
     j: () => move(1), k: () => move(-1), g: () => go(heads[0]), G: () => go(heads[heads.length - 1]), t: theme,
-    "/": () => { if (box) { get("episodes").scrollIntoView(); box.focus(); box.select(); } },
-    d: () => { if (apart) { apart.checked = !apart.checked; find(); } },
+    "/": () => { if (box) { go(get("episodes")); box.focus(); box.select(); } },
+    d: () => { if (apart) { go(get("episodes")); apart.checked = !apart.checked; find(); } },
     "?": () => keys.showModal(),
   };
   document.addEventListener("keydown", (e) => {

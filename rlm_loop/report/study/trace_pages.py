@@ -23,9 +23,10 @@ def write_trace_pages(results: Results, folder: str | Path, *, progress: Progres
     """
     there = Path(folder)
     links: dict[str, str] = {}
+    rows = {str(row["trace"]): row for row in results.rows}
     for name, trace in progress(trace_files(results)):
         try:
-            text = run_page(trace)
+            text = run_page(trace, row=rows.get(name))
         except TraceError:
             continue
         page = there.joinpath(*_below(name).parts)

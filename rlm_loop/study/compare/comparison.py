@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.study.compare.contrast import MEASURES, Contrast, Judged, at_the_floor
+from rlm_loop.study.compare.columns import table_of
+from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
@@ -21,10 +22,13 @@ from rlm_loop.study.store.rows import Row
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rlm_loop.study.compare.flips import Flip
     from rlm_loop.study.compare.planning import Plan
     from rlm_loop.study.compare.sentences import ArmFindings
+    from rlm_loop.study.compare.suites import Interaction, SuiteEffect
 
 
+@runtime_checkable
 class Rows(Protocol):
     """What is compared: `Results`."""
 
@@ -46,7 +50,10 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Comparison(Judged):
-    """All arms against one baseline (`compare`)."""
+    """All arms against one baseline (`compare`).  `rows` and `cluster` are what it was made of."""
+
+    rows: Sequence[Row] = field(default=(), repr=False, compare=False)
+    cluster: str | None = None
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -68,10 +75,38 @@ class Comparison(Judged):
 
     @cached_property
     def by_arm(self) -> list[ArmFindings]:
-        """What this comparison supports of each arm with each model: its contrasts, and sentences."""
+        """What this comparison found of each arm with each model: its contrasts, and a sentence."""
         from rlm_loop.study.compare.sentences import findings
 
-        return findings(self, self.plans)
+        return findings(self)
+
+    @cached_property
+    def verdicts(self) -> list[str]:
+        """Which declared claims are shown and which are not; if none was declared, how many intervals stand out."""
+        from rlm_loop.study.compare.sentences import verdicts
+
+        return verdicts(self, self.plans)
+
+    @cached_property
+    def suites(self) -> list[SuiteEffect]:
+        """The difference in the resolve rate suite by suite, for each model and arm."""
+        from rlm_loop.study.compare.suites import suite_effects
+
+        return suite_effects(self.rows, self, self.cluster)
+
+    @cached_property
+    def interactions(self) -> list[Interaction]:
+        """Whether that difference is the same in all suites, for each model and arm; empty for one suite."""
+        from rlm_loop.study.compare.suites import interactions
+
+        return interactions(self.rows, self, self.cluster)
+
+    @cached_property
+    def flips(self) -> list[Flip]:
+        """The pairs that just one of the two arms resolved, in the order of the tasks."""
+        from rlm_loop.study.compare.flips import flips
+
+        return flips(self.rows, self)
 
     @property
     def methods(self) -> str:
@@ -81,8 +116,8 @@ class Comparison(Judged):
         return methods(self)
 
     def sentences(self) -> list[str]:
-        """What this comparison supports, in full sentences with numbers, intervals and what is missing."""
-        return [*(sentence for of in self.by_arm for sentence in of.sentences), self.methods]
+        """The difference of each arm with its interval, what is shown and what is not, and the methods."""
+        return [*(of.sentence for of in self.by_arm), *self.verdicts, self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -94,7 +129,7 @@ class Comparison(Judged):
 
 
 def compare(
-    results: Rows,
+    results: Rows | Any,
     baseline: str | None = None,
     *,
     analysis: Analysis | None = None,
@@ -106,9 +141,16 @@ def compare(
 ) -> Comparison:
     """Compare every arm with `baseline` on the same tasks and seeds.
 
+    `results` are those of a study, or anybody's: a pandas or polars frame or a list of mappings, a row for each task,
+    arm and seed, with columns for task, arm and resolved, and where it has them seed, suite, model, tokens, cost,
+    seconds, steps, error (`columns.SPELLINGS` lists the names that are known).  Of such a table nothing was declared,
+    so nothing is tested unless `family` or `analysis` says it: differences and ratios are described, with intervals
+    that cover the worst and the best case of missing pairs.
+
     What is not given is as the study declared it (`Analysis`), or as `analysis` says, for a plan that was written down
-    before the run elsewhere.  Without either the defaults of `Analysis` hold: the first arm, and no margin.  What
-    differs from the declared baseline, margin, family or policy, or was not declared at all, is called exploratory.
+    before the run elsewhere.  Without either the baseline is the first arm, and nothing is claimed: intervals are
+    plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or policy, or was not
+    declared at all, is called exploratory.
 
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
     makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
@@ -119,11 +161,14 @@ def compare(
     case).  `cluster` is what pairs are grouped by (`Paired`).  Raises `StudyError` for an unknown arm, measure or
     policy, where there is only one arm, and where scipy is not installed (extra `stats`).
     """
+    if not isinstance(results, Rows):
+        results = table_of(results)
     declared = analysis or read(results.lock)
-    plan = declared or Analysis()
+    plan = declared or Analysis(**results.lock.get("defaults", {}))
     margin = plan.margin if margin is None else margin
     missing = plan.missing if missing is None else missing
-    family = plan.family if family is None else family
+    if family is None:
+        family = () if declared is None else declared.family
     if analysis is not None:
         baseline = baseline or analysis.baseline
     reference = _checked(results, baseline, margin, missing, family, alpha)
@@ -131,17 +176,29 @@ def compare(
     expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = complete_and_incomplete(results.rows)
+    measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
     for model in results.models:
         units = [u for u in every if u[0] == model]
         tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
         for arm in results.arms:
             if arm != reference:
-                for measure in MEASURES:
+                for measure in measures:
                     pairs = paired.pairs(arm, reference, measure)
                     plain = _contrast(pairs, model, arm, reference, measure, tasks, margin, missing)
                     made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
     judged = _adjusted(made, family, margin, alpha)
-    return Comparison(judged, reference, margin, missing, tuple(family), alpha, len(left_out), used != expected)
+    return Comparison(
+        contrasts=judged,
+        baseline=reference,
+        margin=margin,
+        missing=missing,
+        family=tuple(family),
+        alpha=alpha,
+        left_out=len(left_out),
+        exploratory=used != expected,
+        rows=results.rows,
+        cluster=cluster,
+    )
 
 
 def _checked(

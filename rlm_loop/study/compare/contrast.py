@@ -9,6 +9,8 @@ from rlm_loop.study.compare.pairs import Policy
 
 #: What arms are compared in: the share of tasks resolved, and sums over all model calls of a task.
 MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "steps")
+#: Prompt and output tokens together, of results of others that do not tell them apart.
+TOTAL = "tokens"
 
 
 @dataclass(frozen=True)

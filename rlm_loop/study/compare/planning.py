@@ -53,9 +53,7 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         least = math.ceil(clusters * n / contrast.clusters)
         yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
-    # one pair more of each kind keeps a share of 0 from promising that nothing will ever differ, and 5 wins of 5 that
-    # every pair will be one (Agresti & Min 2005)
-    discordant = ((contrast.discordant or 0.0) * n + 1) / (n + 2)
+    discordant = _discordant(contrast)
     for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
         if assuming == "no difference" and not comparison.margin:
             continue
@@ -71,6 +69,25 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         )
         wide = None if needed is None else math.ceil(needed * contrast.design)
         yield _plan(contrast, assuming, difference, now, wide)
+
+
+def pairs_to_show(contrast: Contrast, difference: float, *, alpha: float = 0.05, power: float = 0.8) -> int | None:
+    """How many pairs show that two arms differ, if the true difference of their resolve rates is `difference`.
+
+    The share of pairs that just one arm resolves, and what clustering costs, are taken from the contrast.
+    """
+    apart = max(_discordant(contrast), abs(difference))
+    needed = pairs_for_rate(discordant=apart, difference=difference, margin=0.0, alpha=alpha, power=power)
+    return None if needed is None else math.ceil(needed * contrast.design)
+
+
+def _discordant(contrast: Contrast) -> float:
+    """The share of pairs that just one arm resolves, with one pair more of each kind.
+
+    It keeps a share of 0 from promising that nothing will ever differ, and 5 wins of 5 that every pair will be one
+    (Agresti & Min 2005).
+    """
+    return ((contrast.discordant or 0.0) * contrast.used + 1) / (contrast.used + 2)
 
 
 def _plan(contrast: Contrast, assuming: str, effect: float, now: float, needed: int | None) -> Plan:

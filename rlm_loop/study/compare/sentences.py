@@ -1,4 +1,4 @@
-"""A comparison in full sentences: what is shown, what is not shown and what that would take, what is missing."""
+"""A comparison in sentences: each difference with its interval, then what is shown, and what is not."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ _NOUNS = {
     "cost": "cost",
     "seconds": "time",
     "steps": "steps",
+    "tokens": "tokens",
 }
 #: Of fewer pairs than this how often arms differ is not known well enough to plan by.
 _TO_PLAN_BY = 10
-_COUNTED = {"input_tokens", "output_tokens", "steps"}
+#: What every sentence says, where it is known.
+_TOLD = ("resolved", "input_tokens", "tokens")
+_COUNTED = {"input_tokens", "output_tokens", "steps", "tokens"}
 _POLICY = {
     "worst": "each counts against {arm} (policy worst)",
     "drop": "these pairs are left out (policy drop), which is fair only if they failed by chance",
@@ -28,73 +31,112 @@ _POLICY = {
 
 @dataclass(frozen=True)
 class ArmFindings:
-    """What a comparison supports of one arm with one model: its contrasts, one a measure, and the sentences."""
+    """What a comparison found of one arm with one model: its contrasts, one a measure, and one sentence."""
 
     model: str
     arm: str
     contrasts: tuple[Contrast, ...]
-    sentences: tuple[str, ...]
+    sentence: str
 
 
-def findings(comparison: Judged, planned: Sequence[Plan]) -> list[ArmFindings]:
-    """For each model and arm what holds, what is not shown, other measures and missing pairs."""
+def findings(comparison: Judged) -> list[ArmFindings]:
+    """For each model and arm the differences from the baseline, each with its interval."""
     groups: dict[tuple[str, str], list[Contrast]] = {}
     for contrast in comparison.contrasts:
         groups.setdefault((contrast.model, contrast.arm), []).append(contrast)
     return [
-        ArmFindings(model, arm, tuple(group), tuple(_of_arm(group, comparison, planned)))
-        for (model, arm), group in groups.items()
+        ArmFindings(model, arm, tuple(group), _differences(group, comparison)) for (model, arm), group in groups.items()
     ]
 
 
-def _of_arm(group: Sequence[Contrast], comparison: Judged, planned: Sequence[Plan]) -> list[str]:
-    word = "Exploratory: " if comparison.exploratory else ""
-    said: list[str] = []
-    wanted = [c for c in group if c.measure in comparison.family and c.estimate is not None]
-    shown = [c for c in wanted if c.holds]
-    if shown:
-        parts = [_shown(c, comparison) for c in shown]
-        said.append(f"{word}{group[0].arm} {' and '.join(parts)}, on {_where(group[0])}.")
-    said += [f"{word}{s}" for c in wanted if c.measure == "resolved" and (s := _worse(c, comparison))]
-    said += [_not_shown(c, comparison, planned) for c in wanted if not c.holds and not _refuted(c, comparison)]
-    said += [f"{_unknown(c)}." for c in group if c.measure in comparison.family and c.estimate is None]
-    said += _described([c for c in group if c.measure not in comparison.family and c.estimate is not None])
-    return [*said, _missing(group)]
+def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
+    told = [c for c in group if c.measure in {*_TOLD, *comparison.family}]
+    parts = [_effect(c) for c in told if c.estimate is not None]
+    parts += [
+        _unknown(c) for c in told if c.estimate is None and (c.used or c.measure in {"resolved", *comparison.family})
+    ]
+    parts += _missing(group)
+    one = group[0]
+    return f"{one.arm} against {one.baseline}, on {_where(one)}: {'; '.join(parts)}."
+
+
+def _effect(contrast: Contrast) -> str:
+    interval = f"{_percent(contrast)} interval {_interval(contrast)}"
+    if contrast.effect == "ratio":
+        of = "" if contrast.estimand == GEOMETRIC else f"{contrast.estimand}; "
+        return f"{_times(contrast)} the {_NOUNS[contrast.measure]} ({of}{interval})"
+    return f"{100 * (contrast.estimate or 0):+.1f} points resolved ({interval})"
+
+
+def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
+    """What was declared and is shown, and what was declared and is not; where nothing was declared, what stands out."""
+    if comparison.exploratory:
+        return [_exploratory(comparison)]
+    claims = [c for c in comparison.contrasts if c.measure in comparison.family and c.estimate is not None]
+    several = len({c.model for c in comparison.contrasts}) > 1
+    shown = [f"{_claim(c, comparison)} ({_p(c.p_holm)})" + _by_model(c, several) for c in claims if c.holds]
+    worse = [c for c in claims if c.measure == "resolved" and _is_worse(c, comparison)]
+    shown += [f"{c.arm} resolves fewer tasks than {c.baseline}" + _by_model(c, several) for c in worse]
+    open_ = [c for c in claims if not c.holds and not _refuted(c, comparison)]
+    not_shown = [
+        f"that {_claim(c, comparison)} ({_why_not(c, comparison, planned)})" + _by_model(c, several) for c in open_
+    ]
+    return [f"{word}: {'; '.join(of)}." for word, of in (("Shown", shown), ("Not shown", not_shown)) if of]
+
+
+def _exploratory(comparison: Judged) -> str:
+    told = [c for c in comparison.contrasts if c.measure in {*_TOLD, *comparison.family}]
+    known = [c for c in told if c.low is not None and c.high is not None]
+    apart = [c for c in known if not _contains_none(c)]
+    return (
+        "Exploratory: this analysis was not declared before the run, so no claim is judged; "
+        f"{len(apart)} of {len(known)} intervals exclude no difference."
+    )
+
+
+def _contains_none(contrast: Contrast) -> bool:
+    none = 1.0 if contrast.effect == "ratio" else 0.0
+    return contrast.low is None or contrast.high is None or contrast.low <= none <= contrast.high
 
 
 def _where(contrast: Contrast) -> str:
     seeds = f" ({contrast.pairs} pairs of task and seed)" if contrast.pairs != contrast.tasks else ""
-    return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds} with {contrast.model}"
+    return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds}" + (
+        f" with {contrast.model}" if contrast.model else ""
+    )
 
 
-def _shown(contrast: Contrast, comparison: Judged) -> str:
+def _by_model(contrast: Contrast, several: bool) -> str:
+    return f", with {contrast.model}" if several else ""
+
+
+def _claim(contrast: Contrast, comparison: Judged) -> str:
+    """The claim of a contrast; where it is that the arms differ and they do, in which direction."""
+    arm, baseline, more = contrast.arm, contrast.baseline, "more"
     if contrast.effect == "ratio":
-        return f"{_uses(contrast)} {contrast.baseline} ({_of_what(contrast)}{_range(contrast)}, {_p(contrast.p_holm)})"
+        noun = _NOUNS[contrast.measure]
+        if not contrast.holds:
+            return f"{arm} and {baseline} differ in {noun}"
+        if (contrast.estimate or 1.0) < 1:
+            more = "fewer" if contrast.measure in _COUNTED else "less"
+        return f"{arm} uses {more} {noun} than {baseline}"
     if comparison.margin:
-        word = f"resolves {contrast.claim} tasks than"
-        return f"{word} {contrast.baseline} ({_difference(contrast)}; non-inferior, {_p(contrast.p_holm)})"
-    word = "more" if (contrast.estimate or 0) > 0 else "fewer"
-    return f"resolves {word} tasks than {contrast.baseline} ({_difference(contrast)}; {_p(contrast.p_holm)})"
+        return f"{arm} resolves {contrast.claim} tasks than {baseline}"
+    if not contrast.holds:
+        return f"{arm} and {baseline} differ in how many tasks they resolve"
+    return f"{arm} resolves {'more' if (contrast.estimate or 0) > 0 else 'fewer'} tasks than {baseline}"
 
 
-def _not_shown(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
-    arm, baseline, on = contrast.arm, contrast.baseline, _where(contrast)
-    if contrast.effect == "ratio":
-        found = f"{_ratio(contrast)} {contrast.estimate:.2f}, {_percent(contrast)} interval {_plain_range(contrast)}"
-        what = f"that {arm} and {baseline} differ in {_NOUNS[contrast.measure]}"
-        return f"It is not shown {what} ({found}, {_p(contrast.p_holm)}), on {on}{_needs(contrast, planned)}."
-    what = f"that {arm} resolves {contrast.claim} tasks than {baseline}" if comparison.margin else _alike(contrast)
-    found = f"{_difference(contrast)}, {_p(contrast.p_holm)}"
+def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
     ahead = (contrast.estimate or 0.0) > comparison.margin
-    if comparison.margin and at_the_floor(contrast, comparison.margin) and not ahead:
-        rate = f"{100 * (contrast.baseline_value or 0):.1f} %"
-        why = f"; {baseline} itself resolves {rate}, so that a loop which resolves nothing would be as close"
-        return f"It is not shown {what} ({found}), on {on}{why}: harder or easier tasks, not more of them, are needed."
-    return f"It is not shown {what} ({found}), on {on}{_needs(contrast, planned)}."
-
-
-def _alike(contrast: Contrast) -> str:
-    return f"that {contrast.arm} and {contrast.baseline} differ in how many tasks they resolve"
+    rate = contrast.effect == "difference"
+    if rate and comparison.margin and at_the_floor(contrast, comparison.margin) and not ahead:
+        floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
+        return (
+            f"{_p(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
+            "easier tasks, not more of them, are needed"
+        )
+    return f"{_p(contrast.p_holm)}{_needs(contrast, planned)}"
 
 
 def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
@@ -115,25 +157,21 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
         return f"; no number of tasks would show it {truth}"
     if plan.more_tasks == 0:
         return f"; {truth}, a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
-    more = f"{_count(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)}"
-    return f"; {truth}, about {more} would be needed to show it (power 80 %)"
+    return (
+        f"; {truth}, about {_count(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
+    )
 
 
-def _worse(contrast: Contrast, comparison: Judged) -> str:
+def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
-    if not comparison.margin or p is None or p > 1 - contrast.confidence or high is None or high >= 0:
-        return ""
-    return (
-        f"{contrast.arm} resolves fewer tasks than {contrast.baseline} ({_difference(contrast)}), on "
-        f"{_where(contrast)}."
-    )
+    return bool(comparison.margin) and p is not None and p <= 1 - contrast.confidence and high is not None and high < 0
 
 
 def _refuted(contrast: Contrast, comparison: Judged) -> bool:
     """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
     beyond = contrast.high is not None and contrast.high < -comparison.margin
-    return contrast.measure == "resolved" and beyond and bool(_worse(contrast, comparison))
+    return contrast.measure == "resolved" and beyond and _is_worse(contrast, comparison)
 
 
 def _unknown(contrast: Contrast) -> str:
@@ -141,29 +179,18 @@ def _unknown(contrast: Contrast) -> str:
     if contrast.effect == "ratio" and contrast.used and contrast.baseline_value == 0:
         used = f"{contrast.value:,.3g} on average" if contrast.value else "none either"
         return f"{contrast.baseline} uses no {what} in any pair and {contrast.arm} {used}, so there is no ratio of them"
-    return f"Of {contrast.arm} and {contrast.baseline} {what} is not known for enough pairs to compare them"
+    return f"{what} is not known for enough pairs to compare them"
 
 
-def _described(others: Sequence[Contrast]) -> list[str]:
-    if not others:
-        return []
-    parts = [f"{_NOUNS[c.measure]} {_times(c)}" if c.effect == "ratio" else _rates(c) for c in others]
-    arm, baseline = others[0].arm, others[0].baseline
-    return [f"Only described, as no claim was declared: {arm} against {baseline}, {'; '.join(parts)}."]
-
-
-def _rates(contrast: Contrast) -> str:
-    return f"resolve rate {100 * (contrast.estimate or 0):+.1f} points"
-
-
-def _missing(group: Sequence[Contrast]) -> str:
+def _missing(group: Sequence[Contrast]) -> list[str]:
+    """What is missing, in words; nothing where all pairs are complete."""
     one = group[0]
     worst = max(group, key=lambda c: c.missing if c.estimate is not None else -1)
     if worst.missing == 0 or worst.estimate is None:
-        return f"All {one.pairs} pairs of {one.arm} and {one.baseline} are complete."
-    count = f"{worst.missing} of {worst.pairs} pairs of {one.arm} and {one.baseline} are missing"
+        return []
+    count = f"{worst.missing} of {worst.pairs} pairs are missing"
     by = f"{worst.missing_here} in {one.arm}, {worst.missing_baseline} in {one.baseline}"
-    return f"{count} ({by}); {_POLICY[worst.policy].format(arm=one.arm)}."
+    return [f"{count} ({by}): {_POLICY[worst.policy].format(arm=one.arm)}"]
 
 
 def methods(comparison: Judged) -> str:
@@ -174,7 +201,7 @@ def methods(comparison: Judged) -> str:
         f"p values are Holm's over {claims} claims, whose intervals are those of the levels at which Holm's procedure "
         "judged them (so that each excludes what is claimed against just where its p is small enough)"
     )
-    holm = several if claims > 1 else "there is one claim"
+    holm = several if claims > 1 else "there is one claim" if claims else "none is adjusted"
     left = f" {comparison.left_out} units are left out, as not every arm was tried on them." * bool(comparison.left_out)
     if one.clusters == one.used:
         by = "tasks count as independent"
@@ -182,53 +209,21 @@ def methods(comparison: Judged) -> str:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
     ratios = f" Ratios are the {GEOMETRIC}, where not called otherwise." if len(comparison.contrasts) > 1 else ""
-    open_ = " Exploratory: the study did not declare this analysis." if comparison.exploratory else ""
-    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}{open_}"
-
-
-def _ratio(contrast: Contrast) -> str:
-    return "ratio" if contrast.estimand == GEOMETRIC else contrast.estimand
-
-
-def _difference(contrast: Contrast) -> str:
-    low, high = 100 * (contrast.low or 0.0), 100 * (contrast.high or 0.0)
-    seen = f"difference {100 * (contrast.estimate or 0):+.1f} points"
-    return f"{seen}, {_percent(contrast)} interval {low:.1f} to {high:.1f}"
-
-
-def _uses(contrast: Contrast) -> str:
-    ratio, noun = contrast.estimate or 1.0, _NOUNS[contrast.measure]
-    if ratio >= 2:
-        return f"uses {ratio:.1f} times as {'many' if contrast.measure in _COUNTED else 'much'} {noun} as"
-    less = "fewer" if contrast.measure in _COUNTED else "less"
-    return f"uses {_share(ratio)} % {less if ratio < 1 else 'more'} {noun} than"
-
-
-def _of_what(contrast: Contrast) -> str:
-    return "" if contrast.estimand == GEOMETRIC else f"{contrast.estimand}; "
-
-
-def _range(contrast: Contrast) -> str:
-    ratio, low, high = contrast.estimate or 1.0, contrast.low or 1.0, contrast.high or 1.0
-    if ratio >= 2:
-        return f"{low:.1f} to {high:.1f} times"
-    first, last = (high, low) if ratio < 1 else (low, high)
-    return f"{_share(first)} to {_share(last)} %"
+    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}"
 
 
 def _times(contrast: Contrast) -> str:
-    return f"{contrast.estimate:.2f} times ({_of_what(contrast)}{_plain_range(contrast)})"
+    estimate = contrast.estimate or 0.0
+    return f"{estimate:.1f} times" if estimate >= 2 else f"{estimate:.2f} times"
 
 
-def _plain_range(contrast: Contrast) -> str:
-    return (
-        "not known" if contrast.low is None or contrast.high is None else f"{contrast.low:.2f} to {contrast.high:.2f}"
-    )
-
-
-def _share(ratio: float) -> str:
-    share = abs(100 * (ratio - 1))
-    return f"{share:.1f}" if share < 9.95 else f"{share:.0f}"
+def _interval(contrast: Contrast) -> str:
+    low, high = contrast.low, contrast.high
+    if low is None or high is None:
+        return "not known"
+    if contrast.effect == "difference":
+        return f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{low:.2f} to {high:.2f}"
 
 
 def _percent(contrast: Contrast) -> str:

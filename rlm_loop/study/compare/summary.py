@@ -110,7 +110,7 @@ def _summary(
         failed_actions=ratio(total(r["tool_failures"] + r["cell_errors"] for r in rows), _total(rows, "actions")),
         malformed=ratio(_total(rows, "malformed_turns"), _total(rows, "steps")),
         lenient_calls=_mean(rows, "lenient_calls"),
-        answered=mean(float(r["answered"]) for r in rows),
+        answered=mean(None if r["answered"] is None else float(r["answered"]) for r in rows),
         cost=_mean(rows, "cost"),
         tokens_p95=p95,
         tokens_p95_ratio=ratio(p95, percentile((total_tokens(r) for r in reference), 95)),

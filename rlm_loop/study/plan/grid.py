@@ -153,7 +153,7 @@ def episodes(
             suite,
             task,
             seed,
-            _trace_path(arm.name, model, suite, task.id, seed),
+            trace_path(arm.name, model, suite, task.id, seed),
             arm.base,
             arm.values,
         )
@@ -179,7 +179,7 @@ def _by_chance(arms: Sequence[DesignedArm], order_seed: int | None, *block: Any)
     return sorted(arms, key=lambda arm: digest([order_seed, *block, arm.name]))
 
 
-def _trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
+def trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
     """The model is always named: another one may join a study's folder later."""
     return f"traces/{slug(model)}/{slug(arm)}/{slug(suite)}--{slug(task)}--{seed}.jsonl"
 

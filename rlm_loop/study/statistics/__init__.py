@@ -15,6 +15,7 @@ from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 if TYPE_CHECKING:
     from rlm_loop.study.statistics.clusters import codes_of, effective_size, sizes, sums, variance_of_mean
     from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
+    from rlm_loop.study.statistics.interaction import heterogeneity_p
     from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
     from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
     from rlm_loop.study.statistics.power import (
@@ -45,6 +46,7 @@ __all__ = [
     "effective_size",
     "fewest_clusters",
     "flip_interval",
+    "heterogeneity_p",
     "holm",
     "holm_levels",
     "mcnemar",
@@ -82,6 +84,7 @@ _HOME = {
     **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
     **dict.fromkeys(("pass_at_k", "rate_interval", "sign_test"), "rates"),
     **dict.fromkeys(("wilson", "wilson_by_cluster", "wilson_interval"), "rates"),
+    "heterogeneity_p": "interaction",
     **dict.fromkeys(("noninferiority", "score_statistic"), "non_inferiority"),
     **dict.fromkeys(("bootstrap", "flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
     **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "confidence_sequences"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import stats
+from scipy import special, stats
 
 #: No study is told to be larger than this; beyond it the claim is out of reach.
 MOST = 1_000_000
@@ -30,8 +30,8 @@ def power_of_rate(
         return alpha / 2
     true = max(discordant - difference**2, 1e-12)
     tested = max(_discordant_at(discordant, difference, margin) - margin**2, 1e-12)
-    z = stats.norm.ppf(1 - alpha / 2)
-    return float(stats.norm.cdf((gain * math.sqrt(n) - z * math.sqrt(tested)) / math.sqrt(true)))
+    z = special.ndtri(1 - alpha / 2)
+    return float(special.ndtr((gain * math.sqrt(n) - z * math.sqrt(tested)) / math.sqrt(true)))
 
 
 def _discordant_at(discordant: float, difference: float, margin: float) -> float:
@@ -63,7 +63,7 @@ def power_of_mean(n: float, *, effect: float, spread: float, alpha: float = 0.05
     if spread <= 0:
         return 1.0 if effect else 0.0
     df, shift = n - 1, abs(effect) / spread * math.sqrt(n)
-    t = stats.t.ppf(1 - alpha / 2, df)
+    t = special.stdtrit(df, 1 - alpha / 2)
     if shift > t + 8:  # the noncentral t loses its digits out there
         return 1.0
     return float(stats.nct.sf(t, df, shift))  # the other tail is a finding in the wrong direction

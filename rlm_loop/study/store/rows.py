@@ -49,7 +49,8 @@ def make_row(
     since it is no part of what a study is. `trace_run` is the id of the attempt's run in its trace. `facts` are
     those of the task, where it has any. `resolved` and `value` are `None` for an attempt that nothing judged; where
     its scorer failed `scorer_error` says why; `broke_others` is there for a patch that fixed all
-    tests that it had to and broke others. `judged` are these fields, of an attempt that was to be scored (see
+    tests that it had to and broke others; `expected` is the `repr` of the answer that the scorer expected, where it
+    says one. `judged` are these fields, of an attempt that was to be scored (see
     `study.scoring`). `arm_base` and `factors` are there where the study has factors.
     """
     return {
@@ -85,8 +86,9 @@ def score_fields(score: Score | None) -> Row:
     reason = "" if score is None else clipped(score.reason, 300)
     if score is None or score.resolved is None:
         return {"resolved": None, "value": None, "score_reason": reason}
+    known = {"expected": clipped(shown(score.evidence["expected"]), 300)} if "expected" in score.evidence else {}
     broke = {"broke_others": True} if score.evidence.get("broke_others") is True else {}
-    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason, **broke}
+    return {"resolved": bool(score.resolved), "value": _finite(score.value), "score_reason": reason, **known, **broke}
 
 
 def _facts(task: Task) -> Row:

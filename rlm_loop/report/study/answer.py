@@ -1,0 +1,101 @@
+"""The answer of a study on one screen: a sentence, a figure and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlm_loop.report.study.drawings import ANSWERING, Figured, figured
+from rlm_loop.report.tables.study_tables import count
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study import ArmSummary, Results, StudyError
+
+if TYPE_CHECKING:
+    from rlm_loop.study.compare.comparison import Comparison
+    from rlm_loop.study.compare.contrast import Contrast
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One sentence a model, what of the declared claims is shown, the table of the arms, and a figure or none."""
+
+    sentences: Sequence[str]
+    verdicts: Sequence[str]
+    table: Table
+    figure: Figured | None
+
+
+def answer_of(results: Results, baseline: str, compared: Comparison | None) -> Answer:
+    """What the rows say first.  `compared` is the comparison with `baseline`, where there is one."""
+    found = results.summary(baseline)
+    of = {(c.model, c.arm, c.measure): c for c in compared.contrasts} if compared else {}
+    several = len(results.models) > 1
+    sentences = [
+        _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
+        for model in results.models
+    ]
+    rows = [[*([s.model] if several else []), s.arm, *_row(s, of)] for s in found]
+    heads = [*(["model"] if several else []), "arm", "resolved"]
+    differs = [f"points against {baseline}", "prompt tokens", f"times {baseline}'s"] if compared else ["prompt tokens"]
+    table = Table("Arms, each on the same tasks", [*heads, *differs], rows, (), 2 if several else 1)
+    return Answer(sentences, () if compared is None else compared.verdicts, table, _figure(results))
+
+
+def _sentence(found: Sequence[ArmSummary], of: dict[tuple[str, str, str], Contrast]) -> str:
+    """Which arm resolves most, and how the best arm beside the baseline differs from it, with intervals."""
+    known = sorted((s for s in found if s.rate is not None), key=lambda s: -(s.rate or 0))
+    if not known:
+        return "No task of any arm was judged"
+    first = known[0]
+    if len(known) == 1:
+        return f"{first.arm} resolves {_rate(first)}"
+    best = [s.arm for s in known if s.rate == first.rate]
+    said = f"{' and '.join(best)} resolve{'s' * (len(best) == 1)} most: {_rate(first)}"
+    other = next((s for s in known if s.arm != s.baseline), first)
+    contrast = of.get((other.model, other.arm, "resolved"))
+    if contrast is None or contrast.estimate is None:
+        return said
+    tokens = of.get((other.model, other.arm, "input_tokens"))
+    cost = f", {_ratio(tokens)} times the prompt tokens" if tokens and tokens.estimate is not None else ""
+    return f"{said}; {other.arm} against {other.baseline}: {_points(contrast)} points{cost}"
+
+
+def _rate(s: ArmSummary) -> str:
+    return (
+        f"{s.resolved:,} of {s.judged:,} tasks ({100 * (s.rate or 0):.0f} %, {100 * s.low:.0f} to {100 * s.high:.0f})"
+    )
+
+
+def _points(contrast: Contrast) -> str:
+    estimate = f"{100 * (contrast.estimate or 0):+.1f}"
+    if contrast.low is None or contrast.high is None:
+        return estimate
+    return f"{estimate} ({100 * contrast.low:+.1f} to {100 * contrast.high:+.1f})"
+
+
+def _ratio(contrast: Contrast) -> str:
+    if contrast.low is None or contrast.high is None:
+        return f"{contrast.estimate:.2f}"
+    return f"{contrast.estimate:.2f} ({contrast.low:.2f} to {contrast.high:.2f})"
+
+
+def _row(s: ArmSummary, of: dict[tuple[str, str, str], Contrast]) -> list[str]:
+    resolved = [f"{s.resolved:,} of {s.judged:,}"]
+    if not of:
+        return [*resolved, count(s.input_tokens)]
+    rate, tokens = (of.get((s.model, s.arm, measure)) for measure in ("resolved", "input_tokens"))
+    return [
+        *resolved,
+        "baseline" if s.arm == s.baseline else _points(rate) if rate and rate.estimate is not None else "-",
+        count(s.input_tokens),
+        "baseline" if s.arm == s.baseline else _ratio(tokens) if tokens and tokens.estimate is not None else "-",
+    ]
+
+
+def _figure(results: Results) -> Figured | None:
+    try:
+        drawn = figured(ANSWERING, results)
+    except StudyError:  # the figures' own section says why
+        return None
+    return None if drawn.why else drawn

@@ -1,0 +1,239 @@
+"""A table of anybody's as rows: which column is the task, the arm, the seed, and what each row came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.store.rows import Row, class_of
+
+#: The spellings of each column, the likeliest first; letter case, spaces and dashes do not matter.
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    "task": (
+        *("task", "task_id", "task_name", "instance_id", "sample_id", "question_id", "problem_id", "example_id"),
+        *("doc_id", "problem", "question", "id"),
+    ),
+    "arm": ("arm", "system", "agent", "method", "variant", "condition", "strategy", "model", "model_name"),
+    "resolved": (
+        *("resolved", "is_resolved", "solved", "success", "passed", "pass", "correct", "is_correct"),
+        *("score", "reward", "accuracy", "acc", "exact_match"),
+    ),
+    "seed": ("seed", "epoch", "attempt", "trial", "repeat", "repetition", "replicate"),
+    "suite": ("suite", "benchmark", "dataset", "subset", "category"),
+    "model": ("model", "model_name"),
+    "input_tokens": ("input_tokens", "prompt_tokens", "tokens_in", "n_input_tokens", "in_tokens"),
+    "output_tokens": ("output_tokens", "completion_tokens", "tokens_out", "n_output_tokens", "out_tokens"),
+    "tokens": ("tokens", "total_tokens", "n_tokens", "token_count"),
+    "cost": ("cost", "cost_usd", "total_cost", "usd", "price"),
+    "seconds": ("seconds", "duration", "duration_s", "duration_seconds", "time", "wall_time", "total_time", "latency"),
+    "steps": ("steps", "n_steps", "num_steps", "turns", "n_turns", "num_turns", "iterations"),
+    "error": ("error", "exception"),
+    "cluster": ("cluster", "repo", "repository", "family"),
+}
+#: What a row may have of numbers.
+NUMBERS = ("input_tokens", "output_tokens", "tokens", "cost", "seconds", "steps")
+#: The lock of results that no study declared: what is missing is no worse for one than another.
+UNDECLARED: Mapping[str, Any] = {"defaults": {"missing": "bounds"}}
+
+_RIGHT = {"true", "yes", "y", "pass", "passed", "correct", "resolved", "success", "succeeded", "c"}
+_WRONG = {"false", "no", "n", "fail", "failed", "incorrect", "unresolved", "failure", "wrong", "i"}
+_NOTHING = {"", "nan", "none", "null", "n/a", "na", "<na>", "nat"}
+#: What tables of a study ask of a row, where a result of others says nothing of it.
+_UNKNOWN: Row = {
+    **dict.fromkeys((*NUMBERS[:2], *NUMBERS[3:], "new_tokens", "scaffold_tokens", "cached_tokens")),
+    **dict.fromkeys(("answered", "actions", "malformed_turns", "lenient_calls", "value", "level")),
+    "tool_failures": 0,
+    "cell_errors": 0,
+    "tool_seconds": [],
+    "stop": "",
+    "started": "",
+    "trace": "",
+    "error": None,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows made of a table, as `compare` takes them."""
+
+    rows: Sequence[Row]
+    lock: Mapping[str, Any] = field(default_factory=lambda: UNDECLARED)
+
+    @property
+    def arms(self) -> list[str]:
+        return list(dict.fromkeys(r["arm"] for r in self.rows))
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(r["model"] for r in self.rows))
+
+    @property
+    def baseline(self) -> str:
+        return self.arms[0]
+
+
+def table_of(frame: Any) -> Table:
+    """A pandas or polars frame, or a sequence of mappings, as rows.  Raises `StudyError` as `rows_of_table` does."""
+    if hasattr(frame, "to_dicts"):  # polars
+        records = frame.to_dicts()
+    elif hasattr(frame, "to_dict"):
+        records = frame.to_dict("records")
+    elif isinstance(frame, Iterable) and not isinstance(frame, (str, bytes, Mapping)):
+        records = list(cast("Iterable[Any]", frame))
+    else:
+        raise StudyError(f"compare takes results, a frame or a list of rows, not {type(frame).__name__}")
+    return Table(rows_of_table(records, "the table"))
+
+
+def make_row(arm: str, task: object, seed: int | str, resolved: bool | None, **known: Any) -> Row:
+    """A row of a result of others: what is not in `known` is not known."""
+    row = {**_UNKNOWN, "suite": "", "model": "", **known}
+    row |= {"arm": arm, "task": str(task), "seed": seed, "resolved": resolved}
+    row["error_class"] = class_of(row["error"])
+    return row
+
+
+def rows_of_table(
+    records: Sequence[Mapping[str, Any]],
+    where: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    arm: str | None = None,
+    threshold: float | None = None,
+    lines: Sequence[int] | None = None,
+    word: str = "row",
+) -> list[Row]:
+    """A row for each record.  `where`, `lines` (the number of each record) and `word` are for messages.
+
+    `columns` names the columns that are not found by their spelling (`SPELLINGS`), `arm` is what the rows are of where
+    no column says it, and `threshold` the score from which a task counts as resolved; without it a score is 0 or 1.
+    A row without a score is not judged.  Raises `StudyError` where a column is missing, with the columns there are,
+    where a value cannot be read, and where a task has two rows of one arm and seed.
+    """
+    if not records:
+        raise StudyError(f"{where} holds no rows")
+    names = guessed_columns(records, where, columns or {}, arm)
+    rows: list[Row] = []
+    seen: dict[tuple[object, ...], int] = {}
+    for number, record in zip(lines or range(1, len(records) + 1), records, strict=True):
+        at = f"{where}, {word} {number}"
+        row = _row(record, names, arm, threshold, at)
+        key = tuple(row[k] for k in ("arm", "model", "suite", "task", "seed"))
+        if key in seen:
+            seed = (
+                f", seed {row['seed']}" if "seed" in names else "; a column seed (or epoch, attempt) tells them apart"
+            )
+            raise StudyError(f"{at}: task {row['task']!r} of arm {row['arm']!r} is in {word} {seen[key]} already{seed}")
+        seen[key] = number
+        rows.append(row)
+    return rows
+
+
+def guessed_columns(
+    records: Sequence[Mapping[str, Any]], where: str, columns: Mapping[str, str], arm: str | None
+) -> dict[str, str]:
+    """Which column of the table is which of ours."""
+    there = list(dict.fromkeys(str(name) for record in records for name in record))
+    if unknown := [name for name in columns if name not in SPELLINGS]:
+        raise StudyError(f"there is no column {unknown[0]!r} to name; there are {', '.join(SPELLINGS)}")
+    if gone := [column for column in columns.values() if column not in there]:
+        raise StudyError(f"{where} has no column {gone[0]!r}; it has {', '.join(there)}")
+    plain = {"_".join(name.strip().lower().replace("-", " ").split()): name for name in reversed(there)}
+    found = {
+        name: next((plain[s] for s in spellings if s in plain), None) for name, spellings in SPELLINGS.items()
+    } | dict(columns)
+    if found["model"] == found["arm"]:
+        found["model"] = None
+    needed = ("task", "resolved") if arm is not None else ("task", "arm", "resolved")
+    if missing := [name for name in needed if found[name] is None]:
+        raise StudyError(
+            f"{where} has no column for {missing[0]} ({', '.join(SPELLINGS[missing[0]])}); it has {', '.join(there)}"
+        )
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _row(record: Mapping[str, Any], names: Mapping[str, str], arm: str | None, threshold: float | None, at: str) -> Row:
+    said = {name: _plain(record.get(column)) for name, column in names.items()}
+    if said["task"] is None:
+        raise StudyError(f"{at}: there is no {names['task']}")
+    if said.get("arm") is None and arm is None:
+        raise StudyError(f"{at}: there is no {names['arm']}")
+    numbers = {n: as_number(said[n], f"{at}, {names[n]}") for n in NUMBERS if n in said}
+    if "tokens" not in names:
+        numbers.pop("tokens", None)
+    error = said.get("error")
+    return make_row(
+        str(said["arm"] if said.get("arm") is not None else arm),
+        said["task"],
+        _seed(said.get("seed")),
+        as_resolved(said["resolved"], f"{at}, {names['resolved']}", threshold),
+        suite=str(said.get("suite") or ""),
+        model=str(said.get("model") or ""),
+        error=None if error in (None, False) or str(error).lower() == "false" else str(error),
+        **({"cluster": said["cluster"]} if said.get("cluster") is not None else {}),
+        **numbers,
+    )
+
+
+def as_resolved(value: Any, at: str, threshold: float | None = None) -> bool | None:
+    """Whether a score says that a task is resolved; `None` for no score.
+
+    Raises `StudyError` for a score between 0 and 1, or beyond, without a `threshold`.
+    """
+    value = _plain(value)
+    if value is None or isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _RIGHT or word in _WRONG:
+        return word in _RIGHT
+    try:
+        number = float(word)
+    except ValueError:
+        raise StudyError(f"{at}: {clip(value)} is no score (true, false, 1, 0, or a number)") from None
+    if threshold is not None:
+        return number >= threshold
+    if number not in (0.0, 1.0):
+        raise StudyError(f"{at}: the score {clip(value)} is neither right nor wrong; give a threshold, such as 0.5")
+    return number == 1.0
+
+
+def as_number(value: Any, at: str) -> float | int | None:
+    """A count or an amount; `None` for none.  Raises `StudyError` for what is no number, and below 0."""
+    value = _plain(value)
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise StudyError(f"{at}: {clip(value)} is no amount (a number, 0 or more)")
+    return int(number) if number == int(number) else number
+
+
+def clip(value: object) -> str:
+    """A value of others as it stands in a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _seed(value: Any) -> int | str:
+    """A number where it is one, else what it is called; 0 where there is none."""
+    try:
+        return int(value or 0)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value without numpy's and pandas' wrappings; what says that nothing is known is `None`."""
+    if hasattr(value, "item") and not isinstance(value, (list, tuple)):
+        value = value.item()
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return value
+    return None if str(value).strip().lower() in _NOTHING else value
