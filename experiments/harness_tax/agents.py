@@ -47,8 +47,8 @@ Commands = Sequence[Sequence[str]]
 class Agent:
     """One agent.  `package` is where it is from, `begin` writes its settings and gives the commands to run (the last is
     the run itself), `env` are its variables, `memory` the file it reads as the project's memory, `mcp` whether it can
-    use an MCP server.  `python` are the packages of a Python agent's own environment, `pins` the file of the experiment
-    `peers` that fixes what these need."""
+    use an MCP server, `program` what it is called on PATH (empty: a package of Python).  `python` are the packages of a
+    Python agent's own environment, `pins` the file below `experiments/` that fixes what these need."""
 
     name: str
     label: str
@@ -59,6 +59,7 @@ class Agent:
     mcp: bool = True
     python: tuple[str, ...] = ()
     pins: str = ""
+    program: str = ""
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -192,8 +193,10 @@ def _framework(name: str, label: str, *packages: str, pins: str = "") -> Agent:
         return [[str(place.python), script, name, f"{place.root}/v1", str(place.work), place.task]]
 
     quiet = {"OPENAI_API_KEY": "any", "OPENAI_AGENTS_DISABLE_TRACING": "1", "LANGSMITH_TRACING": "false"}
+    quiet |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "MELLEA_TRACE_APPLICATION": "false"}
+    quiet |= {"MELLEA_TRACE_BACKEND": "false", "HF_HUB_OFFLINE": "1"}
     package = packages[0].partition("==")[0].partition("[")[0]
-    own = pins or f"{name}.txt"
+    own = pins or f"peers/constraints/{name}.txt"
     return Agent(name, label, package, begin, lambda _: quiet, memory="", mcp=False, python=packages, pins=own)
 
 
@@ -201,9 +204,13 @@ def _no_env(place: Place) -> Mapping[str, str]:
     return {}
 
 
+_SMOL_PINS = "peers/constraints/smolagents_openai.txt"
+
 AGENTS: tuple[Agent, ...] = (
-    Agent("claude_code", "Claude Code", "@anthropic-ai/claude-code", _claude, _claude_env, memory="CLAUDE.md"),
-    Agent("codex", "Codex", "@openai/codex", _codex(None), lambda _: {"METER_KEY": "any"}),
+    Agent(
+        "claude_code", "Claude Code", "@anthropic-ai/claude-code", _claude, _claude_env, "CLAUDE.md", program="claude"
+    ),
+    Agent("codex", "Codex", "@openai/codex", _codex(None), lambda _: {"METER_KEY": "any"}, program="codex"),
     Agent("codex_tools", "Codex (gpt-5.5)", "@openai/codex", _codex("gpt-5.5"), lambda _: {"METER_KEY": "any"}),
     Agent(
         "gemini_cli",
@@ -212,8 +219,9 @@ AGENTS: tuple[Agent, ...] = (
         _gemini,
         lambda place: {"GEMINI_API_KEY": "any", "GOOGLE_GEMINI_BASE_URL": place.root},
         memory="GEMINI.md",
+        program="gemini",
     ),
-    Agent("qwen_code", "Qwen Code", "@qwen-code/qwen-code", _qwen, _qwen_env, memory="QWEN.md"),
+    Agent("qwen_code", "Qwen Code", "@qwen-code/qwen-code", _qwen, _qwen_env, "QWEN.md", program="qwen"),
     Agent(
         "opencode",
         "opencode",
@@ -222,8 +230,9 @@ AGENTS: tuple[Agent, ...] = (
         lambda _: dict.fromkeys(
             ("OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_LSP_DOWNLOAD"), "1"
         ),
+        program="opencode",
     ),
-    Agent("cline", "Cline", "cline", _cline, lambda _: {"CLINE_NO_AUTO_UPDATE": "1"}, memory=".clinerules"),
+    Agent("cline", "Cline", "cline", _cline, lambda _: {"CLINE_NO_AUTO_UPDATE": "1"}, ".clinerules", program="cline"),
     Agent(
         "pi",
         "pi",
@@ -231,6 +240,7 @@ AGENTS: tuple[Agent, ...] = (
         _pi,
         lambda _: {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"},
         mcp=False,
+        program="pi",
     ),
     Agent(
         "mini_swe_agent",
@@ -241,12 +251,20 @@ AGENTS: tuple[Agent, ...] = (
         memory="",
         mcp=False,
         python=("mini-swe-agent==2.4.6", "mcp==2.3.0"),
-        pins="mini.txt",
+        pins="peers/constraints/mini.txt",
+        program="mini",
     ),
     _framework("pydantic_ai", "pydantic-ai", "pydantic-ai-slim[openai]==2.68.0"),
     _framework("openai_agents", "OpenAI Agents SDK", "openai-agents==0.24.0"),
-    _framework("smolagents", "smolagents (tools)", "smolagents[openai]==1.26.0", pins="smolagents_openai.txt"),
+    _framework("smolagents", "smolagents (tools)", "smolagents[openai]==1.26.0", pins=_SMOL_PINS),
     _framework("langgraph", "LangChain on LangGraph", "langchain==1.4.7", "langchain-openai==1.7.3"),
+    _framework("deepagents", "deepagents", "deepagents==0.7.32", "langchain-openai==1.7.3"),
+    _framework("mellea", "mellea react", "mellea==0.8.0", pins="robustness/constraints/mellea.txt"),
+    _framework("smolagents_code", "smolagents (code)", "smolagents[openai]==1.26.0", pins=_SMOL_PINS),
+    _framework("rlms", "rlms RLM", "rlms==0.1.3", pins="robustness/constraints/rlms.txt"),
+    _framework("minrlm", "minRLM", "minrlm==0.1.5"),
+    _framework("dspy_react", "dspy ReAct", "dspy==3.4.1", pins="robustness/constraints/dspy.txt"),
+    _framework("dspy_rlm", "dspy RLM", "dspy==3.4.1", pins="robustness/constraints/dspy.txt"),
     Agent("lean_agent", "LeanAgent (ours)", "rlm-loop-toolkit", _ours("lean"), _no_env, memory="", mcp=False),
     Agent("tool_loop_agent", "ToolLoopAgent (ours)", "rlm-loop-toolkit", _ours("code"), _no_env, memory="", mcp=False),
 )

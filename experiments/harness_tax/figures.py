@@ -20,9 +20,12 @@ from rlm_loop.report.tables.readme import write_between
 HERE = Path(__file__).resolve().parent
 Row = Mapping[str, Any]
 
-#: What a token read from a cache and one written to it cost beside a new one, as the two price lists have it.
-RATES = {"openai": (0.1, 1.0), "anthropic": (0.1, 1.25)}
+#: What a token read from a cache and one written to it cost beside a new one, as the two price lists have it; on a
+#: machine of one's own what is held is not computed again.
+RATES = {"openai": (0.1, 1.0), "anthropic": (0.1, 1.25), "llama.cpp": (0.0, 1.0)}
 
+#: How many agents have a line of their own.
+DRAWN = 13
 #: What is drawn as one: the groups of causes, and what belongs to each.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "system text": ("system",),
@@ -126,9 +129,11 @@ def _added(found: Found, agent: str, condition: str) -> str:
 
 
 def cache_table(found: Found) -> str:
-    head = "| agent | held by openai | anthropic | llama.cpp | billed like new: openai | anthropic | breaks |"
+    head = (
+        "| agent | held by openai | anthropic | llama.cpp | billed like new: openai | anthropic | llama.cpp | breaks |"
+    )
     head += " another task elsewhere: the same from the start | first text that differs |"
-    lines = [head, "|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+    lines = [head, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"]
     for agent in found.by_first():
         many = found.requests(agent, turns=25)
         if not many:
@@ -195,7 +200,7 @@ def _bars(axes: Any, bars: Mapping[str, Mapping[str, int]], what: str) -> None:
     longest = max(ends.values())
     for place, end in enumerate(ends.values()):
         axes.text(end + 0.008 * longest, place, f"{end:,.0f}", va="center", fontsize=SMALL)
-    axes.invert_yaxis()
+    axes.set_ylim(len(bars) - 0.4, -0.6)
     axes.set_xlim(0, longest * 1.1)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.tick_params(axis="y", length=0)
@@ -205,10 +210,12 @@ def growth_figure(found: Found) -> Any:
     """How requests grow, where all tokens of 25 turns go, and what two sessions share."""
     order = [a for a in found.by_first() if found.requests(a, turns=25)]
     with style():
-        made = sheet(8.2, 9.2)
-        growth, totals, shared = made.subplots(3, 1, height_ratios=[1.25, 1, 1])
-        look = marks(order)
-        for agent in order:
+        bars = 0.8 + 0.24 * len(order)
+        made = sheet(8.2, 4.6 + 2 * bars)
+        growth, totals, shared = made.subplots(3, 1, height_ratios=[3.6, bars, bars])
+        shown = [a for i, a in enumerate(order) if i < DRAWN or found.labels[a].endswith("(ours)")]
+        look = marks(shown)
+        for agent in shown:
             main = [r for r in found.requests(agent, turns=25) if r["main"]]
             mark = look[agent]
             growth.plot(
@@ -222,7 +229,7 @@ def growth_figure(found: Found) -> Any:
             )
         growth.set_ylim(0)
         growth.yaxis.set_major_formatter("{x:,.0f}")
-        finish(growth, "a   Tokens of each request, 25 turns", "turn")
+        finish(growth, f"a   Tokens of each request, 25 turns: the {DRAWN} largest, and ours", "turn")
         growth.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL)
         sums = {}
         for agent in order:
@@ -254,7 +261,7 @@ def _common(axes: Any, found: Found, order: Sequence[str]) -> None:
     for place, common in enumerate(rows.values()):
         said = f"{common['tokens'] / common['of']:.0%}, then {common['broken_by'].partition('/')[0]}"
         axes.text(common["of"] + 0.008 * longest, place, said, va="center", fontsize=SMALL)
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(0, longest * 1.35)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.tick_params(axis="y", length=0)

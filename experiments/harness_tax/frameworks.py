@@ -86,7 +86,75 @@ def langgraph(url: str, tools: list[Any], task: str) -> Any:
     return done["messages"][-1].content
 
 
-FRAMEWORKS = {f.__name__: f for f in (pydantic_ai, openai_agents, smolagents, langgraph)}
+def deepagents(url: str, tools: list[Any], task: str) -> Any:
+    """With its own tools on the folder and its shell, which are part of it, instead of the three."""
+    from deepagents import create_deep_agent
+    from deepagents.backends import LocalShellBackend
+    from langchain_openai import ChatOpenAI
+
+    model = ChatOpenAI(model="scripted", base_url=url, api_key="any")
+    agent = create_deep_agent(model, backend=LocalShellBackend(Path.cwd(), virtual_mode=False, inherit_env=True))
+    done = agent.invoke({"messages": [("user", task)]}, {"recursion_limit": 10 * TURNS})
+    return done["messages"][-1].content
+
+
+def smolagents_code(url: str, tools: list[Any], task: str) -> Any:
+    from smolagents import CodeAgent, LogLevel, OpenAIModel, tool
+
+    model = OpenAIModel("scripted", api_base=url, api_key="any")
+    return CodeAgent([tool(t) for t in tools], model, max_steps=TURNS, verbosity_level=LogLevel.OFF).run(task)
+
+
+def rlms(url: str, tools: list[Any], task: str) -> Any:
+    from rlm import RLM
+
+    named = {t.__name__: {"tool": t, "description": t.__doc__} for t in tools}
+    server = {"model_name": "scripted", "base_url": url, "api_key": "any"}
+    loop = RLM(backend="openai", backend_kwargs=server, max_iterations=TURNS, custom_tools=named)
+    return loop.completion(task, root_prompt=task).response
+
+
+def minrlm(url: str, tools: list[Any], task: str) -> Any:
+    """It takes no tools: its code is plain Python."""
+    from minrlm import RLM
+
+    return RLM("scripted", base_url=url, api_key="any", max_iterations=TURNS).completion(task).response
+
+
+def dspy_react(url: str, tools: list[Any], task: str) -> Any:
+    import dspy
+
+    with dspy.context(lm=dspy.LM("openai/scripted", api_base=url, api_key="any", cache=False)):
+        return dspy.ReAct("question -> answer: str", tools=tools, max_iters=TURNS)(question=task).answer
+
+
+def dspy_rlm(url: str, tools: list[Any], task: str) -> Any:
+    """With its local interpreter: the default one downloads modules at its first start."""
+    import dspy
+    from dspy.primitives.local_interpreter import LocalInterpreter
+
+    with dspy.context(lm=dspy.LM("openai/scripted", api_base=url, api_key="any", cache=False)):
+        made = dspy.RLM("question -> answer: str", max_iters=TURNS, tools=tools, interpreter_factory=LocalInterpreter)
+        return made(question=task).answer
+
+
+def mellea(url: str, tools: list[Any], task: str) -> Any:
+    import asyncio
+
+    from mellea.backends.openai import OpenAIBackend
+    from mellea.backends.tools import MelleaTool
+    from mellea.stdlib.context import ChatContext
+    from mellea.stdlib.frameworks.react import react
+
+    backend = OpenAIBackend("scripted", base_url=url, api_key="any")
+    made = [MelleaTool.from_callable(t) for t in tools]
+    done = react(goal=task, context=ChatContext(), backend=backend, tools=made, loop_budget=TURNS)
+    return asyncio.run(done)[0].value
+
+
+_CALLING = (pydantic_ai, openai_agents, smolagents, langgraph, deepagents, mellea)
+_WRITING = (smolagents_code, rlms, minrlm, dspy_react, dspy_rlm)
+FRAMEWORKS = {f.__name__: f for f in (*_CALLING, *_WRITING)}
 
 
 def main(name: str, url: str, folder: str, task: str) -> None:

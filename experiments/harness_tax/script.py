@@ -1,7 +1,8 @@
 """The scripted model: it does the same small bug fix in every agent, with the tools that the agent itself offers.
 
 A tool is told by what it does: its name and its parameters say whether it reads a file, runs a command or edits a file.
-Where an agent has no tool to read or to edit, the shell does it.  Each reply is the same short thought with one call.
+Where an agent has no tool to read or to edit, the shell does it.  Each reply is the same short thought with one call,
+or with one action in the framework's own text format (`formats.py`).
 Requests that are not of the task (titles, routing, memory) get the shortest reply that their form allows.
 """
 
@@ -11,25 +12,14 @@ import json
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+from formats import ANSWER, THOUGHT, Step, format_of, written
 from workspace import BUGGY, CHECK, FIXED, LINE, PRICES, parts
 
 from rlm_loop.messages import Prompt, Reply, ToolCall
-
-THOUGHT = "I go on with the next step."
-ANSWER = "The check passes now: the discount is subtracted."
-
-
-@dataclass(frozen=True)
-class Step:
-    """One action: `read` a file, `run` a command, or `edit` a file."""
-
-    does: str
-    target: str = ""
 
 
 def steps(turns: int) -> list[Step]:
@@ -71,23 +61,21 @@ class ScriptedAgent:
 def _done(prompt: Prompt, task: str) -> int | None:
     """How many steps of the task a request shows, `None` where the request is not the agent's own loop.
 
-    It is the loop where the task was said, tools are offered (or the loop is one of code or commands in text), and
-    nothing but results (and what the agent puts around them) was said after the last action.
+    It is the loop where the task was said, tools are offered (or a text format is asked for), and nothing but results
+    (and what the agent puts around them) was said after the last action.
     """
     said = [message for message in prompt.messages if message.role in ("user", "assistant", "tool")]
     at = next((i for i, m in enumerate(said) if m.role == "user" and task in m.text), None)
-    if at is None or not (prompt.tools or _in_text(prompt)):
+    if at is None:
         return None
+    if not prompt.tools:  # the history may stand in one message
+        return None if format_of(prompt) is None else sum(m.text.count(THOUGHT) for m in said[at:])
     acted = [i for i, m in enumerate(said) if m.role == "assistant" and (m.tool_calls or THOUGHT in m.text)]
     if not acted:
         return None if any(m.role == "assistant" for m in said[at:]) else 0
     after = said[acted[-1] + 1 :]
     over = any(m.role == "assistant" for m in after)
     return None if over else len(acted)
-
-
-def _in_text(prompt: Prompt) -> bool:
-    return "```python" in prompt.messages[0].text
 
 
 def _function(tool: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -98,7 +86,9 @@ def _function(tool: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 _READS = re.compile(r"(?i)^(read|view|cat|open)(_?(text_?)?files?)?$")
-_RUNS = re.compile(r"(?i)^(bash|shell|terminal|exec_command|(run|execute)(_shell)?_commands?|shell_command|run)$")
+_RUNS = re.compile(
+    r"(?i)^(bash|shell|terminal|execute|exec_command|(run|execute)(_shell)?_commands?|shell_command|run)$"
+)
 _EDITS = re.compile(r"(?i)^(edit|edit_?file|editor|replace|replace_in_file|str_replace\w*|apply_patch)$")
 _JAVASCRIPT = re.compile(r"(?i)^exec$")
 _ENDS = re.compile(r"(?i)^(attempt_completion|submit_and_exit|finish|final_answer|complete_task)$")
@@ -117,7 +107,7 @@ def _call(tool: Mapping[str, Any], arguments: Any) -> ToolCall:
 
 def _act(prompt: Prompt, step: Step, folder: Path, number: int) -> Reply:
     if not prompt.tools:
-        return Reply(f"{THOUGHT}\n\n```python\n{_python(step, folder)}\n```")
+        return Reply(written(prompt, step, folder))
     tool = _found(prompt, _KINDS[step.does])
     if tool is None and (javascript := _found(prompt, _JAVASCRIPT)) is not None:
         call = _call(javascript, _in_javascript(step))
@@ -132,13 +122,15 @@ def _act(prompt: Prompt, step: Step, folder: Path, number: int) -> Reply:
 
 
 def _answer(prompt: Prompt, folder: Path) -> Reply:
+    if not prompt.tools and (text := format_of(prompt)) is not None:
+        return Reply(text.end)
     ends = _found(prompt, _ENDS)
     shell = _found(prompt, _RUNS)
     if shell is not None and any(_SAID_TO_END in message.text for message in prompt.messages):
         call = _call(shell, _arguments(shell, Step("run", f"echo {_SAID_TO_END}"), folder))
         return Reply(ANSWER, (ToolCall("call_end", call.name, call.arguments),), "tool_calls")
     if ends is None:
-        return Reply(ANSWER if prompt.tools else f"{ANSWER}\n\n```python\nfinal_answer = {ANSWER!r}\n```")
+        return Reply(ANSWER)
     name, takes = _function(ends)
     return Reply("", (ToolCall("call_end", name, json.dumps({next(iter(takes), "result"): ANSWER})),), "tool_calls")
 
@@ -231,14 +223,3 @@ def _in_javascript(step: Step) -> str:
     if step.does == "edit":
         return f"text(await tools.apply_patch({json.dumps(_patch(step))}));"
     return f"text(await tools.exec_command({json.dumps({'cmd': _command(step)})}));"
-
-
-def _python(step: Step, folder: Path) -> str:
-    """The step as code, for loops without tools."""
-    path = str(folder / step.target)
-    if step.does == "read":
-        return f"print(open({path!r}).read())"
-    if step.does == "edit":
-        return f"text = open({path!r}).read()\nopen({path!r}, 'w').write(text.replace({BUGGY!r}, {FIXED!r}))"
-    run = f"subprocess.run({step.target.split()!r}, cwd={str(folder)!r}, capture_output=True, text=True)"
-    return f"import subprocess\nprint({run}.stdout)"

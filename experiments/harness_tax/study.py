@@ -1,10 +1,12 @@
 """What a coding agent adds to every request, by cause: real agents, unchanged, on one scripted task.
 
-    python experiments/harness_tax/study.py [--agents pi,codex] [--conditions bare] [--cache FOLDER] [--again]
+    python experiments/harness_tax/study.py [--agents pi,codex] [--conditions bare-10] [--cache FOLDER] [--again]
+    python experiments/harness_tax/study.py --installed claude
 
 Installs the agents into the cache folder, runs what is missing in `results/`, and writes the tables and figures.  It
-can be stopped and started again at any time.  The runs have no network but the loopback where the system allows that
-(`unshare`); the results say whether that was so.
+can be stopped and started again at any time.  `--installed` runs the task once with the agent that is on PATH and
+prints where its tokens are; it installs nothing and keeps no result.  The runs have no network but the loopback where
+the system allows that (`unshare`); the results say whether that was so.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ from script import ScriptedAgent
 from rlm_loop.accounting.prompt_cache import RULES, simulate
 from rlm_loop.accounting.prompt_cache.breaks import broken
 from rlm_loop.accounting.prompt_cache.requests import Sent, timeline
+from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
 from rlm_loop.models import weights
+from rlm_loop.models.base import ModelNotFound
 from rlm_loop.traces.reader import read
 
 HERE = Path(__file__).resolve().parent
@@ -77,9 +81,11 @@ CONDITIONS = (
 )
 
 
-def run(agent: Agent, condition: Condition, cache: Path, counter: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def run(
+    agent: Agent, condition: Condition, cache: Path, counter: Any, found: install.Found
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """One run: its row and the rows of its requests."""
-    row = {"agent": agent.name, "label": agent.label, "package": agent.package, "version": install.version_of(agent)}
+    row = {"agent": agent.name, "label": agent.label, "package": agent.package, "version": found.version}
     row |= {"condition": condition.name, "turns": condition.turns, "loopback_only": bool(os.environ.get(_ALONE))}
     if condition.mcp and not agent.mcp:
         return {**row, "error": NOT_FOR[0]}, []
@@ -94,11 +100,9 @@ def run(agent: Agent, condition: Condition, cache: Path, counter: Any) -> tuple[
         known = {"task": [task], "scaffold:memory/marked": [workspace.MEMORY]}
         with metered_endpoint(model, out=traces, counter=counter, known=known) as url:
             server = [sys.executable, str(HERE / "stock_server.py")] if condition.mcp else []
-            python = install.python_of(agent, cache)
-            root = url.session(agent.name).root
-            place = Place(install.programs(cache), python, home, work, root, task, server)
+            place = Place(found.bin, found.python, home, work, url.session(agent.name).root, task, server)
             began = time.perf_counter()
-            error = _play(agent, place, traces, install.node(cache))
+            error = _play(agent, place, traces, found.path)
             seconds = time.perf_counter() - began
         fixed = workspace.fixed(work)
     ledger, calls = url.meter.figures.sessions.get(agent.name, (None, []))
@@ -140,9 +144,8 @@ def _folders(cache: Path, name: str) -> Iterator[tuple[Path, Path]]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _play(agent: Agent, place: Place, out: Path, node: Path) -> str:
+def _play(agent: Agent, place: Place, out: Path, path: str) -> str:
     """Run the agent's commands.  Gives what went wrong, "" for nothing."""
-    path = os.pathsep.join([str(node), "/usr/local/bin", "/usr/bin", "/bin"])
     env = {"PATH": path, "HOME": str(place.home), "LANG": "C.UTF-8", "TERM": "dumb", "DO_NOT_TRACK": "1"}
     env |= agent.env(place)
     out.mkdir(parents=True, exist_ok=True)
@@ -206,7 +209,9 @@ def _details(ledger: Any, number: int, cause: str | None) -> dict[str, int]:
 
 
 def _breaks(trace: Path) -> list[dict[str, Any]]:
-    return [asdict(found) for found in simulate(trace, "llama.cpp").breaks]
+    """Where the prefix broke, without the text that stands there: it is another's."""
+    found = [asdict(one) for one in simulate(trace, "llama.cpp").breaks]
+    return [{name: value for name, value in one.items() if name != "text"} for one in found]
 
 
 def _common(traces: Path, name: str) -> dict[str, Any] | None:
@@ -262,23 +267,55 @@ def _alone() -> bool:
     return os.execvpe("unshare", ["unshare", "-rn", sys.executable, *sys.argv], {**os.environ, _ALONE: "1"})
 
 
+def _leave_the_network() -> None:
+    if not _alone():
+        print("no network of its own (`unshare` is not allowed): the agents could reach the network", file=sys.stderr)
+
+
+def installed(name: str, cache: Path) -> str:
+    """Run the task with the agent that is installed here and print where its tokens are.  Gives what went wrong."""
+    _leave_the_network()
+    try:
+        agent, found = install.on_path(name)
+        counter = FileCounter(weights.path("local"))
+    except (LookupError, ModelNotFound) as error:
+        return str(error)
+    where = found.bin / agent.program if agent.program else found.python
+    print(f"{agent.label} {found.version} ({where}) does a scripted bug fix in a throw-away home", flush=True)
+    own = cache / "installed"
+    row, requests = run(agent, CONDITIONS[0], own, counter, found)
+    traces = own / "traces" / f"{agent.name}-{CONDITIONS[0].key}"
+    if row["error"]:
+        return f"{agent.label} did not come to its end: {row['error']} (what it said is in {traces / 'output.txt'})"
+    first = next(r for r in requests if r["main"])
+    known = {r["agent"]: r for r in _rows(REQUESTS) if r["main"] and (r["turn"], r["condition"]) == (1, "bare")}
+    print(
+        f"it did; its first request has {first['input_tokens']:,} tokens, all {len(requests)} {row['input_tokens']:,}"
+    )
+    if agent.name in known:
+        version, tokens = install.version_of(agent), known[agent.name]["input_tokens"]
+        print(f"the first request of {version} had {tokens:,} (results/)")
+    rlm_loop(["meter", "--show", str(traces)])
+    return ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agents", default="", help="names, separated by commas (default: all)")
     parser.add_argument("--conditions", default="", help="such as bare-10,mcp-10 (default: all)")
     parser.add_argument("--cache", type=Path, default=install.CACHE, help="folder of what is installed and of traces")
+    parser.add_argument("--installed", default="", metavar="NAME", help="the agent on PATH, such as claude or pi")
     parser.add_argument("--again", action="store_true", help="also what is in the results already")
     options = parser.parse_args()
+    if options.installed:
+        sys.exit(installed(options.installed, options.cache) or 0)
     names = options.agents.split(",") if options.agents else [agent.name for agent in AGENTS]
     keys = options.conditions.split(",") if options.conditions else [condition.key for condition in CONDITIONS]
     chosen = [agent for agent in AGENTS if agent.name in names]
     if not os.environ.get(_ALONE):
-        install.node(options.cache)
-        install.programs(options.cache)
         for agent in chosen:
-            install.python_of(agent, options.cache)
-    if not _alone():
-        print("no network of its own (`unshare` is not allowed): the agents could reach the network", file=sys.stderr)
+            install.pinned(agent, options.cache)
+    _leave_the_network()
     done = {_who(row) for row in _rows(RUNS) if row.get("error") in ("", *NOT_FOR)}
     counter = FileCounter(weights.path("local"))
     for agent in chosen:
@@ -286,7 +323,7 @@ def main() -> None:
             who = (agent.name, install.version_of(agent), condition.name, condition.turns)
             if condition.key not in keys or (who in done and not options.again):
                 continue
-            row, requests = run(agent, condition, options.cache, counter)
+            row, requests = run(agent, condition, options.cache, counter, install.pinned(agent, options.cache))
             keep(row, requests)
             first = next((r["input_tokens"] for r in requests if r["main"]), None)
             said = row["error"] or f"fixed {row['fixed']}, {row['requests']} requests, first {first:,} tokens"

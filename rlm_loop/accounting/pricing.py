@@ -93,8 +93,18 @@ class Bill:
             lines.append(f"{self.unknown} calls more whose tokens nobody reported: their cost is not known")
         elif cost is None:
             lines.append("a range, because the trace does not say what was read from a cache and written to it")
-        lines += [f"  {cause}: ${part:.6f}" for cause, part in self.causes.items()]
+        lines += [f"  {cause}: ${part:.6f}{self._states(cause)}" for cause, part in self.causes.items()]
         return "\n".join(lines)
+
+    def _states(self, cause: str) -> str:
+        """What of a cause's cost was read new, taken from the cache and written to it, where a cache had part in it."""
+        sums = dict.fromkeys(("read", "cached", "written"), 0.0)
+        for (whose, _, state), dollars in self.parts.items():
+            if whose == cause and state in sums:
+                sums[state] += dollars
+        if not sums["cached"] + sums["written"]:
+            return ""
+        return f" (new ${sums['read']:.6f}, cached ${sums['cached']:.6f}, written ${sums['written']:.6f})"
 
 
 def price(

@@ -76,7 +76,7 @@ def meter(
             note(f"{name} is at {url} (Ctrl-C ends it)")
             if host not in _HERE:
                 notes().print("anyone who can reach this machine can use it: no key is asked for", style="yellow")
-            _until_interrupted()
+            until_interrupted()
     except ValueError as error:
         raise Misuse(str(error)) from error
     except OSError as error:
@@ -127,7 +127,7 @@ def _replies(text: str) -> list[Any]:
     return made
 
 
-def _until_interrupted() -> None:
+def until_interrupted() -> None:
     """Waits for Ctrl-C or a polite request to end (SIGTERM)."""
 
     def stop(_signal: int, _frame: object) -> None:

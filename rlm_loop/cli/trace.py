@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from rlm_loop.cli import trace_price, trace_replay
+from rlm_loop.cli import formats, trace_price, trace_replay
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
 from rlm_loop.cli.terminal import echo, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 trace_price.add_to(app)
+formats.add_to_trace(app)
 app.command()(trace_replay.replay)
 app.command()(trace_replay.fork)
 

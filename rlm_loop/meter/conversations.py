@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Reply
-from rlm_loop.meter.causes import LEAST, Causes, lines_of, own_words, written
+from rlm_loop.meter.causes import LEAST, Causes, own_words, written
 from rlm_loop.meter.request import RequestMessage, said_back
 
 _RECENT = 64  # conversations looked at where none begins alike
@@ -27,7 +28,7 @@ class Conversation:
         self.reply_open: Reply | None = None
         """The last reply, as long as no later request has shown what came of it."""
         self.opening: tuple[RequestMessage, ...] = ()
-        self._wrote: set[str] | None = None
+        self._wrote: Mapping[str, int] | None = None
 
     def replied(self, reply: Reply) -> None:
         """A reply came: the turn is done."""
@@ -44,14 +45,19 @@ class Conversation:
         """Whether it waited for no reply then."""
         return not self.busy and self.ended <= arrived
 
-    def echoed(self, said: Sequence[RequestMessage]) -> bool:
-        """Whether a request holds lines that only the last reply can have brought into it."""
+    def echoed(self, lines: Mapping[str, int]) -> bool:
+        """Whether a request has a line of the last reply more often than the one before it."""
         if self.reply is None:
             return False
         if self._wrote is None:
-            asked = {line for one in self.said for line in lines_of(one.text)}
-            self._wrote = {line for line in written(self.reply) if len(line) >= LEAST} - asked
-        return bool(self._wrote) and any(self._wrote & lines_of(one.text) for one in said)
+            asked = counted(self.said)
+            self._wrote = {line: asked[line] for line in written(self.reply) if len(line) >= LEAST}
+        return any(lines.get(line, 0) > before for line, before in self._wrote.items())
+
+
+def counted(said: Sequence[RequestMessage]) -> Counter[str]:
+    """How often each line stands in a request from its first user message on."""
+    return Counter(line.strip() for one in said[len(opening(said)) - 1 :] for line in one.text.splitlines())
 
 
 def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
@@ -86,8 +92,8 @@ class Conversations:
 
     A request goes on from the conversation with which it shares the longest beginning, the first user message at
     least; else from one with the same task of whose replies it has one (a harness that changes its reminders or its
-    system text); else from one with the same system text of whose last reply it repeats a line that it cannot have from
-    elsewhere (frameworks that write their history anew into one message).  One that is waiting for its reply is
+    system text); else from one with the same system text of whose last reply it has a line once more than before
+    (frameworks that write their history anew into one message).  One that is waiting for its reply is
     never gone on from: what is asked beside it is a conversation of its own.  Nor is one that has replies by a request
     that has none: the same task is begun again.
     """
@@ -108,9 +114,10 @@ class Conversations:
             known = _replies(conversation.said) | _replies(conversation.answered())
             if conversation.free(arrived) and again & known and _task(conversation.said) == _task(said):
                 return conversation
+        lines = counted(said)
         for conversation in reversed(self.all[-_RECENT:]):
             same_system = conversation.opening[:-1] == begun[:-1]
-            if same_system and conversation.free(arrived) and conversation.echoed(said[len(begun) - 1 :]):
+            if same_system and conversation.free(arrived) and conversation.echoed(lines):
                 return conversation
         return None
 

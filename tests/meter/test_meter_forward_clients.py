@@ -6,9 +6,11 @@ The provider compares nothing itself: the test does, byte by byte what it got, v
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from lazy import Lazy, needs
 from upstream import Answer, Got, upstream
@@ -237,6 +239,42 @@ def test_both_sides_see_the_same(
     assert (call.input_tokens, call.output_tokens, call.stream, call.unread) == (50, 7, stream, "")
     assert rows.tokens.sum() == 50
     assert "task" in set(rows.cause)
+
+
+ASKED = {"model": "m", "messages": [user("1 + 2?")], "stream": True}
+SHAPES = [
+    pytest.param("/v1/chat/completions", ASKED, Answer.events(*chat_chunks()), id="chat"),
+    pytest.param("/v1/responses", {"model": "m", "input": "1 + 2?", "stream": True}, ANSWERED, id="responses"),
+    pytest.param("/v1/messages", ASKED, STREAMED, id="messages"),
+    pytest.param(
+        "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
+        {"contents": [{"role": "user", "parts": [{"text": "1 + 2?"}]}]},
+        Answer.events(*CONTENTS),
+        id="gemini",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "asked", "sent"), SHAPES)
+def test_a_stream_comes_chunk_by_chunk_as_it_was_sent(path: str, asked: Any, sent: Answer) -> None:
+    body = json.dumps(asked, indent=3).encode()
+    gates = [threading.Event() for _ in sent.pieces]
+    gated = Answer([one for pair in zip(gates, sent.pieces, strict=True) for one in pair], headers=sent.headers)
+    with upstream(gated) as up, metered_endpoint(forward=up.url) as url, httpx.Client(trust_env=False) as client:
+        with client.stream("POST", f"{url.root}{path}", content=body) as answer:
+            pieces, came, expected = answer.iter_raw(), b"", b""
+            for gate, piece in zip(gates, sent.pieces, strict=True):
+                gate.set()  # what follows is only sent now, so a meter that waited for the whole would wait for ever
+                expected += piece
+                while len(came) < len(expected):
+                    came += next(pieces)
+                assert came == expected
+            assert b"".join(pieces) == b""
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        (call,) = url.meter.calls
+        assert (call.input_tokens, call.output_tokens, call.delivered, call.stream) == (50, 7, True, True)
+        assert url.meter.frame().tokens.sum() == 50
+    assert (up.got[0].path, up.got[0].body) == (path, body)
 
 
 def headers(got: Got) -> list[tuple[str, str]]:

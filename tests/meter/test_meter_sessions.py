@@ -141,6 +141,15 @@ def test_a_history_written_anew_into_one_message_goes_on() -> None:
     assert causes["task"] == frame[(frame.call == 1) & (frame.cause == "task")].tokens.sum()
 
 
+def test_a_history_in_one_message_goes_on_where_a_reply_is_the_one_before_once_more() -> None:
+    reply = "Reasoning: I look once more.\nprint(table)"
+    with metered_endpoint(ScriptedModel([reply] * 5)) as url:
+        for turn in range(4):
+            ask(url, system("Fields."), user("Inputs: a table of sales.\n" + f"{reply}\nOutput: 1 2 3\n" * turn))
+        ask(url, system("Fields."), user("Inputs: a table of sales.\n"))
+    assert nodes(url) == [*(("0", turn) for turn in range(1, 5)), ("0.1", 1)]
+
+
 def test_requests_side_by_side_are_conversations_of_their_own() -> None:
     import threading
     from concurrent.futures import ThreadPoolExecutor

@@ -10,6 +10,7 @@ from upstream import Answer, upstream
 from wires import post, user  # pyright: ignore
 
 from rlm_loop.accounting.prices import known_price
+from rlm_loop.accounting.pricing import price
 from rlm_loop.cli.main import main
 from rlm_loop.meter import Branch, metered_endpoint, read_meter
 from rlm_loop.meter.request import RequestMessage
@@ -55,6 +56,7 @@ def agent(url: str) -> None:
     post(url, {**asked, "system": SYSTEM, "tools": TOOLS, "messages": [changed, *more]}, "/messages")
 
 
+STATES = ("read", "cached", "written")
 ANSWERS = (answer(100, 0, 900, CALL), answer(30, 0, 0), answer(50, 1000, 100), answer(1200, 0, 0))
 
 
@@ -116,17 +118,23 @@ def test_the_command_prints_it(folder: Path, capsys: pytest.CaptureFixture[str])
 
 def test_what_a_reminder_cost(folder: Path) -> None:
     """By the price of the model: what was read from the cache and written to it is charged as such."""
-    price = known_price("anthropic/claude-sonnet-4-5")
-    assert price is not None
+    known = known_price("anthropic/claude-sonnet-4-5")
+    assert known is not None
     ledger, calls = read_meter(folder).sessions["default"]
     for call in calls:
         call.model = "anthropic/claude-sonnet-4-5"  # the scripted provider is at no address that has prices
     root = tree_of_session("agent", ledger, calls)
-    expected = 1380 * price.input + 1000 * (price.cached or 0) + 1000 * (price.cache_write or 0) + 40 * price.output
+    expected = 1380 * known.input + 1000 * (known.cached or 0) + 1000 * (known.cache_write or 0) + 40 * known.output
     assert root.dollars == pytest.approx(expected / 1e6)
     reminders = by_name(root.children[0])["scaffold:reminder"]
     assert reminders.dollars is not None
     assert 0 < reminders.dollars < root.dollars
+    bill = price(folder / "default.jsonl", known)
+    assert bill.cost == pytest.approx(root.dollars)
+    of_it = {state: dollars for (cause, _, state), dollars in bill.parts.items() if cause == "scaffold:reminder"}
+    assert sum(of_it.values()) == pytest.approx(reminders.dollars)
+    said = ", ".join(f"{name} ${of_it[s]:.6f}" for name, s in zip(("new", "cached", "written"), STATES, strict=True))
+    assert f"  scaffold:reminder: ${reminders.dollars:.6f} ({said})" in str(bill).splitlines()
 
 
 def test_a_block_that_comes_first_is_no_task() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,7 +43,9 @@ def tax() -> Iterator[Any]:
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in ("script", "workspace", "figures")})
+        yield SimpleNamespace(
+            **{name: importlib.import_module(name) for name in ("script", "workspace", "figures", "install")}
+        )
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
             del sys.modules[name]
@@ -141,3 +145,90 @@ def test_the_results_hold_no_text_of_a_product_and_no_place_of_this_machine() ->
         text = path.read_text("utf-8")
         assert not re.search(r"/tmp|/home|/root|https?://", text)
         assert max(map(len, re.findall(r'"([^"]*)"', text))) < 80
+
+
+#: What the prompts of frameworks without function calls say, and how the first action and the end are written then.
+FORMATS = [
+    ("Write ```repl blocks; read_file, edit_file", "```repl\nprint(read_file(path=", "answer['ready'] = True\n```"),
+    ("Code in <code>, tools: edit_file", "<code>\nprint(read_file(path=", "</code>"),
+    ("```python and FINAL(x)", "```python\nprint(open(", "FINAL('The check"),
+    ("Write ```python", "```python\nprint(open(", "final_answer = 'The check"),
+    ("[[ ## next_tool_name ## ]] edit_file", '[[ ## next_tool_args ## ]]\n{"path": "shop', "tool_name ## ]]\nfinish"),
+    ("[[ ## code ## ]] edit_file", "[[ ## code ## ]]\nprint(read_file(path=", "SUBMIT('The check"),
+]
+
+
+@pytest.mark.parametrize(("asks", "begins", "ends"), FORMATS)
+@pytest.mark.parametrize("anew", [False, True], ids=["messages", "one message"])
+def test_the_script_writes_the_format_that_is_asked_for(
+    tax: Any, asks: str, begins: str, ends: str, anew: bool, tmp_path: Path
+) -> None:
+    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
+    history, replies = tax.workspace.TASK, list[str]()
+    said = [say("system", asks, "system"), say("user", tax.workspace.TASK, "task")]
+    for _ in range(7):
+        replies.append(model.complete(Prompt(tuple(said))).text)
+        if anew:
+            history += f"\n{replies[-1]}\nOutput: done"
+            said[1] = say("user", history, "user")
+        else:
+            said += [Message("assistant", (Span(replies[-1], "assistant"),)), say("user", "done", "user")]
+    assert model.finished
+    assert begins in replies[0]
+    assert tax.workspace.FIXED in replies[4]
+    assert ends in replies[6]
+    assert len([reply for reply in replies if tax.script.THOUGHT in reply]) == 6
+
+
+def test_a_format_that_nobody_asks_for_is_no_part_of_the_task(tax: Any, tmp_path: Path) -> None:
+    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
+    assert model.complete(Prompt((say("user", tax.workspace.TASK, "task"),))).text == "Fix the check"
+    with pytest.raises(ValueError, match="no format that is known"):
+        sys.modules["formats"].written(Prompt((say("user", "x", "task"),)), tax.script.Step("run"), tmp_path)
+
+
+def test_an_agent_is_found_on_path(tax: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "pi"
+    program.write_text('#!/bin/sh\necho "pi 9.8.7-beta.1 (in $HOME)"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    agent, found = tax.install.on_path("pi")
+    assert (agent.label, found.bin, found.version) == ("pi", tmp_path, "9.8.7-beta.1")
+    for name, says in (("nobody", "known are claude, codex"), ("gemini", "no program gemini"), ("rlms", "has no rlms")):
+        with pytest.raises(LookupError, match=says):
+            tax.install.on_path(name)
+
+
+ALONE = """
+import json, socket, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import install, study
+from rlm_loop.models import ScriptedModel
+
+alone = study._alone()
+try:
+    socket.create_connection(("192.0.2.1", 9), 1)
+except OSError as error:
+    reached = type(error).__name__, error.errno
+agent = next(one for one in study.AGENTS if one.name == "tool_loop_agent")
+found = install.pinned(agent, Path(sys.argv[2]))
+row, requests = study.run(agent, study.CONDITIONS[0], Path(sys.argv[2]), ScriptedModel([]), found)
+print(json.dumps([alone, reached, row, requests]))
+"""
+
+
+def test_a_run_without_network_comes_to_its_end(tmp_path: Path) -> None:
+    if shutil.which("unshare") is None:
+        pytest.skip("needs unshare")
+    script = tmp_path / "alone.py"
+    script.write_text(ALONE)
+    command = [sys.executable, str(script), str(HERE), str(tmp_path / "cache")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    alone, (_, number), row, requests = json.loads(done.stdout.splitlines()[-1])
+    if not alone:
+        pytest.skip("this system allows no network of its own")
+    assert number == errno.ENETUNREACH
+    assert (row["error"], row["finished"], row["fixed"], row["loopback_only"]) == ("", True, True, True)
+    assert [sum(one["causes"].values()) for one in requests] == [one["input_tokens"] for one in requests]

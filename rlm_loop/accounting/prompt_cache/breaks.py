@@ -30,7 +30,7 @@ def broken(earlier: Sent, now: Sent) -> Break | None:
         return Break(*who, same, _cause_at(old, 0), "left_out", lost, _short(old.text), now.node)
     at = shared_start(new.text, old.text)
     found = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
-    lost -= within(now, same, earlier.keys[same], False)
+    lost = max(0, lost - within(now, same, earlier.keys[same], False))  # shares by characters may come out above it
     return Break(*who, same, found, "changed", lost, _short(new.text[at:] or old.text[at:]), now.node)
 
 
