@@ -11,7 +11,7 @@ DOCS_READY = $(VENV)/.ready-docs
 PYTEST = $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test test-all hosted notebooks docs lint format clean
+.PHONY: help demo test test-all hosted formats notebooks docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
@@ -39,6 +39,11 @@ hosted: | $(VENV)/bin/python
 	@$(PIP) -e ".[litellm]" hypothesis pytest pytest-xdist
 	$(PYTEST) tests/providers
 
+# As well: what the formats of other tools need asks for other versions than constraints.txt has.
+formats: | $(VENV)/bin/python
+	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,studies]" inspect-ai==0.3.285 hypothesis pytest pytest-xdist
+	$(PYTEST) tests/formats
+
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
 
@@ -56,7 +61,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-other .venv-hosted .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-other .venv-hosted .venv-formats .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -71,7 +76,7 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,tokenizers,studies,parquet,dask,suites,notebooks,kernel,restricted,localise,docs,dev]"
+	@$(PIP) -e ".[local,litellm,tokenizers,studies,parquet,dask,suites,notebooks,kernel,restricted,localise,mcp,atif,docs,dev]"
 	@touch $@ $(DEMO_READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python

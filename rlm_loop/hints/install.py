@@ -9,13 +9,16 @@ DISTRIBUTION = "rlm-loop-toolkit"
 
 #: The optional parts that messages name; `pyproject.toml` says what each brings.
 Extra = Literal[
+    "atif",
     "dask",
     "hub",
+    "inspect",
     "jupyter",
     "kernel",
     "litellm",
     "local",
     "localise",
+    "mcp",
     "parquet",
     "restricted",
     "studies",

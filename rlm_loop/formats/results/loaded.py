@@ -1,0 +1,212 @@
+"""Results of several files and folders put together: whose format each is, what the arms are called, what pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from rlm_loop.formats.results.harbor_jobs import is_job, read_job
+from rlm_loop.formats.results.inspect_logs import is_inspect, read_inspect
+from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, samples_in
+from rlm_loop.formats.results.source import Reading, Said, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.studies import is_study, read_study
+from rlm_loop.formats.results.tables import SUFFIXES, read_table
+from rlm_loop.study.compare.columns import UNDECLARED
+from rlm_loop.study.compare.pair_keys import complete_and_incomplete
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.results import Results
+from rlm_loop.study.store.rows import Row
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Results that can be compared, what there is to know of how they were read, and their transcripts."""
+
+    results: Results
+    notes: Sequence[str]
+    sources: Sequence[Source]
+
+    def transcript(self, row: Row) -> Sequence[Said]:
+        """The messages of the episode of a row; none where its file holds none."""
+        return self.sources[row["source"]].transcript(row["read"])
+
+
+def load_results(
+    *paths: str | Path,
+    score: str | None = None,
+    threshold: float | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Results:
+    """The results of files and folders, ready to be compared: `load_results("a.csv", "b.csv").compare()`.
+
+    A path is a table (CSV, JSON Lines or JSON with a row for each task, arm and seed), a log of Inspect (`.eval` or
+    `.json`), a `samples_*.jsonl` of lm-evaluation-harness, a folder of logs or samples, a job folder of Harbor, or a
+    study of ours; `NAME=PATH` gives the arm of a path a name.  `score` chooses one of several scores, `threshold` the
+    value from which a task counts as resolved, `columns` names columns of a table (`{"task": "my_id"}`).  Of results so
+    read nothing is declared, and so nothing is tested.  Raises `StudyError`, in one line that says what and where, for
+    what cannot be read, and where no task was tried by all arms.
+    """
+    return load_sources(*paths, reading=Reading(score, threshold, columns or {})).results
+
+
+def load_sources(*paths: str | Path, reading: Reading | None = None) -> Loaded:
+    """As `load_results`, with the notes and the transcripts."""
+    reading = reading or Reading()
+    named = [_named(path) for path in paths]
+    if not named:
+        raise StudyError("name a file or a folder of results")
+    read = [[*_sources(path, reading)] for _, path in named]
+    labels = _labels(named, read)
+    rows: list[Row] = []
+    sources: list[Source] = []
+    for of_path, label in zip(read, labels, strict=True):
+        for source in of_path:
+            rows += [{**r, "arm": label[r["arm"]], "source": len(sources), "read": r} for r in source.rows]
+            sources.append(source)
+    rows = _with_suites(_with_models(rows))
+    notes = [*dict.fromkeys(note for source in sources for note in source.notes), *_other_tasks(sources)]
+    _refuse_twice(rows, sources)
+    _refuse_unpaired(rows)
+    name = " and ".join(str(path) for _, path in named)
+    return Loaded(Results(rows, {"name": name, **UNDECLARED}), notes, sources)
+
+
+def _named(path: str | Path) -> tuple[str, Path]:
+    """The name that was given to a path, and the path; `NAME=PATH` is a path of that name where there is none."""
+    name, equals, rest = str(path).partition("=")
+    if equals and name and "/" not in name and not Path(path).exists():
+        return name, Path(rest)
+    return "", Path(path)
+
+
+def _sources(path: Path, reading: Reading) -> list[Source]:
+    """What lies at a path, by its name and what it begins with."""
+    if not path.exists():
+        raise StudyError(f"there is no {path}")
+    if path.is_dir():
+        return _in_folder(path, reading)
+    plain = path.name.removesuffix(".gz")
+    if plain.endswith(".eval"):
+        return [read_inspect(path, reading)]
+    if plain.endswith(".json") and is_inspect(parsed(read_bytes(path), path)):
+        return [read_inspect(path, reading)]
+    if plain.endswith((".jsonl", ".ndjson")) and (lines := objects_of(path)[0]) and is_samples(lines[0]):
+        return [read_samples(path, reading)]
+    if plain.endswith(SUFFIXES):
+        return [read_table(path, reading)]
+    raise StudyError(
+        f"{path} is no kind of results that is known; give one that ends in {', '.join(SUFFIXES)} or .eval"
+    )
+
+
+def _in_folder(folder: Path, reading: Reading) -> list[Source]:
+    if is_study(folder):
+        return [read_study(folder)]
+    if logs := sorted(folder.rglob("*.eval")):
+        return [read_inspect(log, reading) for log in logs]
+    if samples := samples_in(folder):
+        return [read_samples(path, reading) for path in samples]
+    if is_job(folder):
+        return [read_job(folder, reading)]
+    logs = [p for p in sorted(folder.glob("*.json")) if is_inspect(parsed(read_bytes(p), p))]
+    if logs:
+        return [read_inspect(log, reading) for log in logs]
+    raise StudyError(
+        f"{folder} holds no results that are known: no study.json, no .eval, no samples_*.jsonl, no trials of Harbor"
+    )
+
+
+def _labels(named: Sequence[tuple[str, Path]], read: Sequence[Sequence[Source]]) -> list[dict[str, str]]:
+    """For each path what its arms are called: as the files say, where that tells them apart; else by name or path."""
+    own = [list(dict.fromkeys(arm for source in of for arm in source.arms)) for of in read]
+    for (name, path), arms in zip(named, own, strict=True):
+        if name and len(arms) > 1:
+            raise StudyError(f"{name}={path}: the file has {len(arms)} arms ({', '.join(arms)}), so it takes no name")
+    shared = {arm for a, b in combinations(own, 2) for arm in {*a} & {*b}}
+    apart = _short([path for _, path in named])
+    labels: list[dict[str, str]] = []
+    for (name, _), arms, short in zip(named, own, apart, strict=True):
+        label = {arm: f"{short}/{arm}" if arm in shared and len(arms) > 1 else arm for arm in arms}
+        if len(arms) == 1 and (name or not arms[0] or arms[0] in shared):
+            label = {arms[0]: name or short}
+        labels.append(label)
+    return labels
+
+
+def _short(paths: Sequence[Path]) -> list[str]:
+    """The part of each path that tells it from the others: the last one that does, without its ending."""
+    parts = [[*path.absolute().parts[:-1], path.name.split(".")[0] or path.name] for path in paths]
+    for at in range(1, max(map(len, parts)) + 1):
+        found = [of[-at] if len(of) >= at else "" for of in parts]
+        if len(set(found)) == len(found):
+            return found
+    return [str(path) for path in paths]
+
+
+def _with_models(rows: Sequence[Row]) -> list[Row]:
+    """Pairs are of one model where all arms had the same ones; else a model is what tells arms apart, and no part."""
+    models: dict[str, set[str]] = {}
+    for row in rows:
+        models.setdefault(row["arm"], set()).add(row["model"])
+    if len({frozenset(of) for of in models.values()}) == 1 and len(models) > 1:
+        return list(rows)
+    return [
+        {**r, "arm": r["arm"] if len(models[r["arm"]]) == 1 else f"{r['arm']} {r['model']}".strip(), "model": ""}
+        for r in rows
+    ]
+
+
+def _with_suites(rows: Sequence[Row]) -> list[Row]:
+    """Rows of an arm that names no suites take those of the arms that do, where an id is in one suite only."""
+    suites: dict[str, set[str]] = {}
+    for row in rows:
+        if row["suite"]:
+            suites.setdefault(row["task"], set()).add(row["suite"])
+    only = {task: next(iter(of)) for task, of in suites.items() if len(of) == 1}
+    return [{**r, "suite": r["suite"] or only.get(r["task"], "")} for r in rows]
+
+
+def _refuse_twice(rows: Sequence[Row], sources: Sequence[Source]) -> None:
+    seen: dict[tuple[object, ...], int] = {}
+    for row in rows:
+        key = tuple(row[k] for k in ("arm", "model", "suite", "task", "seed"))
+        if key in seen:
+            first, second = sources[seen[key]].path, sources[row["source"]].path
+            raise StudyError(
+                f"task {row['task']!r}{_of(row)} of arm {row['arm']!r} is in {first} and in {second}; give one of "
+                "them, or both as arms (NAME=PATH)"
+            )
+        seen[key] = row["source"]
+
+
+def _of(row: Row) -> str:
+    return f", seed {row['seed']}," if row["seed"] else ""
+
+
+def _refuse_unpaired(rows: Sequence[Row]) -> None:
+    arms = list(dict.fromkeys(r["arm"] for r in rows))
+    if len(arms) < 2:
+        raise StudyError(f"there is only the arm {arms[0]!r}; a comparison needs two: give a second file, or name them")
+    if complete_and_incomplete(rows)[0]:
+        return
+    first = {arm: next(r for r in rows if r["arm"] == arm) for arm in arms[:3]}
+    shown = "; ".join(f"{arm} has {(r['suite'], r['task'], r['seed'])}" for arm, r in first.items())
+    raise StudyError(f"no suite, task and seed was tried by all arms: {shown}")
+
+
+def _other_tasks(sources: Sequence[Source]) -> list[str]:
+    """A note where tasks of one name are not the same in two files."""
+    known: dict[tuple[str, str], str] = {}
+    other: dict[tuple[str, str], None] = {}
+    for source in sources:
+        for task, mark in source.fingerprints.items():
+            if known.setdefault(task, mark) != mark:
+                other[task] = None
+    if not other:
+        return []
+    suite, task = next(iter(other))
+    return [
+        f"{len(other)} tasks have one id but not one text in all files (first: {task} of {suite}): are they the same?"
+    ]

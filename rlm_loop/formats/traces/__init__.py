@@ -1,0 +1,21 @@
+"""A recorded run as a file of another tool, and a file of another tool as a recorded run.
+
+>>> from rlm_loop.formats.traces import export_trace, import_trace
+>>> export_trace("run.jsonl", "atif", "run.atif.json")  # doctest: +SKIP
+>>> [conversation] = import_trace("run.atif.json")  # doctest: +SKIP
+"""
+
+from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, conversation_of
+from rlm_loop.formats.traces.convert import export_study, export_trace, import_trace
+from rlm_loop.formats.traces.errors import FormatError
+
+__all__ = [
+    "Agent",
+    "Conversation",
+    "FormatError",
+    "Step",
+    "conversation_of",
+    "export_study",
+    "export_trace",
+    "import_trace",
+]

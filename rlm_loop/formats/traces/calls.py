@@ -1,0 +1,142 @@
+"""An action as a tool call, which is what other formats have, and back.
+
+A cell is a call of `python` with its code.  What a tool call cannot say of an action (that it was read out of plain
+text, what the parser noticed) goes under the key `rlm_loop`, and the same for what a result cannot say: the kind of a
+failure, the answer that was given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, cast
+
+from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
+from rlm_loop.traces.reader import message_of, reply_of
+from rlm_loop.traces.trace import body_of, plain
+
+#: The key under which a format holds what only we have.
+OURS = "rlm_loop"
+PYTHON = "python"
+
+
+@dataclass(frozen=True)
+class Called:
+    """A tool call: `id` is unique within its turn, `rest` what only we have of the action."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    rest: Mapping[str, Any]
+
+
+def called(action: Action, id: str) -> Called | None:
+    """An action as a tool call, with that id where it has none; `None` for what asks for nothing to be run."""
+    rest = _changed(action)
+    id = action.call_id or id
+    match action:
+        case RunCode():
+            rest.pop("code", None)
+            return Called(id, PYTHON, {"code": action.code}, rest)
+        case CallTool():
+            arguments = arguments_of(action.arguments)
+            rest.pop("name", None)
+            if json.dumps(arguments, ensure_ascii=False) == action.arguments:
+                rest.pop("arguments", None)
+            return Called(id, action.name, arguments, rest)
+        case Answer() | Malformed():
+            return None
+
+
+def action_from(name: str, arguments: Mapping[str, Any], id: str | None, rest: Mapping[str, Any] | None) -> Action:
+    """The action of a tool call; `rest` is what `called` put aside, `None` for a call that others recorded."""
+    if rest is None:
+        return CallTool(name, json.dumps(arguments, ensure_ascii=False), id)
+    if rest["is"] == "RunCode":
+        return action_of({**rest, "code": arguments["code"]})
+    return action_of({"arguments": json.dumps(arguments, ensure_ascii=False), **rest, "name": name})
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Arguments as an object; text that is none is kept under `arguments`."""
+    try:
+        value: Any = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        value = None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"arguments": text}
+
+
+def bare(action: Action) -> dict[str, Any]:
+    """An action that is no tool call, whole."""
+    return _changed(action)
+
+
+def rest_of(observation: Observation) -> dict[str, Any]:
+    """What a result with a text cannot say of an observation."""
+    rest = _changed(observation)
+    rest.pop("is")
+    rest.pop("text", None)
+    return rest
+
+
+def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
+    """The observation of a result's text and of what `rest_of` put aside."""
+    return observation_of({**(rest or {}), "text": text})
+
+
+def rest_of_reply(reply: Reply) -> dict[str, Any]:
+    """What a message and its usage cannot say of a reply."""
+    rest = _changed(reply)
+    for name in ("is", "text", "usage"):
+        rest.pop(name, None)
+    return rest
+
+
+def reply_from(text: str, usage: Usage | None, rest: Mapping[str, Any], calls: Sequence[ToolCall] = ()) -> Reply:
+    """The reply of a message's text, its usage and what `rest_of_reply` put aside; `calls` where that has none."""
+    listed = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls]
+    found = reply_of({"finish_reason": "stop", "tool_calls": listed, **rest, "text": text})
+    return Reply(found.text, found.tool_calls, found.finish_reason, usage, found.seconds, found.waited, found.extra)
+
+
+def bodies(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages with their causes, as a trace keeps them."""
+    return [body_of(message) for message in messages]
+
+
+def from_bodies(stored: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """The messages that `bodies` made."""
+    return tuple(map(message_of, stored))
+
+
+_CAUSES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool_result"}
+
+
+def spoken(
+    role: Any, text: str, *, turn: int = 0, cause: str = "", calls: Sequence[ToolCall] = (), id: str | None = None
+) -> Message:
+    """A message that others recorded: one text, charged to `cause` or to what its role says."""
+    return Message(role, (Span(text, cause or _CAUSES[role]),) if text else (), tuple(calls), id, turn)
+
+
+def text_of(content: Any) -> str:
+    """The text of a message that may be a list of parts; parts that are no text are named by their kind."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        return str(content)
+    parts = cast("list[Any]", content)
+    return "\n".join(part.text if getattr(part, "text", None) is not None else f"[{part.type}]" for part in parts)
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not as they are by default, as JSON, with its class under `is`."""
+    found: dict[str, Any] = plain(value)
+    for f in fields(value):
+        usual = f.default_factory() if f.default_factory is not MISSING else f.default
+        if usual is not MISSING and found[f.name] == plain(usual):
+            del found[f.name]
+    return found

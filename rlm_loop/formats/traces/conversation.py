@@ -1,0 +1,239 @@
+"""A run as every format sees it: who asked which model what, what came back, what was done, and what it cost.
+
+`conversation_of` reads it from a recorded run, `as_trace` writes it as one, so that whatever reads our traces (pages,
+ledger, call tree) reads an imported run as well.  A writer of a format takes a `Conversation`, a reader makes one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rlm_loop.accounting.charges import calls_of
+from rlm_loop.accounting.tree.build import node_of
+from rlm_loop.accounting.tree.nodes import ROOT
+from rlm_loop.actions import Action, Answer, FinalAnswer, Observation
+from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.messages import Message, Reply, Usage
+from rlm_loop.outcome import Score
+from rlm_loop.traces.reader import RunRecord, reply_of
+from rlm_loop.traces.trace import common
+
+#: Fields of an event that say when it was and whose: a conversation has them in other places.
+_WHERE = ("run", "event", "at", "schema", "node", "depth")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a model and what came of it.
+
+    `messages` are the whole request, `kept` how many of them the call before by the same agent for the same purpose
+    already had.  `reply` is `None` where there was none: `error` then says why, if that is known.  `actions` and
+    `observations` are of equal length, and empty where the turn was never finished.  `causes` are the call's input
+    tokens by cause (see `rlm_loop.messages.CAUSES`); they sum to `usage.input_tokens`, and are empty where a format has
+    no ledger.  `charged` is what a trace keeps of the ledger (see `accounting.charges`), `None` where nobody counted.
+    `started` and `ended` are seconds since 1970, `seconds` the whole turn on the clock.
+    """
+
+    turn: int
+    purpose: str
+    model: str
+    messages: tuple[Message, ...]
+    reply: Reply | None
+    kept: int = 0
+    actions: tuple[Action, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    error: str | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    causes: Mapping[str, int] = field(default_factory=dict[str, int])
+    charged: Mapping[str, Any] | None = None
+    started: float = 0.0
+    ended: float = 0.0
+    seconds: float | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the call cost; `None` where there was no reply, or its usage is not known."""
+        return None if self.reply is None else self.reply.usage
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The root, a sub-agent or a single sub-call: its calls in order, and how it began and ended as a trace says it.
+
+    `path` is its place in the call tree ("0" the root, "0.2" the second that the root started).
+    """
+
+    path: str
+    steps: tuple[Step, ...] = ()
+    start: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    end: Mapping[str, Any] | None = None
+    over: Mapping[str, Any] | None = None
+    began: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def parent(self) -> str:
+        """The path of the agent that started it; empty for the root."""
+        return self.path.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One run: `agents` are the root and all below it, each parent before its children; `about` is how it began.
+
+    `id` is the id of the run, `score` how it was judged (a trace alone does not say that: a study's row does).  For a
+    run of a study `about` has its arm, model, suite, task and seed under `episode`.
+    """
+
+    id: str
+    about: Mapping[str, Any]
+    agents: tuple[Agent, ...]
+    score: Score | None = None
+
+    @property
+    def root(self) -> Agent:
+        return self.agents[0]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All model calls, agent by agent."""
+        return tuple(step for agent in self.agents for step in agent.steps)
+
+    @property
+    def usage(self) -> Usage:
+        """The sum over all calls that got a reply; a figure is `None` where one of them does not know it."""
+        spent = [step.usage or Usage(None, None) for step in self.steps if step.reply is not None]
+        return sum(spent, Usage.nothing())
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Input tokens by cause, over all calls."""
+        return dict(sum((Counter(step.causes) for step in self.steps), Counter[str]()))
+
+    @property
+    def question(self) -> str:
+        return str(self.about.get("question") or "")
+
+    @property
+    def task(self) -> str:
+        return str(self.about.get("task") or "question")
+
+    @property
+    def agent(self) -> str:
+        return str(self.about.get("agent") or "agent")
+
+    @property
+    def model(self) -> str:
+        return str(self.about.get("model") or "unknown")
+
+    @property
+    def episode(self) -> Mapping[str, Any]:
+        """Of which study, arm, model, suite, task and seed the run is; empty outside of a study."""
+        return self.about.get("episode") or {}
+
+    @property
+    def answer(self) -> Any:
+        return (self.root.end or {}).get("answer")
+
+    @property
+    def stop(self) -> str | None:
+        """Why the run ended; `None` where it never came to its end."""
+        return (self.root.end or {}).get("stop")
+
+    def children(self, path: str, turn: int | None = None) -> list[Agent]:
+        """The agents that one started, in that turn."""
+        return [a for a in self.agents if a.path != ROOT and a.parent == path and turn in (None, a.start.get("turn"))]
+
+
+def conversation_of(record: RunRecord, score: Score | None = None) -> Conversation:
+    """The conversation of a recorded run.  Raises `TraceError` where the trace was cut or edited."""
+    causes = {call.call: _by_cause(call.rows) for call in calls_of(record)}
+    found = dict[str, Agent]()
+    steps = dict[str, list[Step]]()
+    under_way = dict[str, int]()
+    requests = record.requests()
+    for event in record.events:
+        kind, path, at = event["event"], node_of(event), float(event.get("at", 0.0))
+        agent = found.setdefault(path, Agent(path, began=at)) if kind in _OF_AGENT else None
+        mine = steps.setdefault(path, [])
+        if kind == "request":
+            under_way[path] = len(mine)
+            prompt = next(requests)[1]
+            mine.append(_asked(event, prompt.messages, prompt.tools, mine))
+        elif kind in ("reply", "model_error") and path in under_way:
+            place = under_way.pop(path)
+            mine[place] = replace(mine[place], ended=at, **_ended(event, causes))
+        elif kind == "turn":
+            place = next(n for n in reversed(range(len(mine))) if mine[n].turn == event["turn"])
+            acted = tuple(map(action_of, event["actions"])), tuple(map(observation_of, event["observations"]))
+            mine[place] = replace(mine[place], actions=acted[0], observations=acted[1], seconds=event.get("seconds"))
+        elif kind == "score":
+            score = Score(event["resolved"], event["value"], event["reason"])
+        elif agent is not None:
+            name = {"subcall_start": "start", "run_end": "end", "subcall_end": "over"}.get(kind, "")
+            times = {} if name == "start" else {"ended": at}
+            found[path] = replace(agent, **{name: _rest(event)}, **times) if name else agent
+    agents = [replace(agent, steps=tuple(steps[path])) for path, agent in found.items()]
+    agents.sort(key=lambda a: tuple(int(n) for n in a.path.split(".")))
+    if not agents or agents[0].path != ROOT:
+        agents.insert(0, Agent(ROOT))
+    return Conversation(record.id, _rest(record.start), tuple(agents), score)
+
+
+_OF_AGENT = ("request", "subcall_start", "subcall_end", "run_end")
+
+
+def _rest(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in _WHERE}
+
+
+def _by_cause(rows: Any) -> dict[str, int]:
+    return dict(sum((Counter({row.cause: row.tokens}) for row in rows), Counter[str]()))
+
+
+def _asked(event: Mapping[str, Any], messages: tuple[Message, ...], tools: Any, before: list[Step]) -> Step:
+    purpose = str(event.get("purpose", "agent"))
+    return Step(
+        int(event["turn"]),
+        purpose,
+        str(event.get("model") or ""),
+        messages,
+        None,
+        kept_of(messages, purpose, before),
+        tools=tuple(tools),
+        started=float(event.get("at", 0.0)),
+    )
+
+
+def kept_of(messages: tuple[Message, ...], purpose: str, before: list[Step]) -> int:
+    """How many leading messages the latest call before for the same purpose already had."""
+    latest = next((step for step in reversed(before) if step.purpose == purpose), None)
+    return 0 if latest is None else common(latest.messages, messages)
+
+
+def _ended(event: Mapping[str, Any], causes: Mapping[int, dict[str, int]]) -> dict[str, Any]:
+    if event["event"] == "model_error":
+        lost = {"call": int(event["call"])} if "call" in event else None  # under way when the run ended
+        return {"error": str(event["error"]), "charged": lost}
+    charged: Mapping[str, Any] = event["charged"]
+    return {"reply": reply_of(event["reply"]), "charged": charged, "causes": causes.get(int(charged["call"]), {})}
+
+
+def answered(step: Step, ours: bool = False) -> Step:
+    """The last step of a run that others recorded: a reply that asked for nothing is the answer."""
+    if ours or step.reply is None or step.actions:
+        return step
+    answer = FinalAnswer(step.reply.text)
+    return replace(step, actions=(Answer(step.reply.text),), observations=(Observation(answer=answer),))
+
+
+def ending(steps: Sequence[Step]) -> dict[str, Any] | None:
+    """How a run that others recorded ended, as far as its last step says it."""
+    answer = next((o.answer for step in steps[-1:] for o in step.observations if o.answer), None)
+    if answer is None:
+        return None
+    seconds = steps[-1].ended - steps[0].started
+    return {"stop": "answered", "reason": "", "answer": answer.value, "answer_form": answer.form, "seconds": seconds}

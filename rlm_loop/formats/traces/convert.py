@@ -1,0 +1,161 @@
+"""From a trace or a study to files of other tools, and back: which format, which run, which file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rlm_loop.formats.traces.conversation import Conversation, conversation_of
+from rlm_loop.formats.traces.errors import FormatError
+from rlm_loop.outcome import Score
+from rlm_loop.study.results import Results, load_study
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.received import file_bytes, parse
+from rlm_loop.traces.runs import Run
+
+#: Formats that are written.
+Format = Literal["atif", "inspect", "hf"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+def export_trace(
+    source: str | Path | RunRecord | Conversation, to: Format, out: str | Path, *, run: Run = None
+) -> Path:
+    """Write one run in another tool's format and return the file's path.
+
+    `source` is a trace file (`run` chooses as in `rlm_loop.traces.reader.read`), a run read from one, or a
+    conversation; `to` is one of `FORMATS`.  An existing file is replaced.  docs/formats.md lists what each format
+    cannot hold.  Raises `FormatError` for an unknown format or a file that is its own source, `TraceError` as `read`
+    does, `ImportError` where a format needs a package that is not installed, `OSError` as writing does.
+    """
+    _check(to)
+    target = Path(out)
+    if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
+        raise FormatError(f"{out} is the trace itself; name another file")
+    found = source if isinstance(source, Conversation) else None
+    if found is None:
+        found = conversation_of(source if isinstance(source, RunRecord) else read(source, run=run))  # pyright: ignore
+    _write(found, to, target)
+    return target
+
+
+def export_study(study: str | Path | Results, to: Format, out: str | Path) -> list[Path]:
+    """Write every run of a study, with its score, into the folder `out`; returns the files' paths.
+
+    `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Raises
+    `StudyError` where the folder holds no study, and otherwise as `export_trace`.
+    """
+    _check(to)
+    results = study if isinstance(study, Results) else load_study(study)
+    return _write_all(results, to, Path(out))
+
+
+def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Conversation, ...]:
+    """The runs of a file of another tool, and with `out` also as runs of a trace file, to which they are appended.
+
+    Read are ATIF documents and Inspect's logs (`.eval` and JSON); what the file holds says which it is.  Raises
+    `FormatError` in one line for what cannot be read: a truncated file, another version of its format; `ImportError`
+    where a package is missing; `TraceError` where `out` cannot be written.
+    """
+    from rlm_loop.formats.traces.as_trace import write_conversations
+
+    if out is not None and Path(out).exists() and Path(path).exists() and Path(out).samefile(path):
+        raise FormatError(f"{out} is the file that is read; name another file")
+    found = _read(path)
+    if out is not None:
+        write_conversations(found, out)
+    return found
+
+
+def _read(path: str | Path) -> tuple[Conversation, ...]:
+    from rlm_loop.formats.traces.atif_in import from_trajectory
+    from rlm_loop.formats.traces.inspect_in import from_log
+
+    try:
+        data = file_bytes(path)
+    except OSError as error:
+        raise FormatError(f"cannot read {path}: {error.strerror or error}") from error
+    if data.startswith(b"PK") or Path(path).suffix == ".eval":
+        return from_log(path)
+    try:
+        value: Any = parse(data)
+    except ValueError as error:
+        raise FormatError(f"{path} is no JSON document: {error}") from error
+    return from_log(path) if isinstance(value, dict) and "eval" in value else (from_trajectory(value, path),)
+
+
+def _check(to: str) -> None:
+    if to not in FORMATS:
+        raise FormatError(f"there is no format {to!r}; there are {', '.join(FORMATS)}")
+
+
+def _write(conversation: Conversation, to: Format, target: Path) -> None:
+    match to:
+        case "atif":
+            from rlm_loop.formats.traces.atif import to_trajectory
+
+            _as_json(to_trajectory(conversation), target)
+        case "inspect":
+            from rlm_loop.formats.traces.inspect_out import write_log
+
+            write_log([conversation], target)
+        case "hf":
+            from rlm_loop.formats.traces.sessions import write_session
+
+            write_session(conversation, target)
+
+
+def _write_all(results: Results, to: Format, folder: Path) -> list[Path]:
+    episodes = episodes_of(results)
+    match to:
+        case "atif":
+            return [_written(conversation, to, folder / f"{name}.atif.json") for conversation, name in episodes]
+        case "inspect":
+            from rlm_loop.formats.traces.inspect_out import write_log
+
+            logs: dict[Path, list[Conversation]] = {}
+            for conversation, _ in episodes:
+                words = [str(conversation.episode[part]) for part in ("arm", "model", "suite")]
+                name = re.sub(r"[^\w.-]+", "-", "--".join(words))
+                logs.setdefault(folder / f"{name}.eval", []).append(conversation)
+            for path, conversations in logs.items():
+                write_log(conversations, path)
+            return list(logs)
+        case "hf":
+            from rlm_loop.formats.traces.sessions import write_dataset
+
+            return write_dataset(results, episodes, folder)
+
+
+def _written(conversation: Conversation, to: Format, path: Path) -> Path:
+    _write(conversation, to, path)
+    return path
+
+
+#: What of a study's row says which episode it is.
+_EPISODE = ("study", "arm", "model", "suite", "task", "seed")
+
+
+def episodes_of(results: Results) -> Sequence[tuple[Conversation, str]]:
+    """The runs of a study that have a trace, each with its score and the name of its trace in its arm's folder."""
+    found: list[tuple[Conversation, str]] = []
+    for row in results.rows:
+        if not row.get("trace"):
+            continue
+        score = Score(row["resolved"], row.get("value") or 0.0, str(row.get("score_reason") or ""))
+        conversation = conversation_of(results.trace(row), score)
+        about = {**conversation.about, "episode": {name: row.get(name) for name in _EPISODE}}
+        name = str(row["trace"]).removeprefix("traces/").removesuffix(".gz").removesuffix(".jsonl")
+        found.append((replace(conversation, about=about), name))
+    return found
+
+
+def _as_json(value: Any, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(
+        json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors="backslashreplace"
+    )

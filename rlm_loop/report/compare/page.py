@@ -1,0 +1,189 @@
+"""A comparison as one HTML page: the differences, what they cost, every task, and transcripts side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from markupsafe import Markup
+
+from rlm_loop import __version__
+from rlm_loop.report.compare.tables import interaction_notes, measure_table, percent_of, points, said
+from rlm_loop.report.run.marked import plain_text
+from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.study.episodes import state
+from rlm_loop.study import Comparison
+from rlm_loop.study.compare.contrast import percent
+from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
+from rlm_loop.study.store.rows import Row
+
+#: Pairs whose transcripts a page holds; messages of a transcript, and characters of a message, that are shown.
+PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000
+_MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
+
+
+class Told(Protocol):
+    """Where transcripts come from: `formats.results.Loaded`."""
+
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+    def transcript(self, row: Row) -> Sequence[tuple[str, str]]: ...
+
+
+class Bar(NamedTuple):
+    """A difference with its interval, in words and from 0 to 100 along an axis; `zero` is where there is none."""
+
+    label: str
+    pairs: str
+    rates: str
+    words: str
+    apart: str
+    low: float | None
+    middle: float
+    high: float
+    zero: float
+    whole: bool
+
+
+class Side(NamedTuple):
+    """One arm on one pair: its state, its figures in words, and its messages by role; `left` counts those left out."""
+
+    arm: str
+    state: str
+    mark: str
+    said: str
+    messages: Sequence[tuple[str, Markup]] = ()
+    left: int = 0
+
+
+class Pair(NamedTuple):
+    """One task and seed; `ident` is empty where the page holds no transcript of it."""
+
+    name: str
+    ident: str
+    apart: bool
+    sides: Sequence[Side]
+
+
+def compare_page(compared: Comparison, told: Told, *, title: str = "", pairs: int = PAIRS) -> str:
+    """The page of a comparison, complete in itself: it asks the network for nothing.
+
+    `told` has the notes of how results were read and their transcripts (`load_sources`); transcripts are shown of the
+    first `pairs` pairs on which arms differ.  Whatever a model or a tool wrote is shown as text.
+    """
+    arms = list(dict.fromkeys([compared.baseline, *(c.arm for c in compared.contrasts)]))
+    units = _pairs(compared, told, arms, pairs)
+    several = {unit[0] for unit in complete_and_incomplete(compared.rows)[0]}
+    shown = sum(bool(p.ident) for _, of in units for p in of)
+    apart = sum(p.apart for _, of in units for p in of)
+    return sealed(
+        "compare/page.html",
+        style=resource("page.css") + resource("study.css", "rlm_loop.report.study") + resource("compare.css", _HERE),
+        script=resource("theme.js") + resource("study.js", "rlm_loop.report.study"),
+        title=title or f"{' and '.join(arms[1:])} against {arms[0]}",
+        said=said(compared),
+        notes=list(told.notes),
+        bars=_bars(compared),
+        tests=interaction_notes(compared),
+        level=percent(1 - compared.alpha),
+        measures=measure_table(compared, rates=False),
+        arms=arms,
+        groups=units,
+        marks={name: mark for name, mark in _MARKS.items() if name != mark},
+        shown=shown,
+        apart=apart,
+        models=", ".join(sorted(m for m in several if m)),
+        methods=compared.methods,
+        version=__version__,
+    )
+
+
+_HERE = "rlm_loop.report.compare"
+
+
+def _bars(compared: Comparison) -> list[Bar]:
+    """Each arm over all suites, then suite by suite, along one axis."""
+    suites = compared.suites if len({e.suite for e in compared.suites}) > 1 else []
+    ends = [v for of in (*compared.contrasts, *suites) if _rate(of) for v in (of.low, of.high, 0.0) if v is not None]
+    first, last = (min(ends) - 0.02, max(ends) + 0.02) if ends else (-1.0, 1.0)
+
+    def at(value: float) -> float:
+        return round(100 * (value - first) / (last - first), 2)
+
+    def bar(label: str, pairs: int, of: Any, gained: int, lost: int, whole: bool) -> Bar:
+        rate, there = (of.value, of.baseline_value) if whole else (of.rate, of.baseline_rate)
+        rates = f"{percent_of(rate)} : {percent_of(there)}"
+        if of.estimate is None or of.low is None or of.high is None:
+            return Bar(label, f"{pairs:,}", rates, "not known", "", None, 0, 0, at(0), whole)
+        words = f"{points(of.estimate)} [{points(of.low)} to {points(of.high)}]"
+        gains = f"+{gained:,} \N{MINUS SIGN}{lost:,}"
+        return Bar(label, f"{pairs:,}", rates, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole)
+
+    models = len({c.model for c in compared.contrasts}) > 1
+    bars: list[Bar] = []
+    for contrast in compared.contrasts:
+        if contrast.measure != "resolved":
+            continue
+        flips = [f.gained for f in compared.flips if (f.model, f.arm) == (contrast.model, contrast.arm)]
+        label = contrast.arm + (f", {contrast.model}" if models else "")
+        bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
+        for e in suites:
+            if (e.model, e.arm) == (contrast.model, contrast.arm):
+                bars.append(bar(e.suite or "(no suite)", e.pairs - e.missing, e, e.gained, e.lost, False))
+    return bars
+
+
+def _rate(of: Any) -> bool:
+    return getattr(of, "measure", "resolved") == "resolved"
+
+
+def _pairs(compared: Comparison, told: Told, arms: Sequence[str], most: int) -> list[tuple[str, list[Pair]]]:
+    """The pairs by suite, those on which arms differ with transcripts as long as there is room."""
+    rows, (units, _) = by_episode(compared.rows), complete_and_incomplete(compared.rows)
+    models, seeds = ({u[i] for u in units} for i in (0, 3))
+    groups: dict[str, list[Pair]] = {}
+    for unit in units:
+        of = [rows.get((arm, unit)) for arm in arms]
+        apart = len({is_resolved(row) for row in of}) > 1
+        sides = [_side(arm, row) for arm, row in zip(arms, of, strict=True)]
+        ident = ""
+        if apart and most:
+            with_messages = [side._replace(**_messages(told, row)) for side, row in zip(sides, of, strict=True)]
+            if any(side.messages for side in with_messages):
+                sides, most, ident = with_messages, most - 1, f"pair-{most}"
+        group = " \N{MIDDLE DOT} ".join(part for part in (unit[0] if len(models) > 1 else "", unit[1]) if part)
+        groups.setdefault(group, []).append(Pair(_name(unit, len(seeds) > 1), ident, apart, sides))
+    return list(groups.items())
+
+
+def _name(unit: PairKey, seeds: bool) -> str:
+    return f"{unit[2]}, seed {unit[3]}" if seeds else unit[2]
+
+
+def _side(arm: str, row: Row | None) -> Side:
+    now = state(row)
+    return Side(arm, now, _MARKS[now], "" if row is None else ", ".join(_figures(row)))
+
+
+def _figures(row: Mapping[str, Any]) -> Iterator[str]:
+    for name, word in (
+        ("input_tokens", "tokens in"),
+        ("output_tokens", "tokens out"),
+        ("tokens", "tokens"),
+        ("steps", "steps" if row.get("steps") != 1 else "step"),
+    ):
+        if row.get(name) is not None:
+            yield f"{row[name]:,} {word}"
+    if row.get("seconds") is not None:
+        yield f"{row['seconds']:.1f} s"
+    if row.get("cost"):
+        yield f"${row['cost']:.4f}"
+    if row.get("error"):
+        yield str(row["error"])
+
+
+def _messages(told: Told, row: Row | None) -> dict[str, Any]:
+    every = [] if row is None else list(told.transcript(row))
+    messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
+    return {"messages": messages, "left": len(every) - len(messages)}

@@ -1,0 +1,207 @@
+"""What a comparison found: the difference and its interval first; then what it cost, suite by suite, and which tasks.
+
+Nothing here is a claim: the one p is that of the exact McNemar test, called by its name.
+"""
+
+from __future__ import annotations
+
+import math
+
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study import Comparison, Contrast
+from rlm_loop.study.compare.contrast import p_value, percent
+from rlm_loop.study.compare.planning import pairs_to_show
+from rlm_loop.study.compare.suites import SuiteEffect
+
+_NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
+#: A difference that many would like to be able to see, as a share.
+_WORTH = 0.05
+
+
+def said(compared: Comparison) -> list[str]:
+    """For each arm: the difference of the rates with its interval, the pairs that flip, and what it would take."""
+    found: list[str] = []
+    for contrast in compared.contrasts:
+        if contrast.measure == "resolved":
+            found += _of_arm(contrast, compared)
+    if compared.left_out:
+        found.append(f"{compared.left_out:,} pairs are left out, as not every arm was tried on them.")
+    return found
+
+
+def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
+    units = f"{c.pairs:,} pairs of task and seed, {c.tasks:,} tasks" if c.pairs != c.tasks else f"{c.tasks:,} tasks"
+    of = units + (f" with {c.model}" if c.model else "")
+    if c.estimate is None:
+        return [f"Of {c.arm} and {c.baseline} no pair has a score ({of})."]
+    flips = [f for f in compared.flips if (f.model, f.arm) == (c.model, c.arm)]
+    gained = sum(f.gained for f in flips)
+    rates = f"{c.arm} resolves {percent_of(c.value)}, {c.baseline} {percent_of(c.baseline_value)}"
+    test = "exact McNemar test" + ("" if c.clusters == c.used else f" by {c.clustered_by}")
+    p = p_value(c.p_difference if c.p_difference is not None else 1.0)
+    told = [
+        f"{rates}: {points(c.estimate)} points ({percent(c.confidence)} interval {points(c.low)} to "
+        f"{points(c.high)}), on {of}.",
+        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; "
+        f"{test}: p {p if p.startswith('<') else f'= {p}'}.",
+    ]
+    if c.missing:
+        told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
+    return [*told, _needed(c, compared)]
+
+
+_MISSING = {
+    "worst": "each counts against the arm",
+    "drop": "they are left out, which is fair only if they are missing by chance",
+    "bounds": "the interval covers the worst and the best that they could be",
+}
+
+
+def _needed(c: Contrast, compared: Comparison) -> str:
+    seeds = max(1, round(c.pairs / max(c.tasks, 1)))
+    worth = pairs_to_show(c, _WORTH, alpha=compared.alpha)
+    each = f" with {seeds} seeds each" if seeds > 1 else ""
+    wanted = "no number of tasks" if worth is None else f"about {_count(math.ceil(worth / seeds))} tasks{each}"
+    plan = next((p for p in compared.plans if (p.model, p.arm, p.measure) == (c.model, c.arm, c.measure)), None)
+    if plan is None or not c.estimate:
+        like = ""
+    elif plan.needed is None:
+        like = "; one like this, on no number of tasks"
+    else:
+        more = f", {_count(plan.more_tasks)} more than here" if plan.more_tasks else ", no more than here"
+        like = f"; one like this, on about {_count(math.ceil(plan.needed / seeds))}{more}"
+    return f"A new study shows a difference of 5 points with a chance of 80 % on {wanted}{like}."
+
+
+def measure_table(compared: Comparison, *, rates: bool = True) -> Table:
+    """A row for each arm and measure that is known: means, and the difference or ratio with its interval."""
+    told = [c for c in compared.contrasts if rates or c.measure != "resolved"]
+    shown = [c for c in told if c.estimate is not None]
+    several = len({c.model for c in shown}) > 1
+    rows = [
+        [
+            *([c.model] if several else []),
+            c.arm,
+            _NAMES.get(c.measure, c.measure.replace("_", " ")),
+            _figure(c, c.value),
+            _figure(c, c.baseline_value),
+            _effect(c),
+            f"{c.pairs - c.missing:,}",
+        ]
+        for c in shown
+    ]
+    share = percent(1 - compared.alpha)
+    heads = [*(["model"] if several else []), "arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "pairs"]
+    unknown = [n for n in dict.fromkeys(c.measure for c in told) if n not in {c.measure for c in shown}]
+    notes = [
+        "Rates differ in points of 100. "
+        * rates
+        + "An effect on tokens, cost, time or steps is how many times as much the arm uses, "
+        f"{' or '.join(sorted({c.estimand for c in shown if c.effect == 'ratio'})) or 'not known here'}."
+    ]
+    if unknown:
+        notes.append(f"Not known for enough pairs: {', '.join(_NAMES.get(n, n.replace('_', ' ')) for n in unknown)}.")
+    return Table(f"Against {compared.baseline}", heads, rows, notes, 3 if several else 2)
+
+
+def suite_table(compared: Comparison) -> Table | None:
+    """A row for each arm and suite; `None` where there is one suite."""
+    effects = compared.suites
+    if len({e.suite for e in effects}) < 2:
+        return None
+    several = len({e.model for e in effects}) > 1
+    rows = [
+        [
+            *([e.model] if several else []),
+            e.arm,
+            e.suite or "(none)",
+            f"{e.pairs - e.missing:,}",
+            percent_of(e.rate),
+            percent_of(e.baseline_rate),
+            _suite_effect(e),
+            f"{e.gained:,}",
+            f"{e.lost:,}",
+        ]
+        for e in effects
+    ]
+    share = percent(1 - compared.alpha)
+    heads = ["arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
+    notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites."]
+    return Table("By suite", [*(["model"] if several else []), *heads], rows, notes, 3 if several else 2)
+
+
+def interaction_notes(compared: Comparison) -> list[str]:
+    """Of each arm whether its difference is the same in all suites; nothing where there is one."""
+    return [
+        f"{i.arm}: the difference is smallest on {i.lowest}, largest on {i.highest}; test that it is the same "
+        f"{'in both' if i.suites == 2 else f'in all {i.suites}'} (permutation of Cochran's Q, exploratory): "
+        f"p {_p(i.p)}."
+        for i in compared.interactions
+    ]
+
+
+def flip_table(compared: Comparison, most: int = 20) -> Table | None:
+    """The pairs that just one of two arms resolved, `most` of them; `None` where there are none."""
+    if not compared.flips:
+        return None
+    seeds = len({f.seed for f in compared.flips}) > 1
+    suites = len({f.suite for f in compared.flips}) > 1
+    rows = [
+        [
+            f.arm,
+            "gained" if f.gained else "lost",
+            *([f.suite] if suites else []),
+            f.task,
+            *([str(f.seed)] if seeds else []),
+        ]
+        for f in compared.flips[:most]
+    ]
+    heads = [
+        "arm",
+        f"against {compared.baseline}",
+        *(["suite"] if suites else []),
+        "task",
+        *(["seed"] if seeds else []),
+    ]
+    left = len(compared.flips) - len(rows)
+    return Table("Tasks that flip", heads, rows, [f"and {left:,} more"] if left else [], len(heads))
+
+
+def _suite_effect(e: SuiteEffect) -> str:
+    if e.estimate is None:
+        return "-"
+    return f"{points(e.estimate)} [{points(e.low)} to {points(e.high)}]"
+
+
+def _effect(c: Contrast) -> str:
+    if c.effect == "difference":
+        return f"{points(c.estimate)} [{points(c.low)} to {points(c.high)}]"
+    if c.low is None or c.high is None:
+        return f"{c.estimate or 0:.2f} [not known]"
+    return f"{c.estimate or 0:.2f} [{c.low:.2f} to {c.high:.2f}]"
+
+
+def _figure(c: Contrast, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return percent_of(value) if c.measure == "resolved" else f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+
+
+def percent_of(value: float | None) -> str:
+    """A share in percent; a dash where it is not known."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in points of 100, with its sign."""
+    return "-" if value is None else f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
+
+
+def _p(value: float) -> str:
+    found = p_value(value)
+    return found if found.startswith("<") else f"= {found}"
+
+
+def _count(n: int) -> str:
+    """A planned number, to two digits: it is no more exact than that."""
+    return f"{round(n, -max(0, len(str(n)) - 2)):,}"

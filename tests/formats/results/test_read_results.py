@@ -1,0 +1,349 @@
+"""Results of other tools and of anybody: what is read, how arms are called, and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop.formats.results import Loaded, load_results, load_sources
+from rlm_loop.formats.results.source import Reading
+from rlm_loop.study import StudyError
+from rlm_loop.study.compare.columns import SPELLINGS
+
+HERE = Path(__file__).parent
+FILES = HERE / "files"
+STUDY = HERE.parents[2] / "experiments" / "lean_vs_react" / "results"
+
+Row = dict[str, Any]
+
+
+def row(loaded: Loaded, arm: str, task: str, seed: int = 0) -> Row:
+    return next(r for r in loaded.results.rows if (r["arm"], r["task"], r["seed"]) == (arm, task, seed))
+
+
+def resolved(loaded: Loaded) -> dict[str, list[Any]]:
+    return {arm: [r["resolved"] for r in loaded.results.rows if r["arm"] == arm] for arm in loaded.results.arms}
+
+
+# -- Inspect
+
+
+@pytest.mark.parametrize("first", ["plain.eval", "as_json.json.gz"])
+def test_logs_of_inspect(first: str) -> None:
+    loaded = load_sources(FILES / first, FILES / "tools.eval")
+    right, wrong = True, False
+    assert resolved(loaded) == {
+        "scripted/plain": [right, wrong, wrong, wrong, wrong, right],
+        "scripted/tools": [right, right, right, right, wrong, right],
+    }
+    found = row(loaded, "scripted/tools", "sum-3", 1)
+    assert found["suite"] == "sums"
+    assert found["input_tokens"] == 40 + 16 + 33, "what was read from a cache is part of it, unlike in Inspect"
+    assert (found["output_tokens"], found["steps"], found["cost"]) == (16, 2, None)
+    said = loaded.transcript(found)
+    assert [one.role for one in said] == ["user", "assistant", "tool", "assistant", "score includes"]
+    assert said[0].text == "What is 3 plus 3 ?"
+    assert "→ add({'x': 3, 'y': 3})" in said[1].text
+    assert said[2].text == "6"
+    assert loaded.notes == []
+
+
+def test_two_epochs_are_paired_with_one_where_they_can_be() -> None:
+    compared = load_results(FILES / "plain.eval", FILES / "epochs.eval").compare()
+    assert (compared.contrasts[0].pairs, compared.left_out) == (6, 6)
+    both = load_results(f"once={FILES / 'epochs.eval'}", f"again={FILES / 'epochs.eval'}").compare()
+    assert (both.contrasts[0].pairs, both.contrasts[0].tasks, both.contrasts[0].clusters) == (12, 6, 6)
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda log: log.update(version=3), "x.json is a log of schema 3; this version reads schema 2"),
+        (lambda log: log.pop("samples"), "x.json holds no samples; was it written without them?"),
+        (lambda log: log["samples"].append(log["samples"][0]), "x.json: sample 'sum-0', epoch 1, is there twice"),
+        (
+            lambda log: log["samples"][2]["scores"]["includes"].update(value="P"),
+            "x.json: sample 'sum-2', epoch 1: the score 0.5 is neither right nor wrong; give a threshold, such as 0.5",
+        ),
+        (
+            lambda log: log["samples"][2]["scores"]["includes"].update(value="so so"),
+            "x.json: sample 'sum-2', epoch 1: 'so so' is no score (true, false, 1, 0, or a number)",
+        ),
+    ],
+)
+def test_a_log_that_cannot_be_read_says_what_and_where(tmp_path: Path, change: Change, told: str) -> None:
+    with pytest.raises(StudyError) as error:
+        load_sources(changed_log(tmp_path, change), FILES / "tools.eval")
+    assert str(error.value) == str(tmp_path / told)
+
+
+def changed_log(folder: Path, change: Change) -> Path:
+    log = json.loads(gzip.decompress((FILES / "as_json.json.gz").read_bytes()))
+    change(log)
+    path = folder / "x.json"
+    path.write_text(json.dumps(log), encoding="utf-8")
+    return path
+
+
+def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
+    def change(log: dict[str, Any]) -> None:
+        log["status"] = "cancelled"
+        log["samples"][1]["scores"] = {}
+        log["samples"][2]["error"] = {"message": "the provider is gone"}
+        log["samples"][3]["scores"]["other"] = {"value": 1}
+
+    loaded = load_sources(changed_log(tmp_path, change), FILES / "tools.eval")
+    assert loaded.notes == [
+        "x.json: the evaluation did not come to its end (status cancelled)",
+        "x.json: 1 of 6 samples ended with an error, and count as missing",
+        "x.json: 1 of 6 samples have no score, and count as missing",
+        "x.json: resolved is the score 'includes' of includes, other",
+    ]
+    contrast = loaded.results.compare().contrasts[0]
+    assert (contrast.pairs, contrast.missing, contrast.policy) == (6, 2, "bounds")
+    assert row(loaded, "scripted/plain", "sum-2", 1)["input_tokens"] is None
+    with pytest.raises(StudyError, match=r"plain\.eval has no score 'other'; it has includes"):
+        load_sources(FILES / "plain.eval", FILES / "tools.eval", reading=Reading(score="other"))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+def test_an_archive_that_is_cut_off_says_so(tmp_path: Path, share: float) -> None:
+    whole = (FILES / "plain.eval").read_bytes()
+    path = tmp_path / "cut.eval"
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(StudyError, match=r"cut\.eval is cut off or damaged \(File is not a zip file\); copy it again"):
+        load_sources(path, FILES / "tools.eval")
+
+
+def test_a_damaged_sample_is_named(tmp_path: Path) -> None:
+    raw = bytearray((FILES / "plain.eval").read_bytes())
+    raw[raw.index(b"samples/sum-1_epoch_1.json") + 200] ^= 0xFF
+    path = tmp_path / "bad.eval"
+    path.write_bytes(raw)
+    with pytest.raises(StudyError, match=r"bad\.eval: samples/sum-1_epoch_1\.json is damaged"):
+        load_sources(path, FILES / "tools.eval")
+
+
+def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai")
+    command = [sys.executable, str(HERE / "write_inspect.py"), str(tmp_path)]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    wanted = resolved(load_sources(FILES / "plain.eval", FILES / "tools.eval"))
+    assert resolved(load_sources(tmp_path / "plain", tmp_path / "tools")) == wanted
+    assert resolved(load_sources(tmp_path / "as_json", tmp_path / "tools")) == wanted
+    assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
+    failing = load_sources(tmp_path / "failing", tmp_path / "tools", reading=Reading("includes"))
+    assert "1 of 6 samples ended with an error" in failing.notes[0]
+
+
+# -- lm-evaluation-harness
+
+
+@pytest.mark.parametrize(
+    ("score", "small"),
+    [
+        (None, [0, 5, 6, 7, 8, 9] * 2),
+        ("flexible-extract", [*range(10), 0, 5, 6, 7, 8, 9]),
+        ("exact_match,strict-match", [0, 5, 6, 7, 8, 9] * 2),
+    ],
+)
+def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -> None:
+    folders = [FILES / "lm_eval" / name for name in ("small", "large")]
+    if score is not None:
+        folders = [next(f.glob("samples_doubles_gen_*")) for f in folders]
+        small = small[:-6]
+    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), reading=Reading(score))
+    assert loaded.results.arms == ["small", "large"]
+    assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
+    said = loaded.transcript(row(loaded, "small", "3"))
+    assert [(s.role, s.text) for s in said] == [
+        ("user", "Question: What is 3 plus 3?\nAnswer:"),
+        ("assistant", "It is perhaps 6"),
+        ("filtered", "['[invalid]']" if score != "flexible-extract" else "['6']"),
+        ("target", "6"),
+    ]
+
+
+def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path: Path) -> None:
+    small, large = (next((FILES / "lm_eval" / name).glob("samples_doubles_gen_*")) for name in ("small", "large"))
+    note = "resolved is exact_match,strict-match (metrics exact_match; filters strict-match, flexible-extract)"
+    assert load_sources(small, large).notes == [f"doubles_gen: {note}"]
+    with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
+        load_sources(small, large, reading=Reading("f1"))
+    other = tmp_path / large.name
+    other.write_text(large.read_text(encoding="utf-8").replace('"doc_hash": "', '"doc_hash": "f'), encoding="utf-8")
+    assert "10 tasks have one id but not one text in all files" in load_sources(f"a={small}", f"b={other}").notes[1]
+    twice = tmp_path / "samples_twice.jsonl"
+    twice.write_text(small.read_text(encoding="utf-8").splitlines()[0] + "\n" * 2, encoding="utf-8")
+    twice.write_text(twice.read_text(encoding="utf-8").strip() + "\n" + twice.read_text(encoding="utf-8"))
+    with pytest.raises(StudyError, match=r"samples_twice\.jsonl, line 2: document 0 is in line 1 already"):
+        load_sources(twice, large)
+
+
+def test_samples_that_lm_evaluation_harness_writes_today(tmp_path: Path) -> None:
+    pytest.importorskip("lm_eval")
+    offline = {**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    for name, wrong in (("small", "1+2+3+4"), ("large", "3+7")):
+        options = ["--model", "scripted", "--model_args", f"wrong={wrong}", "--include_path", "lm_eval_tasks"]
+        options += ["--tasks", "doubles_mc,doubles_gen", "--log_samples", "--output_path", str(tmp_path / name)]
+        command = [sys.executable, "write_lm_eval.py", "run", *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=HERE, env=offline)
+    now = load_sources(tmp_path / "small", tmp_path / "large")
+    assert resolved(now) == resolved(load_sources(FILES / "lm_eval" / "small", FILES / "lm_eval" / "large"))
+
+
+# -- Harbor
+
+
+def test_jobs_of_harbor() -> None:
+    loaded = load_sources(FILES / "harbor" / "small", FILES / "harbor" / "large")
+    assert loaded.results.arms == ["terminus small", "terminus large"]
+    assert resolved(loaded)["terminus small"] == [False, True, False, None]
+    found = row(loaded, "terminus small", "sort-lines", 1)
+    assert (found["suite"], found["input_tokens"], found["output_tokens"]) == ("made-up", 950, 60)
+    assert (found["cost"], found["seconds"]) == (0.01, 21.0)
+    assert [s.role for s in loaded.transcript(found)] == ["user", "agent", "tool"]
+    assert loaded.notes == ["small: 1 of 4 trials have no reward, and count as missing"]
+    one = load_sources(FILES / "harbor")  # a folder of jobs
+    assert one.results.arms == ["terminus large", "terminus small"]
+    assert len(one.results.rows) == 8
+
+
+# -- studies of ours
+
+
+def test_a_study_of_ours() -> None:
+    loaded = load_sources(STUDY)
+    assert loaded.results.arms == ["code", "lean", "lean+nudge", "react-native", "react-text"]
+    first = loaded.results.rows[0]
+    said = loaded.transcript(first)
+    assert (said[0].role, said[1].role, said[-1].role) == ("user", "assistant", "end")
+    assert len(loaded.results.rows) == 180
+    twice = load_sources(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").results
+    assert len(twice.arms) == 10
+
+
+# -- tables
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "task,arm,resolved,tokens\na,x,1,10\na,y,0,20\nb,x,false,\nb,y,True,40\n"),
+        ("t.csv", "Instance ID;System;Passed;Total tokens\na;x;pass;10\na;y;fail;20\nb;x;no;\nb;y;yes;40\n"),
+        ("t.tsv", "task_id\tmodel\tcorrect\ttotal_tokens\na\tx\tC\t10\na\ty\tI\t20\nb\tx\t0.0\tnan\nb\ty\t1.0\t40\n"),
+        ("t.jsonl", "\n".join(json.dumps(dict(zip(("id", "agent", "score", "n_tokens"), v))) for v in
+                              [("a", "x", 1.0, 10), ("a", "y", 0, 20), ("b", "x", False, None), ("b", "y", True, 40)])),
+        ("t.json", json.dumps([{"task": t, "arm": a, "resolved": r, "tokens": n} for t, a, r, n in
+                               [("a", "x", 1.0, 10), ("a", "y", 0, 20), ("b", "x", 0, None), ("b", "y", 1, 40)]])),
+    ],
+)  # fmt: skip
+def test_columns_are_found_by_their_spelling(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    loaded = load_sources(path)
+    assert resolved(loaded) == {"x": [True, False], "y": [False, True]}
+    assert [r["tokens"] for r in loaded.results.rows] == [10, 20, None, 40]
+    assert loaded.results.by_arm()["rate"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("arm,resolved\nx,1\n",
+         f"t.csv has no column for task ({', '.join(SPELLINGS['task'])}); it has arm, resolved"),
+        ("task,arm,ok\na,x,1\n",
+         f"t.csv has no column for resolved ({', '.join(SPELLINGS['resolved'])}); it has task, arm, ok"),
+        ("task,arm,resolved\na,x,1\na,x,0\n",
+         "t.csv, line 3: task 'a' of arm 'x' is in line 2 already; a column seed (or epoch, attempt) tells them apart"),
+        ("task,arm,seed,resolved\na,x,1,1\na,x,1,0\n",
+         "t.csv, line 3: task 'a' of arm 'x' is in line 2 already, seed 1"),
+        ("task,arm,score\na,x,1\na,y,0.4\n", "t.csv, line 3, score: the score '0.4' is neither right nor wrong; give a "
+         "threshold, such as 0.5"),
+        ("task,arm,score\na,x,good\n", "t.csv, line 2, score: 'good' is no score (true, false, 1, 0, or a number)"),
+        ("task,arm,resolved,tokens\na,x,1,-3\n", "t.csv, line 2, tokens: '-3' is no amount (a number, 0 or more)"),
+        ("task,arm,resolved\na,x,1,9\n", "t.csv, line 2: more cells than columns"),
+        ("task,arm,resolved\n,x,1\n", "t.csv, line 2: there is no task"),
+        ("task,arm,resolved\n", "t.csv holds no rows"),
+        ("", "t.csv holds no rows"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_says_what_and_where(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_results(path)
+    assert str(error.value) == str(tmp_path / told)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("t.jsonl", '{"task": 1}\n{"task": \n', r"t\.jsonl, line 2, is no JSON"),
+        ("t.jsonl", "[1]\n", r"t\.jsonl, line 1, is no JSON object"),
+        ("t.json", "{}", r"t\.json is no list of JSON objects, and no evaluation log that this version knows"),
+        ("t.txt", "", r"t\.txt is no kind of results that is known"),
+    ],
+)
+def test_other_files_say_so(tmp_path: Path, name: str, text: str, told: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(StudyError, match=told):
+        load_results(path)
+
+
+def table(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_how_arms_are_called(tmp_path: Path) -> None:
+    before = table(tmp_path, "before/r.csv", "task,resolved\na,1\n")
+    after = table(tmp_path, "after/r.csv", "task,resolved\na,0\n")
+    both = table(tmp_path, "both.csv", "task,arm,resolved\na,x,1\na,y,1\n")
+    assert load_results(before, after).arms == ["before", "after"]
+    assert load_results(f"old={before}", after).arms == ["old", "after"]
+    assert load_results(both, after).arms == ["x", "y", "r"]
+    copy = table(tmp_path, "copy.csv", both.read_text(encoding="utf-8"))
+    assert load_results(both, copy).arms == ["both/x", "both/y", "copy/x", "copy/y"]
+    with pytest.raises(StudyError, match="the file has 2 arms \\(x, y\\), so it takes no name"):
+        load_results(f"n={both}", before)
+    with pytest.raises(StudyError, match="there is only the arm 'r'; a comparison needs two"):
+        load_results(before)
+    with pytest.raises(StudyError, match=r"there is no .*nothing\.csv"):
+        load_results(tmp_path / "nothing.csv")
+    with pytest.raises(StudyError, match=r"no suite, task and seed was tried by all arms: old has .*'a', 0"):
+        load_results(f"old={before}", table(tmp_path, "other.csv", "task,resolved,seed\na,1,7\n"))
+
+
+def test_pairing(tmp_path: Path) -> None:
+    """Other models are other arms; suites that one file names hold for the other, where they can."""
+    a = table(tmp_path, "a.csv", "task,model_name,suite,resolved,system\nt,m1,s,1,x\nu,m1,s,1,x\n")
+    b = table(tmp_path, "b.csv", "task,model_name,resolved,system\nt,m2,0,y\nu,m2,1,y\n")
+    found = load_results(a, b)
+    assert (found.arms, found.models) == (["x", "y"], [""])
+    assert {r["suite"] for r in found.rows} == {"s"}
+    assert found.compare().contrasts[0].pairs == 2
+
+
+def test_named_columns_and_a_threshold(tmp_path: Path) -> None:
+    path = table(tmp_path, "t.csv", "what,who,points\na,x,0.6\na,y,0.4\n")
+    columns = {"task": "what", "arm": "who", "resolved": "points"}
+    assert [r["resolved"] for r in load_results(path, columns=columns, threshold=0.5).rows] == [True, False]
+    with pytest.raises(StudyError, match=r"t\.csv has no column 'wha'; it has what, who, points"):
+        load_results(path, columns={**columns, "task": "wha"})
+    with pytest.raises(StudyError, match="there is no column 'tsk' to name; there are task, arm"):
+        load_results(path, columns={"tsk": "what"})
