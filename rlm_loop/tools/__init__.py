@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rlm_loop.tools.calls import ToolResult
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool, tool
 from rlm_loop.tools.gateway import ToolGateway
 
-__all__ = ["SimpleTool", "Tool", "ToolError", "ToolGateway", "ToolResult", "as_tool", "tool"]
+if TYPE_CHECKING:
+    from rlm_loop.tools.mcp import McpError, McpTools, mcp_tools
+
+__all__ = [
+    "McpError",
+    "McpTools",
+    "SimpleTool",
+    "Tool",
+    "ToolError",
+    "ToolGateway",
+    "ToolResult",
+    "as_tool",
+    "mcp_tools",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("McpError", "McpTools", "mcp_tools"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rlm_loop.tools import mcp  # with asyncio, which only they need
+
+    return getattr(mcp, name)

@@ -91,6 +91,10 @@ class ToolGateway:
         """The names of all tools, those that are denied too."""
         return tuple(self._tools)
 
+    def tool(self, name: str) -> Tool:
+        """The tool of that name, allowed or not."""
+        return self._tools[name]
+
     def call(
         self,
         name: str,

@@ -1,0 +1,44 @@
+"""Tools whose function needs something that lives as long as a run, such as a server: made ready, and ended with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+from rlm_loop.repl.host.shielded import shielded
+from rlm_loop.tools.function import Tool
+
+ToolLike = Tool | Callable[..., Any]
+Lists = tuple[Sequence[ToolLike], ...]
+
+
+@runtime_checkable
+class PerRun(Protocol):
+    """A function of a tool that is another one in each run."""
+
+    def for_run(self, shared: dict[int, Any], until: ExitStack) -> Callable[..., Any]:
+        """The function for one run.
+
+        `shared` is what functions of that run have in common, by the id of what it was made of; `until` is closed when
+        the run ends.
+        """
+        ...
+
+
+@contextmanager
+def serving(*lists: Sequence[ToolLike]) -> Generator[Lists]:
+    """The lists of tools as one run has them; a list without such tools is given back as it is."""
+    shared: dict[int, Any] = {}
+    until = ExitStack()
+
+    def own(tool: ToolLike) -> ToolLike:
+        if isinstance(tool, Tool) and isinstance(tool.function, PerRun):
+            return tool.over(tool.function.for_run(shared, until))
+        return tool
+
+    try:
+        yield tuple([tuple(map(own, tools)) if tools else tools for tools in lists])
+    finally:
+        with shielded():
+            until.close()

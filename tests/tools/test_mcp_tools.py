@@ -1,0 +1,323 @@
+"""Tools of MCP servers: the same server under both loops, and what a server may do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.tools import McpError, McpTools, ToolError, ToolGateway, mcp_tools
+from rlm_loop.tools.mcp.schemas import python_names, type_of
+
+SERVER = [sys.executable, str(Path(__file__).parent / "mcp_server.py")]
+TEN_MB = 10 << 20
+
+
+@pytest.fixture
+def tools() -> Iterator[McpTools]:
+    with mcp_tools(SERVER, timeout=20) as made:
+        yield made
+
+
+def calls(*made: tuple[str, dict[str, Any]]) -> list[Reply | str]:
+    """A script of one call a turn, then an answer in words."""
+    return [*(Reply(tool_calls=(ToolCall("1", n, json.dumps(a)),)) for n, a in made), "Done."]
+
+
+def cell(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+def lives(pid: str) -> bool:
+    """Whether a process is there and not merely unreaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ended(*pids: str) -> bool:
+    """Whether the processes end, within two seconds."""
+    for _ in range(200):
+        if not any(map(lives, pids)):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
+    assert tools["add_numbers"].signature == "add_numbers(a: int, b: int) -> str: Add two numbers. Both are whole."
+    assert tools["people"].signature == (
+        "people(in_: Optional[Literal['London', 'Arlington']] = None, limit: int = 10, min_age: int | None = None) "
+        "-> list[dict[str, Any]]: Everybody, or those of a city."
+    )
+    assert tools["add_numbers"].schema["function"] == {
+        "name": "add_numbers",
+        "description": "Add two numbers. Both are whole.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer", "description": "the first"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+        },
+    }
+    assert tools["text"].description == "text"
+    assert [t.name for t in tools[-2:]] == ["pid", "final_answer_"]  # from the second page; a taken name is changed
+    with pytest.raises(KeyError, match="has no tool 'add'; it has add_numbers, people"):
+        tools["add"]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs", "value"),
+    [
+        ("add_numbers", (1, 2), {}, "3"),
+        ("add_numbers", (1,), {"b": 2}, "3"),
+        ("people", ("London",), {}, [{"name": "Ada", "age": 36, "city": "London"}]),
+        ("people", (), {"in_": "London", "min_age": 40}, []),
+        ("people", (), {"min-age": 40, "limit": 1}, [{"name": "Grace", "age": 85, "city": "Arlington"}]),
+        ("people", (None,), {"limit": 0}, []),
+        ("picture", (), {}, "[image image/png, 3 bytes, not shown]\na dot"),
+        ("text", (3,), {}, "ééé"),
+    ],
+)
+def test_a_tool_is_called_as_python(
+    tools: McpTools, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any
+) -> None:
+    assert tools[name](*args, **kwargs) == value
+    assert ToolGateway(tools).call_function(name, args, kwargs) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "kind", "message"),
+    [
+        ("add_numbers", '{"a": 1}', "invalid_arguments", "missing 'b'"),
+        ("add_numbers", '{"a": 1, "b": "2"}', "invalid_arguments", "'b': Input should be a valid integer, not '2'"),
+        ("add_numbers", '{"a": 1, "b": 2, "c": 3}', "invalid_arguments", "unexpected 'c'"),
+        ("people", '{"in": "Paris"}', "invalid_arguments", "'in': Input should be 'London' or 'Arlington'"),
+        ("refuse", "", "runtime", "the disk is full"),
+        ("text", json.dumps({"characters": TEN_MB}), "runtime", "has 10,485,760 characters and at most 4,000,000"),
+        ("die", '{"status": 3}', "runtime", "has ended (exit status 3): out of memory; the next call starts it again"),
+        ("flood", "", "runtime", "it sent a line of more than 67,108,864 bytes"),
+    ],
+)
+def test_what_goes_wrong_is_data_and_the_next_call_works(
+    tools: McpTools, name: str, arguments: str, kind: str, message: str
+) -> None:
+    gateway = ToolGateway(tools)
+    result = gateway.call(name, arguments)
+    assert result.failure is not None
+    assert (result.error, message in result.message) == (kind, True), result.message
+    assert gateway.call("add_numbers", '{"a": 1, "b": 2}').data == "3"
+
+
+def test_a_server_that_hangs_is_ended() -> None:
+    with mcp_tools(SERVER, timeout=2) as tools:
+        gateway = ToolGateway(tools)
+        result = gateway.call("wait")
+        assert result.error == "timeout"
+        assert "wait gave no result within 2 s; its server answers nothing at all" in result.message
+        assert gateway.call("count").data == "1"
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        ("no-such-command --x", "cannot be started: there is no command 'no-such-command'"),
+        ([sys.executable, "-c", "import sys; sys.exit('no such option')"], r"\(exit status 1\): no such option"),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], "did not answer within 0.3 s"),
+        ("http://127.0.0.1:9/mcp", "cannot be used: ConnectError"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_said_in_one_line(server: Any, reason: str) -> None:
+    with pytest.raises(McpError, match=reason) as raised:
+        len(mcp_tools(server, start_timeout=0.3 if "sleep" in str(server) else 20))
+    assert "\n" not in str(raised.value)
+
+
+def test_both_loops_see_the_same_of_the_same_server(tools: McpTools) -> None:
+    lean = LeanAgent(ScriptedModel(calls(("people", {"in": "London"}))), tools=tools)
+    loop = ToolLoopAgent(ScriptedModel([cell("print(people(in_='London'))"), "Done."]), tools=tools)
+    seen = [str(agent.run("Who?").turns[0].observations[0].text) for agent in (lean, loop)]
+    assert json.loads(seen[0]) == eval(seen[1]) == [{"name": "Ada", "age": 36, "city": "London"}]
+
+
+def test_help_in_a_cell_says_what_the_server_says(tools: McpTools) -> None:
+    loop = ToolLoopAgent(ScriptedModel([cell("help(add_numbers)"), "Done."]), tools=tools)
+    seen = loop.run("What does it take?").turns[0].observations[0].text
+    assert "add_numbers(a: int, b: int) -> str" in seen
+    assert "Both are whole.\n\na: the first" in seen.replace("\n    ", "\n")
+
+
+COUNT = [cell("final_answer = count()")]
+
+
+def test_each_run_has_a_server_of_its_own_which_ends_with_it(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    agent = LeanAgent(ScriptedModel(calls(("count", {}), ("pid", {})) * 2), tools=mcp_tools([*SERVER, str(started)]))
+    assert started.read_text() == "started\n"  # to be asked for its tools
+    outcomes = [agent.run("How often?") for _ in range(2)]
+    assert [o.turns[0].observations[0].text for o in outcomes] == ["1", "1"]
+    assert ended(*(pid for o in outcomes for pid in o.turns[1].observations[0].text.split()))
+    assert started.read_text() == "started\n" * 3
+
+
+def test_a_run_without_calls_starts_no_server(tmp_path: Path) -> None:
+    agent = LeanAgent(ScriptedModel(["Four."]), tools=mcp_tools([*SERVER, str(tmp_path / "started")]))
+    assert agent.run("2 + 2?").answer == "Four."
+    assert (tmp_path / "started").read_text() == "started\n"
+
+
+def test_a_block_has_one_server_for_all_its_runs(tmp_path: Path) -> None:
+    with mcp_tools([*SERVER, str(tmp_path / "started")]) as tools:
+        agent = ToolLoopAgent(ScriptedModel(COUNT * 2), tools=tools)
+        assert [agent.run("How often?").answer for _ in range(2)] == ["1", "2"]
+        pids = tools["pid"]().split()
+    assert ended(*pids)
+    assert (tmp_path / "started").read_text() == "started\n"
+
+
+def test_a_sub_agent_has_the_server_of_its_run() -> None:
+    script = [cell("final_answer = (count(), llm_query('How often?'))"), *COUNT]
+    agent = ToolLoopAgent(ScriptedModel(script), tools=mcp_tools(SERVER), max_depth=2)
+    assert agent.run("How often?").answer == ("1", "2")
+
+
+def test_a_run_that_ends_in_the_middle_of_a_call_ends_its_server() -> None:
+    script = calls(("pid", {}), ("wait", {}))
+    outcome = LeanAgent(ScriptedModel(script), tools=mcp_tools(SERVER), seconds=6).run("Wait.")
+    assert outcome.stop == "seconds"
+    assert ended(*outcome.turns[0].observations[0].text.split())
+
+
+def test_it_works_where_an_event_loop_runs_already() -> None:
+    async def notebook() -> Any:
+        with mcp_tools(SERVER) as tools:
+            return tools["add_numbers"](1, 2), ToolLoopAgent(ScriptedModel(COUNT), tools=tools).run("How often?").answer
+
+    assert asyncio.run(notebook()) == ("3", "1")
+
+
+def test_calls_at_the_same_time_and_from_another_process(tools: McpTools) -> None:
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda n=n: found.append(tools["add_numbers"](n, n))) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(int, found)) == list(range(0, 16, 2))
+    copied = pickle.loads(pickle.dumps(list(tools)))
+    outcome = LeanAgent(ScriptedModel(calls(("count", {}))), tools=copied).run("How often?")
+    assert outcome.turns[0].observations[0].text == "1"  # of a server of its own
+
+
+AT_AN_ADDRESS = """
+import socket, sys, uvicorn
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("calc")
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
+
+@server.tool()
+def text(characters: int) -> str:
+    "Text."
+    return "x" * characters
+
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+app = server.streamable_http_app(json_response=sys.argv[1] == "json")
+uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listening])
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "events"])
+def test_a_server_at_an_address(form: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", AT_AN_ADDRESS, form], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            with mcp_tools(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp") as tools:
+                gateway = ToolGateway(tools)
+                assert tools["add"].signature == "add(a: int, b: int) -> int: Add."
+                assert gateway.call("add", '{"a": 1, "b": 2}').data == 3
+                assert "has 10,485,760 characters" in gateway.call("text", f'{{"characters": {TEN_MB}}}').message
+                assert not gateway.call("text", f'{{"characters": {70 << 20}}}').ok
+                process.kill()
+                process.wait()
+                assert gateway.call("add", '{"a": 1, "b": 2}').error == "runtime"
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("names", "ours"),
+    [
+        (["a-b", "a.b", "a_b"], ["a_b", "a_b_", "a_b__"]),
+        (["open", "class", "2nd", "é"], ["open_", "class_", "_2nd", "_"]),
+        (["x" * 80], ["x" * 60]),
+    ],
+)
+def test_names(names: list[str], ours: list[str]) -> None:
+    assert python_names(names) == ours
+
+
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        ({"type": "array", "items": {"type": "number"}}, list[float]),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, str | None),
+        ({"type": ["integer", "string"]}, int | str),
+        ({"$ref": "#/$defs/one"}, dict[str, Any]),
+        ({"$ref": "#/$defs/loop"}, Any),
+        ({"$ref": "https://elsewhere"}, Any),
+        ({"enum": [1.5]}, Any),
+        (True, Any),
+        ({}, Any),
+    ],
+)
+def test_types(schema: Any, hint: Any) -> None:
+    whole = {"$defs": {"one": {"type": "object"}, "loop": {"$ref": "#/$defs/loop"}}}
+    assert type_of(schema, whole) == hint
+
+
+def test_two_servers_of_the_same_tools_need_a_prefix() -> None:
+    both = [*mcp_tools(SERVER, prefix="first_"), *mcp_tools(SERVER, prefix="second_")]
+    answer = LeanAgent(ScriptedModel(calls(("second_add_numbers", {"a": 1, "b": 2}))), tools=both).run("1 + 2?")
+    assert answer.turns[0].observations[0].text == "3"
+
+
+@pytest.mark.parametrize("server", ["", []])
+def test_nothing_is_no_server(server: Any) -> None:
+    with pytest.raises(ValueError, match="a command or a URL"):
+        mcp_tools(server)
+
+
+def test_what_the_server_gets_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET_KEY", "x")
+    code = "import os, sys; sys.exit(str(sorted(set(os.environ) & {'MY_SECRET_KEY', 'GIVEN', 'PATH'})))"
+    with pytest.raises(McpError, match=r"\['GIVEN', 'PATH'\]"):
+        len(mcp_tools([sys.executable, "-c", code], env={"GIVEN": "1"}))
+    assert "MY_SECRET_KEY" in os.environ
+
+
+def test_a_failure_in_a_cell_is_a_tool_error(tools: McpTools) -> None:
+    with pytest.raises(ToolError, match="the disk is full"):
+        tools["refuse"]()
+    script = [cell("try:\n    refuse()\nexcept Exception as error:\n    print(error)"), "Done."]
+    seen = ToolLoopAgent(ScriptedModel(script), tools=tools).run("Try.").turns[0].observations[0].text
+    assert "the disk is full" in seen
