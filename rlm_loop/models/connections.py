@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -46,16 +46,20 @@ _under_way: ContextVar[_Call | None] = ContextVar("call_under_way", default=None
 
 @contextmanager
 def ended_with_its_scope() -> Generator[None]:
-    """Hang up when nobody waits for the answer any more, so that a server does not go on writing it."""
-    scope = call_scope.get()
-    if scope is None:
-        yield
-        return
-    call = _Call()
+    """Hang up when nobody waits for the answer any more, so that a server does not go on writing it.
+
+    That is so when the call's scope ends, and when Ctrl-C strikes in the call itself: its traceback, which a notebook
+    keeps, would hold the connection open.
+    """
+    scope, call = call_scope.get(), _Call()
     token = _under_way.set(call)
     try:
-        with scope.waking(call.hang_up):
+        with nullcontext() if scope is None else scope.waking(call.hang_up):
             yield
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            call.hang_up()
+        raise
     finally:
         _under_way.reset(token)
 

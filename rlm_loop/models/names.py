@@ -14,7 +14,12 @@ from rlm_loop.models.catalog import CATALOG, find
 _OLLAMA = "http://localhost:11434"
 #: Names that LiteLLM knows without a provider in front.
 _BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
-_FORMS = "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, PROVIDER/MODEL"
+#: APIs with a client of our own, whose address may be left out.
+_APIS = ("anthropic-messages", "openai-responses")
+_FORMS = (
+    "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, anthropic-messages:MODEL, "
+    "openai-responses:MODEL, PROVIDER/MODEL"
+)
 
 
 def get_model(name: str | Model, **options: Any) -> Model:
@@ -23,6 +28,7 @@ def get_model(name: str | Model, **options: Any) -> Model:
     - `local`, `local:smollm2-135m`, `local:/path/to/file.gguf`: llama.cpp in this process (`LocalModel`);
     - `ollama/NAME`: an Ollama server, at `$OLLAMA_HOST` where that is set;
     - `openai-compatible:MODEL@URL`: any endpoint that speaks the chat API;
+    - `anthropic-messages:MODEL`, `openai-responses:MODEL`, also with `@URL`: these providers' own APIs;
     - `PROVIDER/MODEL`: everything else, through LiteLLM.
 
     `options` go to the model's constructor.  Nothing is loaded and no address is asked yet.  Raises
@@ -45,6 +51,9 @@ def get_model(name: str | Model, **options: Any) -> Model:
         if not model or not address:
             raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
         return _compatible(model, f"http{address}", options)
+    if kind in _APIS and rest:
+        model, _at, address = rest.partition("@http")
+        return _by_api(kind, model, f"http{address}" if address else None, options)
     provider, slash, model = wanted.partition("/")
     if provider in ("ollama", "ollama_chat") and model:  # the second is LiteLLM's name, whose client sets no window
         from rlm_loop.models.ollama import OllamaModel
@@ -60,7 +69,8 @@ def get_model(name: str | Model, **options: Any) -> Model:
 def names_a_place(name: str) -> bool:
     """Whether a model's name says where it is: an address, or a file.  Whoever wrote the name chose that place."""
     kind, _, rest = name.strip().partition(":")
-    return kind == "openai-compatible" or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
+    named = kind == "openai-compatible" or (kind in _APIS and "@http" in rest)
+    return named or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
 
 
 def ollama_address(host: str) -> str:
@@ -88,6 +98,13 @@ def _compatible(model: str, address: str, options: dict[str, Any]) -> Model:
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 
     return OpenAICompatibleModel(model, address, **options)
+
+
+def _by_api(api: str, model: str, address: str | None, options: dict[str, Any]) -> Model:
+    from rlm_loop.models.anthropic_messages import AnthropicModel
+    from rlm_loop.models.openai_responses import ResponsesModel
+
+    return (AnthropicModel if api == "anthropic-messages" else ResponsesModel)(model, address, **options)
 
 
 def _near(wanted: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, cast
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models.wire import arguments_object
 
 _log = logging.getLogger(__name__)
 
@@ -116,21 +117,13 @@ def _messages(prompt: Prompt) -> list[dict[str, Any]]:
         if message.tool_calls:
             tools |= {call.id or "": call.name for call in message.tool_calls}
             said["tool_calls"] = [
-                {"function": {"name": call.name, "arguments": _object(call.arguments)}} for call in message.tool_calls
+                {"function": {"name": call.name, "arguments": arguments_object(call.arguments)}}
+                for call in message.tool_calls
             ]
         if message.tool_call_id is not None:
             said["tool_name"] = tools.get(message.tool_call_id, "")
         found.append(said)
     return found
-
-
-def _object(arguments: str) -> dict[str, Any]:
-    """Arguments as an object; what is none goes back under a name of its own, so that the model sees what it wrote."""
-    try:
-        value: Any = json.loads(arguments or "{}", strict=False)
-    except ValueError:
-        value = arguments
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"input": value}
 
 
 def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int) -> dict[str, Any]:

@@ -10,9 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
@@ -31,8 +33,27 @@ from rlm_loop.traces.redact import remember
 if TYPE_CHECKING:
     from rlm_loop.models.http import Http
 
-#: Where OpenAI's key is looked for when none is given, and where it may go besides OpenAI, as its own client has it.
-KEY_VARIABLE = "OPENAI_API_KEY"
+
+@dataclass(frozen=True)
+class Provider:
+    """Whose the API is: the variable of its key, and where that may go, as the provider's own client has it.
+
+    That is `home`, and the address in one of `addresses`.
+    """
+
+    name: str
+    key_variable: str
+    home: str
+    addresses: tuple[str, ...]
+    models: str = "/models"
+
+    def may_have_key(self, address: str) -> bool:
+        """Whether the user has said that the key is for this address, by its host and port."""
+        named = filter(None, map(os.environ.get, self.addresses))
+        return _host(address) in {_host(url) for url in (self.home, *named)}
+
+
+OPENAI = Provider("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
 _TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 
@@ -45,8 +66,9 @@ class OpenAICompatibleModel:
     each wait for data.  What is `None` among `temperature`, `seed` and `max_tokens` is left to the server; what the
     server refuses of these and of the dialect's own is adapted or left out, and noted (see `adapting`).  `options` are
     added to each request as they are.  Rate limits, server errors and lost connections are tried
-    again as `retry` says, and the time lost is in `Reply.waited`.  `price` is US dollars per input and output
-    token.  One client with kept-alive connections serves all calls, from any thread.
+    again as `retry` says, and the time lost is in `Reply.waited`.  `price` is a `Price` (with its discounts for what a
+    cache holds), or US dollars per input and output token.  One client with kept-alive connections serves all calls,
+    from any thread.
     """
 
     def __init__(
@@ -61,7 +83,7 @@ class OpenAICompatibleModel:
         seed: int | None = 0,
         max_tokens: int | None = None,
         retry: Retry | None = None,
-        price: tuple[float, float] | None = None,
+        price: Price | tuple[float, float] | None = None,
         options: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> None:
@@ -72,18 +94,20 @@ class OpenAICompatibleModel:
         self.max_tokens = max_tokens
         self.timeout = timeout
         self._key = api_key
-        self._variable = key_variable or KEY_VARIABLE
-        self._trusted = key_variable is not None or _may_have_openais_key(self.base_url)
+        self._variable = key_variable or self.provider.key_variable
+        self._trusted = key_variable is not None or self.provider.may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._retry = retry or Retry()
-        self._price = price
+        self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
+        self._listed_as: str | None = None  # in the tables of prices, at the provider's own address
         self._options = dict(options or {})
-        self._name = name or f"openai-compatible:{model}@{_without_password(self.base_url)}"
+        self._name = name or f"openai-compatible:{model}@{without_password(self.base_url)}"
         self._adapting = Adapting(self._name)
         self._client: Http | None = None
         self._lock = threading.Lock()
 
     interruptible = True
+    provider = OPENAI
 
     @property
     def name(self) -> str:
@@ -91,7 +115,12 @@ class OpenAICompatibleModel:
 
     @property
     def price(self) -> tuple[float, float] | None:
-        return self._price
+        """US dollars per input and output token."""
+        found = self._full_price()
+        return None if found is None else (found.input / 1e6, found.output / 1e6)
+
+    def _full_price(self) -> Price | None:
+        return self._price or (known_price(self._listed_as) if self._listed_as else None)
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """One reply.
@@ -106,7 +135,8 @@ class OpenAICompatibleModel:
         (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
         reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
         reply = noted(reply, not_applied)
-        return reply if self._price is None else wire.priced(reply, self._price)
+        price = self._full_price()
+        return reply if price is None else wire.priced(reply, price)
 
     def close(self) -> None:
         """Close the kept connections; the next call opens new ones."""
@@ -124,9 +154,11 @@ class OpenAICompatibleModel:
                 from rlm_loop.models.http import Http
 
                 key = self._found_key()
-                headers = {"Authorization": f"Bearer {key}"} if key else {}
-                self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
+                self._client = Http(self.base_url, headers=self._headers(key), timeout=self.timeout)
             return self._client
+
+    def _headers(self, key: str | None) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the server answers, in the shape of the chat API."""
@@ -148,14 +180,14 @@ class OpenAICompatibleModel:
             raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
         except TooLate as error:
             raise ModelUnreachable(
-                f"{_without_password(self.base_url)} did not answer within {self.timeout:g} s: is it overloaded? "
+                f"{without_password(self.base_url)} did not answer within {self.timeout:g} s: is it overloaded? "
                 "raise timeout",
                 self.name,
                 retryable=True,
             ) from error
         except Lost as error:
             raise ModelUnreachable(
-                f"{_without_password(self.base_url)} cannot be reached ({error}): is the server running?",
+                f"{without_password(self.base_url)} cannot be reached ({error}): is the server running?",
                 self.name,
                 retryable=True,
             ) from error
@@ -177,12 +209,12 @@ class OpenAICompatibleModel:
             state = f"needs a key: set {self._variable}" if missing else f"refused the key in {where}"
             if missing and not self._trusted:
                 state = (
-                    "needs a key: give api_key= or key_variable=, or set OPENAI_BASE_URL to this address as well as "
-                    f"{self._variable}, which is for OpenAI alone"
+                    f"needs a key: give api_key= or key_variable=, or set {self.provider.addresses[0]} to this address "
+                    f"as well as {self._variable}, which is for {_host(self.provider.home)} alone"
                 )
-            return AuthenticationFailed(f"{_without_password(self.base_url)} {state} ({said})", self.name)
+            return AuthenticationFailed(f"{without_password(self.base_url)} {state} ({said})", self.name)
         if status == 404:
-            place = _without_password(self.base_url)
+            place = without_password(self.base_url)
             return ModelNotFound(f"{self.model} is not at {place}{self._listed()} ({said})", self.name)
         if status == 429:
             error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
@@ -199,15 +231,19 @@ class OpenAICompatibleModel:
     def _listed(self) -> str:
         """What the server has, if it says so."""
         try:
-            entries = self._http().get("/models", timeout=5.0).json()["data"]
+            entries = self._http().get(self.provider.models, timeout=5.0).json()["data"]
             names = sorted(str(entry["id"]) for entry in entries)
         except (Lost, TooLate, ValueError, KeyError, TypeError):
-            hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self.base_url}/v1?)"
+            hint = (
+                ""
+                if self.base_url.endswith("/v1") or self.provider is not OPENAI
+                else f" and the address (is it {self.base_url}/v1?)"
+            )
             return f": check the model's name{hint}"
         return f": it has {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else ": it has no models"
 
     def __repr__(self) -> str:
-        return f"OpenAICompatibleModel({self.model!r}, {_without_password(self.base_url)!r})"
+        return f"{type(self).__name__}({self.model!r}, {without_password(self.base_url)!r})"
 
 
 def _said(response: Response) -> str:
@@ -230,15 +266,10 @@ def _parameter(response: Response) -> str | None:
         return None
 
 
-def _may_have_openais_key(address: str) -> bool:
-    """Whether the user has said that OpenAI's key is for this address, by its host and port."""
-    named = (os.environ.get(name) for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
-    places = {
-        urlsplit(url).netloc.rpartition("@")[2].lower() for url in ("https://api.openai.com", *filter(None, named))
-    }
-    return urlsplit(address).netloc.rpartition("@")[2].lower() in places
+def _host(address: str) -> str:
+    return urlsplit(address).netloc.rpartition("@")[2].lower()
 
 
-def _without_password(address: str) -> str:
+def without_password(address: str) -> str:
     scheme, sep, place = address.partition("://")
     return f"{scheme}{sep}{place.rpartition('@')[2]}" if "@" in place else address

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import FinishReason, Reply, ToolCall, Usage
 from rlm_loop.models.base import ModelError
 
@@ -217,10 +218,30 @@ def _arguments(function: Mapping[str, Any]) -> str:
     return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)  # some servers send an object
 
 
-def priced(reply: Reply, price: tuple[float, float]) -> Reply:
-    """The reply with its cost in US dollars, from a price per input and output token, if it states none itself."""
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+"""A request as JSON; raises `ValueError` for a number that is infinite or NaN."""
+
+
+def with_options(body: Mapping[str, Any], options: Mapping[str, Any], joined: str) -> dict[str, Any]:
+    """A request with the user's options; in the object `joined` those come beside what is there."""
+    ours, theirs = body.get(joined), options.get(joined)
+    both = {joined: {**ours, **theirs}} if isinstance(ours, dict) and isinstance(theirs, dict) else {}
+    return {**body, **options, **both}
+
+
+def arguments_object(arguments: str) -> dict[str, Any]:
+    """Arguments as an object; what is none goes back under a name of its own, so that the model sees what it wrote."""
+    try:
+        value: Any = json.loads(arguments or "{}", strict=False)
+    except ValueError:
+        value = arguments
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"input": value}
+
+
+def priced(reply: Reply, price: Price) -> Reply:
+    """The reply with its cost in US dollars, if it states none itself."""
     usage = reply.usage
     if usage is None or usage.cost is not None or usage.input_tokens is None or usage.output_tokens is None:
         return reply
-    cost = usage.input_tokens * price[0] + usage.output_tokens * price[1]
-    return replace(reply, usage=replace(usage, cost=cost))
+    read = price.of_input(usage.input_tokens, usage.cache_read_tokens or 0, usage.cache_write_tokens or 0)
+    return replace(reply, usage=replace(usage, cost=read + usage.output_tokens * price.output / 1e6))

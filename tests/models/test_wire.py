@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import priced, to_reply, to_usage
@@ -92,9 +93,11 @@ def test_what_is_no_completion_is_an_error(sent: Any) -> None:
 
 
 def test_a_price_fills_in_a_cost_that_was_not_stated() -> None:
-    assert priced(Reply(usage=Usage(10, 2)), (1.0, 3.0)).usage == Usage(10, 2, cost=16.0)
-    assert priced(Reply(usage=Usage(10, 2, cost=1.0)), (1.0, 3.0)).usage == Usage(10, 2, cost=1.0)
-    assert priced(Reply(usage=Usage(None, 2)), (1.0, 3.0)).usage == Usage(None, 2)
+    price = Price(1e6, 3e6, cached=1e5, cache_write=2e6)  # per million tokens
+    assert priced(Reply(usage=Usage(10, 2)), price).usage == Usage(10, 2, cost=16.0)
+    assert priced(Reply(usage=Usage(10, 2, 5, cache_write_tokens=2)), price).usage == Usage(10, 2, 5, 1, 13.5, 2)
+    assert priced(Reply(usage=Usage(10, 2, cost=1.0)), price).usage == Usage(10, 2, cost=1.0)
+    assert priced(Reply(usage=Usage(None, 2)), price).usage == Usage(None, 2)
 
 
 @pytest.mark.parametrize(
