@@ -42,6 +42,7 @@
   });
 
   // -- steps
+  if (!steps.length) for (const id of ["filter", "hits", "fold"]) get(id).hidden = true;
   const current = () => steps.findIndex((s) => s.contains(document.activeElement));
   const move = (by, wants) => {
     const list = shown();
@@ -135,13 +136,66 @@
     } else at = -1;
   });
 
+  // -- copying: a button at each text of what is open, and one for the address of a step
+  const copied = async (button, text) => {
+    const label = button.dataset.label;
+    try {
+      if (navigator.clipboard) await navigator.clipboard.writeText(text);
+      else throw new Error("no clipboard");
+    } catch {  // a page from a file may not have the right to
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    button.dataset.label = "Copied";
+    setTimeout(() => { button.dataset.label = label; }, 1200);
+  };
+  const button = (label, said, text) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.className = "copy";
+    made.dataset.label = label;  // shown by the style sheet: a search for "copy" is not to find it
+    made.setAttribute("aria-label", said);
+    made.addEventListener("click", () => copied(made, text()));
+    return made;
+  };
+  const address = (step) => location.href.split("#")[0] + "#" + step.id;
+  const main = get("main");
+  const equip = (place) => {
+    if (place.dataset.copies) return;
+    place.dataset.copies = "yes";
+    for (const block of place.querySelectorAll(".block")) {
+      const texts = [...block.querySelectorAll(":scope > pre, :scope > .span > pre")], label = block.querySelector(":scope > h3, :scope > .label");
+      if (!texts.length || (block.closest("details, .head") || main) !== place) continue;
+      const name = label ? label.textContent : "this text";
+      block.append(button("Copy", `Copy: ${name}`, () => texts.map((t) => t.textContent).join("\n")));
+    }
+    if (place !== main) for (const text of place.querySelectorAll("pre")) if (text.scrollHeight > text.clientHeight) text.tabIndex = 0;  // to be scrolled by keys
+    const step = place.parentElement, body = place.querySelector(":scope > .body");
+    if (body && step.id) {
+      const line = document.createElement("p");
+      line.className = "small ways";
+      line.append(button("Copy link", "Copy a link to this step", () => address(step)));
+      const more = body.querySelector(":scope > .prompt");
+      if (more) line.append(more.querySelector("a"));
+      if (more) more.remove();
+      body.append(line);
+    }
+  };
+  document.addEventListener("toggle", (e) => { if (e.target.open) equip(e.target); }, true);
+  for (const place of [main, ...document.querySelectorAll(".head, details[open]")]) equip(place);
+
   // -- keys
   const keys = get("keys");
   const act = {
     j: () => move(1), k: () => move(-1),
     e: () => move(1, (s) => s.classList.contains("failed")), E: () => move(-1, (s) => s.classList.contains("failed")),
     g: () => { const list = shown(); if (list.length) go(list[0]); }, G: () => { const list = shown(); if (list.length) go(list[list.length - 1]); },
-    o: all, t: theme,
+    o: all, t: theme, y: () => { const s = steps[current()]; if (s && s.id) { folded(s).open = true; equip(folded(s)); s.querySelector(".ways .copy").click(); } },
     "/": () => { box.focus(); box.select(); },
     "?": () => keys.showModal(),
   };

@@ -16,10 +16,11 @@ from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.run.chart import BELOW, OUTPUT, Bar, chart
 from rlm_loop.report.run.head import head, index, title
+from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
-from rlm_loop.report.run.reading import found_in
+from rlm_loop.report.run.reading import Found, found_in
 from rlm_loop.report.run.sealed import resource, sealed
-from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
+from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.runs import Run, RunLines, chosen
@@ -27,28 +28,23 @@ from rlm_loop.traces.runs import Run, RunLines, chosen
 _MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 
 
-def run_page(trace: str | Path, *, run: Run = None) -> str:
+def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:
     """A recorded run as one HTML page, to be written to a file and opened in any browser.
 
     `run` is which run of the file (see `trace_reader.read`); without it the page holds all of them, with an index
     where there are several.  Whatever a model, a tool or a file of the workspace wrote is shown as text.  Texts
-    are clipped, with a note, where they are very long.  A torn, damaged or unfinished trace, and one of another
+    are clipped, with a note, where they are very long.  `row` is the row of a study whose episode the run is: its score
+    and the expected answer then stand above the steps.  A torn, damaged or unfinished trace, and one of another
     version, is shown as far as it can be read, and the page says what is missing.
     Raises `TraceError` for a file that cannot be read or holds no event, and for a run that it does not hold.
     """
-    found = found_in(trace)
-    numbers = range(len(found))
-    if run is not None:
-        numbers = [chosen(trace, [RunLines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
-    views = [RunView(found[number], number) for number in numbers]
-    if len(views) > 1:
-        views = [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
-    shades, colours = _shades(views)
+    views = views_of(found_in(trace), trace, run)
+    shades, colours = shades_of(views)
     several = len(views) > 1
     runs = [index(views)] if several else []
     counting = [view for view in views if view.found.record.aborted is None] or views
     for view in views:
-        inner = _run(view, shades)
+        inner = run_html(view, shades, row=row if view is counting[-1] else None)
         ident = f"{view.prefix.text}run"
         opened = view is counting[-1]
         runs.append(parts().article(ident, title(view), view.number, opened, inner) if several else inner)
@@ -57,24 +53,36 @@ def run_page(trace: str | Path, *, run: Run = None) -> str:
         style=resource("page.css") + colours,
         script=resource("theme.js") + resource("page.js"),
         title=title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}",
-        runs=_linked(Markup("").join(runs)),
+        runs=linked(Markup("").join(runs)),
         name=Path(trace).name,
         version=__version__,
     )
 
 
-def _run(view: RunView, shades: Mapping[str, str]) -> Markup:
+def views_of(found: Sequence[Found], trace: str | Path, run: Run) -> list[RunView]:
+    """The run that is meant (see `run_page`), or all of the file, each with ids of its own.  Raises `TraceError`."""
+    numbers: Sequence[int] = range(len(found))
+    if run is not None:
+        numbers = [chosen(trace, [RunLines(f.record.number, f.record.id, list(f.record.events)) for f in found], run)]
+    views = [RunView(found[number], number) for number in numbers]
+    return views if len(views) == 1 else [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
+
+
+def run_html(
+    view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None, prompts: Prompts | None = None
+) -> Markup:
+    """One run as the inside of a page; `shades` are the classes of `shades_of`, `prompts` see `Steps`."""
     bars, pre = _bars(view), view.prefix.text
     label = f"Tokens by cause in each of {len(bars)} turns; the steps below say the same."
     sections = (
         ("tokens", "Tokens by cause", tried(lambda: chart(bars, shades, label=label))),
         ("calls", "Sub-calls", tried(lambda: tree_of_calls(view))),
-        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
+        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades, prompts=prompts).of(ROOT)))),
         ("settings", "Settings", _settings(view)),
         ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),
     )
     return parts().run(
-        tried(lambda: head(view)),
+        judged(row) + tried(lambda: head(view)),
         view.found.notes,
         tried(lambda: _result(view)),
         [(pre + ident, label, inner) for ident, label, inner in sections],
@@ -134,7 +142,7 @@ def _bars(view: RunView) -> list[Bar]:
     return [bars[turn] for turn in sorted(bars)]
 
 
-def _shades(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
+def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
     """A CSS class for each segment, and the style sheet of their colours."""
     names: set[str] = set()
     for view in views:
@@ -148,7 +156,7 @@ def _shades(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
     return shades, "".join(rules)
 
 
-def _linked(html: str) -> Markup:
+def linked(html: str) -> Markup:
     """Links whose target a damaged trace lacks lead to the top instead; texts hold no quotes, so only links are met."""
     ids = set(re.findall(r' id="([^"]*)"', html))
     return Markup(re.sub(r' href="#([^"]*)"', lambda link: link[0] if link[1] in ids else ' href="#main"', html))

@@ -60,6 +60,11 @@ def found_in(path: str | Path) -> tuple[Found, ...]:
         raw = Path(path).read_bytes()
     except OSError as error:
         raise TraceError(f"cannot read the trace {path}: {error.strerror}; name a .jsonl or .jsonl.gz file") from error
+    return found_in_bytes(raw, str(path))
+
+
+def found_in_bytes(raw: bytes, path: str) -> tuple[Found, ...]:
+    """The same for the bytes of a trace file; `path` is for messages."""
     text, cut = _unpacked(raw)
     runs: list[_Run] = []
     known: dict[str, _Run] = {}

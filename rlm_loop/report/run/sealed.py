@@ -17,15 +17,17 @@ def resource(name: str, package: str = "rlm_loop.report.run") -> str:
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
-def sealed(template: str, *, style: str, script: str, **values: Any) -> str:
+def sealed(template: str, *, style: str, script: str, connect: bool = False, **values: Any) -> str:
     """A template (its path in `report`) filled in with `policy`, `style`, `script` and `values`.
 
     The policy names style and script by their hashes, so that no text of a model, a tool or a task can act on the page.
+    With `connect` the script may ask the server that the page came from, and no other.
     """
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
+    policy += "; connect-src 'self'" if connect else ""
     return render(template, policy=Markup(policy), style=Markup(style), script=Markup(script), **values)
 
 

@@ -32,26 +32,34 @@ _DULL = ("#", "@", "import ", "from ", '"', "try:", "with ", "global ")
 #: Names of changed files that are shown of one action.
 _FILES = 40
 
+#: The address of the prompt of a turn, from its node and number.
+Prompts = Callable[[str, int], str]
+
 
 @dataclass
 class Steps:
     """Writes the steps of one run.
 
-    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.
+    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.  `prompts` gives the
+    address of a page with the whole prompt of a turn of a node, where there is one.
     """
 
     view: RunView
     shades: Mapping[str, str]
     told: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     named: set[str] = field(default_factory=set[str])
+    prompts: Prompts | None = None
 
     def of(self, node: str = ROOT) -> Markup:
         """All steps of a node as list items, with what happened in between."""
         main = node == ROOT
         opened = main and sum(e["event"] == "turn" for e in self.view.by_node.get(ROOT, ())) <= OPEN
-        return Markup("").join([self._first(node), *self._items(node, main, opened), self._others(node, main)])
+        items = (html for _, html in self.items(node, opened=opened))
+        return Markup("").join([self._first(node), *items, self._others(node, main)])
 
-    def _items(self, node: str, main: bool, opened: bool) -> Iterator[str]:
+    def items(self, node: str = ROOT, *, opened: bool = False) -> Iterator[tuple[Turn | None, str]]:
+        """Each step of a node as a list item with its turn, and what happened in between (`None`)."""
+        main = node == ROOT
         between = parts().between
         for kind, event, turn in self.view.flow(node):
             who = str(event.get("node", ROOT)) if main else node
@@ -60,18 +68,18 @@ class Steps:
                     try:
                         if turn is None:
                             raise ValueError("a turn that cannot be read")
-                        yield self._step(who, turn, main=main, opened=opened, finished=kind == "turn")
+                        yield turn, self._step(who, turn, main=main, opened=opened, finished=kind == "turn")
                     except UNREADABLE:
-                        yield between("bad", "A turn of an unknown form", raw_events([event], self.view.limit))
+                        yield None, between("bad", "A turn of an unknown form", raw_events([event], self.view.limit))
                 case "compaction":
-                    yield between("note", "Compaction", _compaction(event))
+                    yield None, between("note", "Compaction", _compaction(event))
                 case "model_error":
-                    yield between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
+                    yield None, between("bad", "Error of the model", plain_text(str(event.get("error", "")), 4_000))
                 case "attempt_start":
                     agent = f" by {event['agent']}" if event.get("agent") else ""
-                    yield between("attempt", f"Attempt {who}{agent}", "", self.view.prefix.node(who))
+                    yield None, between("attempt", f"Attempt {who}{agent}", "", self.view.prefix.node(who))
                 case "attempt_end":
-                    yield between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
+                    yield None, between("ok" if event.get("ok") else "bad", f"Attempt {who} ended", _ending(event))
                 case _:
                     pass
 
@@ -88,6 +96,8 @@ class Steps:
         if (node, turn.index) not in self.told:
             body.append(call_list(self.view, node, turn.index, self.of))
         body += [self._patch(node, turn.index), self._tokens(node, turn)]
+        if self.prompts is not None and (node, turn.index) in self.view.requests:
+            body.append(parts().prompt_link(self.prompts(node, turn.index), turn.index))
         failures = dict.fromkeys(o.failure.kind for o in turn.observations if o.failure is not None)
         marks = [("bad", str(kind)) for kind in failures]
         if turn.reply.cut_off:

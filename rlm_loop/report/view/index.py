@@ -1,0 +1,208 @@
+"""All episodes under a folder, read again where a file has changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from rlm_loop.report.view.episodes import Episode, from_row, from_run
+from rlm_loop.report.view.loose import runs_of
+from rlm_loop.report.view.packed import Packed
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.grid import trace_path
+from rlm_loop.study.store.archive import archive_of
+from rlm_loop.study.store.reading import PARQUET, RESULTS, read_lock, read_rows
+from rlm_loop.traces.trace import TraceError
+
+_ROWS = frozenset({RESULTS, f"{RESULTS}.gz", PARQUET})
+_TRACES = (".jsonl", ".jsonl.gz")
+#: Folders of other tools, which are large and hold no runs.
+_OTHERS = frozenset({"node_modules", "__pycache__", "site-packages"})
+#: Seconds for which what was read counts as fresh.
+FRESH = 1.0
+
+Mark = tuple[int, int]
+"""By which a file is known to have changed: when it was written, and its size in bytes."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a folder held when it was read: `episodes` in their order, and `notes` on what could not be read."""
+
+    episodes: tuple[Episode, ...] = ()
+    notes: tuple[str, ...] = ()
+    version: int = 0
+    """Another number after each change; one that begins later begins higher."""
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Episode]:
+        return {episode.id: episode for episode in self.episodes}
+
+
+Read = tuple[object, tuple[Episode, ...], str]
+"""What was read of a study or a trace: the mark of its files, its episodes, and what is wrong with it."""
+
+
+@dataclass
+class Index:
+    """The episodes under `root`, a folder, or one trace file.
+
+    Folders with the rows of a study give their rows; every other trace file gives its runs, those of a study that have
+    no row yet among them.  Hidden folders are left out, links to folders are not followed.  Nothing is written.
+    """
+
+    root: Path
+    clock: Callable[[], float] = time.monotonic
+    _read: dict[str, Read] = field(default_factory=dict[str, Read])
+    _packed: dict[str, Packed] = field(default_factory=dict[str, Packed])
+    _latest: Found = field(default_factory=Found)
+    _at: float = float("-inf")
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def found(self) -> Found:
+        """What is there now; files that changed are read again, at most once in `FRESH` seconds."""
+        with self._lock:
+            if self.clock() - self._at >= FRESH:
+                self._refresh()
+                self._at = self.clock()
+            return self._latest
+
+    def trace(self, episode: Episode) -> bytes:
+        """The bytes of an episode's trace, loose or packed, as they are in the file.
+
+        Raises `TraceError` where there is none, or it would lie outside the folder.
+        """
+        path = self._loose(episode)
+        try:
+            if path is not None and path.is_file():
+                return path.read_bytes()
+            name = episode.path.removeprefix(f"{episode.study}/") if episode.study else episode.path
+            with self._lock:
+                packed = self._packed.get(episode.study)
+            if packed is not None and (data := packed.read(name)) is not None:
+                return data
+        except OSError as error:
+            raise TraceError(f"cannot read the trace {episode.path}: {error.strerror or error}") from error
+        raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
+
+    def mark(self, episode: Episode) -> Mark:
+        """By which a change of an episode's trace is seen; zeros where it does not lie loose."""
+        path = self._loose(episode)
+        return (path and _mark(path)) or (0, 0)
+
+    def _loose(self, episode: Episode) -> Path | None:
+        if not episode.path:
+            return None
+        base = self.root if self.root.is_dir() else self.root.parent
+        path = base / episode.path
+        return path if path.resolve().is_relative_to(base.resolve()) else None
+
+    def _refresh(self) -> None:
+        before, self._read = self._read, {}
+        studies, traces = self._files()
+        claimed: set[str] = set()
+        for study in studies:
+            self._study(study, before)
+            claimed |= {episode.path for episode in self._read[f"{study}/"][1]}
+        plans: dict[str, Mapping[str, Mapping[str, object]]] = {}
+        for name, study in traces.items():
+            if name not in claimed:
+                plan = plans[study] if study in plans else plans.setdefault(study, self._planned(study))
+                self._trace(name, study, plan.get(name.removeprefix(f"{study}/") if study else name, {}), before)
+        if self._read == before and self._latest.version:
+            return
+        read = self._read.values()
+        episodes = tuple(episode for _, found, _ in read for episode in found)
+        notes = tuple(note for _, _, note in read if note)
+        self._latest = Found(episodes, notes, (self._latest.version or time.time_ns() // 1_000_000) + 1)
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        """The folders that hold rows of a study, and trace files with the folder that they belong to."""
+        if not self.root.is_dir():
+            return [], {self.root.name: ""}
+        studies: list[str] = []
+        traces: dict[str, str] = {}
+        for place, folders, files in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _OTHERS)
+            here = Path(place).relative_to(self.root).as_posix()
+            here = "" if here == "." else here
+            if not _ROWS.isdisjoint(files):
+                studies.append(here)
+            own = next((s for s in reversed(studies) if here == s or not s or here.startswith(f"{s}/")), here)
+            for name in sorted(files):
+                if name.endswith(_TRACES) and name not in _ROWS and not name.startswith("."):
+                    traces[f"{here}/{name}" if here else name] = own
+        return studies, traces
+
+    def _study(self, study: str, before: Mapping[str, Read]) -> None:
+        folder, key = self.root / study, f"{study}/"
+        mark = tuple(_mark(folder / name) for name in sorted(_ROWS)), _mark(archive_of(folder))
+        if key in before and before[key][0] == mark:
+            self._read[key] = before[key]
+            return
+        note, found = "", tuple[Episode, ...]()
+        try:
+            found = tuple(from_row(study, row) for row in read_rows(folder))
+            if (archive := archive_of(folder)) is not None:
+                self._packed[study] = Packed(archive)
+        except (StudyError, TraceError, ImportError) as error:
+            note = str(error)
+        self._read[key] = mark, found, note
+
+    def _planned(self, study: str) -> Mapping[str, Mapping[str, object]]:
+        """What a study is to run, by the names of the traces, and so which episode an unfinished trace is of."""
+        try:
+            lock = read_lock(self.root / study) if self.root.is_dir() else None
+        except StudyError:
+            lock = None
+        if lock is None or "arms" not in lock:
+            return {}
+        units = [
+            (model, suite, task, seed)
+            for model in lock["models"]
+            for suite, of in lock["tasks"].items()
+            for task in of
+            for seed in lock["seeds"]
+        ]
+        return {
+            trace_path(arm, *unit): {"arm": arm, **dict(zip(("model", "suite", "task", "seed"), unit, strict=True))}
+            for arm in lock["arms"]
+            for unit in units
+        }
+
+    def _trace(self, name: str, study: str, planned: Mapping[str, object], before: Mapping[str, Read]) -> None:
+        base = self.root if self.root.is_dir() else self.root.parent
+        mark = _mark(base / name)
+        if name in before and before[name][0] == mark:
+            self._read[name] = before[name]
+            return
+        found, note = tuple[Episode, ...](), ""
+        try:
+            runs = runs_of(base / name)
+            found = tuple(from_run(study, name, {**run, **planned}, first=not place) for place, run in enumerate(runs))
+        except OSError as error:
+            note = f"{name} cannot be read: {error.strerror or error}"
+        self._read[name] = mark, found, note
+
+
+def _mark(path: Path | None) -> Mark | None:
+    try:
+        about = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return about and (about.st_mtime_ns, about.st_size)
+
+
+def neighbours(found: Found, episode: Episode) -> Iterator[Episode]:
+    """The other episodes of the same task, model and seed: what other arms made of it."""
+    same = ("study", "model", "suite", "task", "seed")
+    return (
+        other
+        for other in found.episodes
+        if other.id != episode.id and all(other[name] == episode[name] for name in same)
+    )

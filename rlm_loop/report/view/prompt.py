@@ -1,0 +1,120 @@
+"""The whole prompt of a turn, each stretch of it in the colour of its cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from rlm_loop import __version__
+from rlm_loop.messages import Message, Prompt
+from rlm_loop.report.run.chart import OUTPUT, stacked
+from rlm_loop.report.run.marked import plain_text
+from rlm_loop.report.run.page import shades_of
+from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.view import RunView
+from rlm_loop.report.templates import macros
+from rlm_loop.report.view.episode import view_of
+from rlm_loop.report.view.episodes import Episode
+from rlm_loop.report.view.index import Index
+from rlm_loop.report.view.table import HERE
+from rlm_loop.traces.trace import TraceError
+
+#: Characters of one stretch that are shown.
+_MOST = 200_000
+
+
+class Stretch(NamedTuple):
+    """A span of a message: the class of its colour, its cause, its text as HTML."""
+
+    shade: str
+    cause: str
+    text: Markup
+
+
+class Shown(NamedTuple):
+    """One message: `new` where the request of the turn before did not have it."""
+
+    role: str
+    new: bool
+    stretches: list[Stretch]
+    calls: str
+
+
+def prompt_page(index: Index, episode: Episode, node: str, turn: int) -> str:
+    """The prompts of one turn of one node of an episode's run.  Raises `TraceError` where the trace has none."""
+    view = view_of(index, episode)
+    asked, turns = list[tuple[str, Prompt]](), list[int]()
+    before: tuple[Message, ...] = ()
+    for event, prompt in view.record.requests():
+        if str(event.get("node", "0")) != node:
+            continue
+        number = int(event.get("turn") or 0)
+        turns.append(number)
+        if number == turn:
+            asked.append((str(event.get("purpose", "agent")), prompt))
+        elif number < turn and event.get("purpose") != "compaction":
+            before = prompt.messages
+    if not asked:
+        raise TraceError(f"turn {turn} of node {node} has no request in this trace")
+    shades, colours = shades_of([view])
+    known = set(before)
+    there = sorted(set(turns))
+    place = there.index(turn)
+    content = macros("view/prompt.html").prompts(
+        episode=episode,
+        node=node,
+        turn=turn,
+        before=there[place - 1] if place else None,
+        after=there[place + 1] if place + 1 < len(there) else None,
+        tokens=_tokens(view, node, turn, shades),
+        requests=[
+            (purpose, [_shown(message, known, shades) for message in prompt.messages], *_tools(prompt), shades)
+            for purpose, prompt in asked
+        ],
+        first=not before,
+    )
+    return sealed(
+        "run/page.html",
+        style=resource("page.css") + resource("view.css", HERE) + colours,
+        script=resource("theme.js") + resource("page.js") + resource("prompt.js", HERE),
+        connect=False,
+        title=f"Prompt of turn {turn} · {episode.name}",
+        runs=content,
+        keys=macros("view/prompt.html").keys(),
+        foot=macros("view/around.html").foot(),
+        name=episode.path,
+        version=__version__,
+    )
+
+
+def _shown(message: Message, known: set[Message], shades: Mapping[str, str]) -> Shown:
+    stretches = [
+        Stretch(shades.get(span.cause, "c-other"), span.cause, plain_text(span.text, _MOST)) for span in message.spans
+    ]
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    return Shown(str(message.role), message not in known, stretches, "\n".join(calls))
+
+
+def _tools(prompt: Prompt) -> tuple[Markup, int]:
+    """The schemas of the tools that went with a request, and how many they are."""
+    if not prompt.tools:
+        return Markup(""), 0
+    return plain_text(json.dumps(prompt.tools, indent=1, ensure_ascii=False), _MOST), len(prompt.tools)
+
+
+def _tokens(view: RunView, node: str, turn: int, shades: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    """The tokens of the turn's calls by cause: class, cause, number and share of the input."""
+    sums: dict[str, int] = {}
+    for one in view.spent_in.get((node, turn), ()):
+        for cause, tokens in one.causes.items():
+            sums[cause] = sums.get(cause, 0) + tokens
+    total = sum(sums.values())
+    names: list[Any] = sorted(sums, key=stacked)
+    return [
+        (shades.get(name, "c-other"), name, f"{sums[name]:,}", f"{100 * sums[name] / total:.0f} %" if total else "")
+        for name in names
+        if name != OUTPUT and sums[name]
+    ]

@@ -1,0 +1,54 @@
+"""`rlm-loop view`: the address it prints, how it ends, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from rlm_loop.cli.main import main
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_look_interrupt(tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rlm_loop.cli.main", "view", str(tmp_path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stderr is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+/", process.stderr.readline())
+        assert address is not None
+        with urllib.request.urlopen(address[0]) as answer:
+            assert b"0 episodes" in answer.read()
+        process.send_signal(number)
+        shown, said = process.communicate(timeout=300)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, shown, said) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = tmp_path / "traces.tar"
+    archive.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for argv, words in (
+            (["nowhere"], "there is no folder nowhere; name one that a study"),
+            ([str(archive)], f"is no trace; name the folder that it lies in ({tmp_path})"),
+            ([str(tmp_path), "--port", port], f"cannot serve at port {port}: Address already in use; choose another"),
+        ):
+            assert main(["view", *argv]) == 2
+            assert words in capsys.readouterr().err

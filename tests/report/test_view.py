@@ -1,0 +1,320 @@
+"""The pages over a folder of runs: what they show of which files, how they are asked for, and whom they answer."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from made_study import HOSTILE, made_study
+
+from rlm_loop import DirectAgent, Suite, Task, ToolLoopAgent
+from rlm_loop.messages import Reply
+from rlm_loop.meter import metered_endpoint
+from rlm_loop.models import ScriptedModel
+from rlm_loop.outcome import Turn
+from rlm_loop.report.study import write_trace_pages
+from rlm_loop.report.view import Index, viewing
+from rlm_loop.report.view.episodes import FIELDS
+from rlm_loop.report.view.side import first_difference
+from rlm_loop.report.view.table import inert
+from rlm_loop.report.view.transcripts import Transcripts, texts_of
+from rlm_loop.study import Study, load_study
+from rlm_loop.study.store.archive import export
+
+CELL = "```python\nprint(6 * 7)\n```"
+
+
+def run(path: Path, *replies: str, question: str = "How many?") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ToolLoopAgent(model=ScriptedModel(list(replies))).run(question, trace=path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study, two runs of no study, and files that are neither."""
+    root = tmp_path_factory.mktemp("all")
+    made_study(root / "a study")
+    run(root / "runs" / "one.jsonl", CELL, "```python\nfinal_answer = 42\n```")
+    run(root / "runs" / "two.jsonl", CELL, "```python\nfinal_answer = 41\n```")
+    (root / "notes.jsonl").write_text('{"no": "trace"}\n')
+    (root / ".hidden").mkdir()
+    shutil.copy(root / "runs" / "one.jsonl", root / ".hidden" / "one.jsonl")
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
+    with viewing(folder) as url:
+        yield url
+
+
+def get(url: str, path: str, *, method: str = "GET", **headers: str) -> tuple[int, http.client.HTTPMessage, str]:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    connection.request(method, f"/{path}", headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, text
+
+
+def rows(url: str) -> list[dict[str, Any]]:
+    data = json.loads(get(url, "rows.json")[2])
+    assert tuple(data["fields"]) == FIELDS
+    return [dict(zip(FIELDS, row, strict=True)) for row in data["rows"]]
+
+
+def one(url: str, **wanted: Any) -> dict[str, Any]:
+    return next(row for row in rows(url) if all(row[name] == value for name, value in wanted.items()))
+
+
+def test_the_table_has_studies_and_runs(server: str) -> None:
+    found = rows(server)
+    assert sum(row["study"] == "a study" for row in found) == 36
+    loose = [row for row in found if row["study"] == "runs"]
+    assert [(row["task"], row["state"], row["stop"], row["steps"], row["answer"]) for row in loose] == [
+        ("question", "no score", "answered", 2, "42"),
+        ("question", "no score", "answered", 2, "41"),
+    ]
+    assert all(row["input"] > 0 and row["output"] > 0 for row in loose)
+    assert len(found) == 38
+    assert len({row["id"] for row in found}) == 38
+    states = {row["state"] for row in found}
+    assert states == {"resolved", "not resolved", "not judged", "crashed", "no score"}
+    status, _, page = get(server, "")
+    assert status == 200
+    assert "38 episodes" in page
+    assert HOSTILE not in page
+
+
+def test_an_episode_says_its_score_and_where_it_stands(server: str) -> None:
+    here = one(server, arm="careful", task="hard-2")
+    status, _, page = get(server, f"e/{here['id']}.html")
+    assert status == 200
+    assert 'class="mark bad">not resolved</span>' in page
+    assert "The same task in 3 arms" in page
+    for arm in ("hasty", "<b>late"):
+        assert f'href="{one(server, arm=arm, task="hard-2")["id"]}.html"' in page
+    assert 'id="before"' in page
+    assert f"prompt.html?id={here['id']}&amp;node=0&amp;turn=1" in page
+    assert HOSTILE not in page
+
+
+def test_a_run_of_no_study_has_its_page_and_prompts(server: str) -> None:
+    here = one(server, answer="42")
+    assert "print(" in get(server, f"e/{here['id']}.html")[2]
+    status, _, page = get(server, f"prompt.html?id={here['id']}&turn=2")
+    assert status == 200
+    assert '<span class="cause">repl_output</span><pre>42' in page
+    assert '<span class="cause">task</span><pre>How many?' in page
+    assert page.count("message block new") == 2  # what the model wrote, and what came of it
+    assert get(server, f"prompt.html?id={here['id']}&turn=9")[0] == 404
+
+
+def test_two_runs_part_where_they_part(server: str) -> None:
+    left, right = one(server, answer="42"), one(server, answer="41")
+    page = get(server, f"side.html?a={left['id']}&b={right['id']}")[2]
+    assert "First difference: turn 2, what the model wrote" in page
+    assert "final_answer = 4<mark>2</mark>\n```" in page
+    assert "final_answer = 4<mark>1</mark>\n```" in page
+    assert 'class="pair first" id="p2"' in page
+
+
+def turns(*texts: str) -> list[Turn]:
+    return [Turn(number, Reply(text), (), ()) for number, text in enumerate(texts, 1)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted"),
+    [
+        (["a", "b"], ["a", "b"], None),
+        (["a", "bc"], ["a", "bd"], (2, "what the model wrote", "b", ("c", ""), ("d", ""))),
+        (["a"], ["ab"], (1, "what the model wrote", "a", ("", ""), ("b", ""))),
+        (["a"], ["a", "b"], (2, "only the right run has this turn", "", ("(no such turn)", ""), ("b", ""))),
+        (["a", "b"], ["a"], (2, "only the left run has this turn", "", ("b", ""), ("(no such turn)", ""))),
+        ([], [], None),
+    ],
+)
+def test_the_first_difference(left: list[str], right: list[str], wanted: Any) -> None:
+    assert first_difference(turns(*left), turns(*right)) == wanted
+
+
+def test_a_text_is_found_in_transcripts(server: str) -> None:
+    for _ in range(200):
+        said = json.loads(get(server, "found.json?text=PRINT(6")[2])
+        if said["read"] == said["of"]:
+            break
+        time.sleep(0.05)
+    assert said["of"] == 38
+    assert set(said["ids"]) == {one(server, answer="42")["id"], one(server, answer="41")["id"]}
+    assert json.loads(get(server, "found.json?text=nobody+wrote+this")[2])["ids"] == []
+
+
+def test_texts_are_what_was_written_and_seen(tmp_path: Path) -> None:
+    raw = run(tmp_path / "a.jsonl", CELL, "```python\nfinal_answer = 'ü'\n```").read_bytes()
+    found = texts_of(raw)
+    assert {"How many?", CELL, "print(6 * 7)"} <= set(found)
+    assert any(text.startswith("42") for text in found)
+    assert texts_of(gzip.compress(raw)) == found
+    assert texts_of(b'{"torn\n[1]\n') == []
+
+
+def test_what_has_not_changed_is_not_sent_again(server: str) -> None:
+    for path in ("", "rows.json", f"e/{one(server, answer='42')['id']}.html"):
+        _, headers, _ = get(server, path)
+        assert get(server, path, If_None_Match=headers["ETag"])[::2] == (304, "")
+
+
+def test_a_run_is_followed(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole.jsonl", CELL, "```python\nfinal_answer = 42\n```").read_bytes().splitlines(True)
+    (tmp_path / "whole.jsonl").unlink()
+    now = [0.0]
+    index = Index(tmp_path, clock=lambda: now[0])
+    first = index.found()
+    assert first.episodes == ()
+    live = tmp_path / "live.jsonl"
+    seen: list[tuple[Any, ...]] = []
+    for lines in (len(whole) - 1, len(whole)):
+        live.write_bytes(b"".join(whole[:lines]))
+        assert index.found() is first or seen  # it is fresh for a moment
+        now[0] += 2
+        (episode,) = index.found().episodes
+        seen.append((episode.id, episode["state"], episode["stop"], episode["steps"]))
+    assert seen[0][1:] == ("running", "running", 2)
+    assert seen[1] == (seen[0][0], "no score", "answered", 2)
+    assert index.found().version > first.version
+    assert index.found() is index.found()
+
+
+def test_a_running_study_shows_what_has_no_row_yet(tmp_path: Path) -> None:
+    study = made_study(tmp_path / "study")
+    lines = (study / "results.jsonl").read_text().splitlines(True)
+    whole = {e.id: e for e in Index(tmp_path).found().episodes}
+    (study / "results.jsonl").write_text("".join(lines[:-1]))
+    part = Index(tmp_path).found()
+    assert len(part.episodes) == len(whole)
+    assert set(part.by_id) == set(whole)  # a link to a running episode stays good
+    (without,) = (e for e in part.episodes if e.row is None)
+    for name in ("study", "arm", "model", "suite", "task", "seed"):
+        assert without[name] == whole[without.id][name]
+
+
+def test_a_packed_study_opens(tmp_path: Path) -> None:
+    study = made_study(tmp_path / "study")
+    export(study, tmp_path / "packed")
+    with viewing(tmp_path / "packed") as url:
+        here = one(url, arm="hasty", task="hard-2")
+        assert here["study"] == ""
+        assert 'class="mark bad">not resolved</span>' in get(url, f"e/{here['id']}.html")[2]
+        assert get(url, f"prompt.html?id={here['id']}&turn=1")[0] == 200
+    with tarfile.open(tmp_path / "packed" / "traces.tar") as tar:
+        members = {m.name: tar.extractfile(m) for m in tar.getmembers()}
+        packed = {name: file.read() for name, file in members.items() if file is not None}
+    index = Index(tmp_path / "packed")
+    assert {e.path: index.trace(e) for e in index.found().episodes if e.path in packed} == packed
+
+
+def test_the_expected_answer_is_shown(tmp_path: Path) -> None:
+    agents = {"direct": DirectAgent(model=ScriptedModel(["4"]))}
+    Study("sums", agents, Suite("sums", [Task("one", "What is 2 + 3?", 5)])).run(tmp_path, False)
+    with viewing(tmp_path) as url:
+        (row,) = rows(url)
+        assert (row["answer"], row["expected"], row["state"]) == ("'4'", "5", "not resolved")
+        page = get(url, f"e/{row['id']}.html")[2]
+    assert "Expected: <code>5</code>" in page
+    (static,) = write_trace_pages(load_study(tmp_path), tmp_path / "pages").values()
+    assert "Expected: <code>5</code>" in (tmp_path / static).read_text("utf-8")
+
+
+def test_rows_without_traces_are_shown_as_rows(tmp_path: Path) -> None:
+    export(made_study(tmp_path / "study"), tmp_path / "packed", traces=False)
+    with viewing(tmp_path / "packed") as url:
+        status, _, page = get(url, f"e/{one(url, arm='hasty', task='hard-2')['id']}.html")
+    assert status == 200
+    assert "is not there; only its row is" in page
+    assert "Row of the study" in page
+
+
+def test_one_trace_file_is_enough(tmp_path: Path) -> None:
+    trace = run(tmp_path / "a.jsonl", CELL, "```python\nfinal_answer = 42\n```")
+    with viewing(trace) as url:
+        (row,) = rows(url)
+        assert "print(" in get(url, f"e/{row['id']}.html")[2]
+
+
+def test_a_session_of_the_meter_is_a_run(tmp_path: Path) -> None:
+    with metered_endpoint(ScriptedModel(["Hello."]), out=tmp_path) as address:
+        body = json.dumps({"model": "any", "messages": [{"role": "user", "content": "A question?"}]})
+        asked = http.client.HTTPConnection(urlsplit(address).netloc)
+        asked.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+        assert asked.getresponse().read()
+        asked.close()
+    with viewing(tmp_path) as url:
+        (row,) = rows(url)
+        assert (row["arm"], row["task"], row["stop"], row["answer"]) == (
+            "metered",
+            "session default",
+            "answered",
+            "Hello.",
+        )
+        assert "A question?" in get(url, f"prompt.html?id={row['id']}&turn=1")[2]
+
+
+def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+    study = made_study(tmp_path / "study")
+    with (study / "results.jsonl").open("a") as file:
+        file.write('{"torn\n{}\n')
+    found = Index(tmp_path).found()
+    assert any("is damaged" in note for note in found.notes)
+    assert found.episodes  # the traces are still shown
+
+
+def test_a_row_cannot_name_a_file_outside(tmp_path: Path) -> None:
+    study = made_study(tmp_path / "in" / "study")
+    run(tmp_path / "secret.jsonl", "the secret")
+    lines = (study / "results.jsonl").read_text().splitlines()
+    row = {**json.loads(lines[-1]), "trace": "../../secret.jsonl"}
+    (study / "results.jsonl").write_text("\n".join([*lines[:-1], json.dumps(row)]) + "\n")
+    with viewing(tmp_path / "in") as url:
+        here = one(url, arm=row["arm"], suite=row["suite"], task=row["task"], state="resolved")
+        assert "the secret" not in get(url, f"e/{here['id']}.html")[2]
+
+
+@pytest.mark.parametrize("host", ["example.org", "example.org:80", "127.0.0.1", "127.0.0.1:1", "localhost.example.org"])
+def test_another_name_is_refused(server: str, host: str) -> None:
+    for path in ("", "rows.json"):
+        status, _, text = get(server, path, Host=host)
+        assert (status, "episodes" in text) == (403, False)
+
+
+def test_it_only_reads(server: str) -> None:
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        assert get(server, "", method=method)[0] == 501
+    assert get(server, "", method="HEAD")[0] == 200
+    for path in ("e/../../etc/passwd", "e/nobody.html", "side.html?a=x&b=y", "prompt.html", "found.json", "x"):
+        assert get(server, path)[0] == 404, path
+    _, headers, _ = get(server, "")
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_data_cannot_end_its_element() -> None:
+    text = inert({"a": "</script><!--\u2028\ud800"})
+    assert "<" not in text
+    assert json.loads(text) == {"a": "</script><!--\u2028?"}
+
+
+def test_a_search_ends_with_the_server(folder: Path) -> None:
+    found = Transcripts(Index(folder))
+    found.search("x")
+    found.close()

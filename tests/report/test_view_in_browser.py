@@ -1,0 +1,237 @@
+"""The pages over a folder of runs in a real browser: table, filters, keys, addresses, phone and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import MISSING, Browser, chromium
+from contrast import CONTRAST
+from made_study import made_study
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.models import ScriptedModel
+from rlm_loop.report.view import viewing
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+
+SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
+LINES = "[...document.querySelectorAll('#rows tr')].filter(r => r.offsetHeight).length"
+COUNT = "document.getElementById('count').textContent"
+CELL = "```python\nprint(6 * 7)\n```"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("all")
+    made_study(root / "study")
+    for answer in ("41", "42"):
+        agent = ToolLoopAgent(model=ScriptedModel([CELL, f"```python\nfinal_answer = {answer}\n```"]))
+        agent.run("How many?", trace=root / f"{answer}.jsonl")
+    return root
+
+
+@pytest.fixture(scope="module")
+def url(folder: Path) -> Iterator[str]:
+    with viewing(folder) as found:
+        yield found
+
+
+def fill(browser: Browser, box: str, value: str) -> None:
+    there = f"document.getElementById('{box}')"
+    browser.value(f"{there}.value = {value!r}; {there}.dispatchEvent(new Event('input', {{bubbles: true}})); 0")
+    browser.value(SETTLED)
+
+
+def test_the_table_filters_and_keeps_it_in_its_address(browser: Browser, url: str) -> None:
+    browser.open(url)
+    assert browser.value(LINES) == 38
+    fill(browser, "arm", "careful")
+    fill(browser, "state", "not resolved")
+    assert browser.value(COUNT) == "1 of 38 episodes"
+    address = browser.value("location.search")
+    assert address == "?arm=careful&state=not+resolved"
+    fill(browser, "arm", "")
+    assert browser.value(LINES) > 1
+    browser.open(f"{url}{address}")
+    assert browser.value(LINES) == 1
+    browser.press("Escape")
+    assert browser.value(LINES) == 38
+    assert browser.value("location.search") == ""
+    fill(browser, "q", "HARD-2 careful")
+    assert browser.value(LINES) == 1
+    fill(browser, "q", "")
+    fill(browser, "min", "1k")
+    assert 0 < browser.value(LINES) < 38
+    fill(browser, "q", "nobody is called so")
+    assert "No episode is like that" in browser.value("document.getElementById('none').textContent")
+    assert browser.complaints() == []
+
+
+def test_a_column_sorts(browser: Browser, url: str) -> None:
+    browser.open(url)
+    tokens = "[...document.querySelectorAll('#rows td.tokens')].map(c => Number(c.textContent.replace(',', '')))"
+    click = "document.querySelector('[data-sort=tokens]').click()"
+    as_read = browser.value(tokens)
+    known = sorted(n for n in as_read if n)
+    for order, said in ((known[::-1], "descending"), (known, "ascending")):
+        browser.value(click)
+        assert [n for n in browser.value(tokens) if n] == order
+        assert browser.value("document.querySelector('th[aria-sort]').ariaSort") == said
+    browser.value(click)
+    assert browser.value(tokens) == as_read
+
+
+def test_a_text_in_transcripts_leads_to_its_step(browser: Browser, url: str) -> None:
+    browser.open(url)
+    fill(browser, "text", "print(6")
+    browser.until("document.getElementById('searched').textContent.includes('hold it')")
+    assert browser.value(LINES) == 2
+    browser.open(browser.value("document.querySelector('#rows a').href"))
+    browser.until("document.getElementById('hits').textContent.includes('of')")
+    assert browser.value("document.querySelectorAll('.step[data-hits]').length") >= 1
+
+
+def test_keys_lead_through_table_and_episodes(browser: Browser, url: str) -> None:
+    browser.open(f"{url}?arm=careful&sort=-tokens")
+    browser.value(SETTLED)
+    focused = "document.activeElement.id"
+    ids = browser.value("[...document.querySelectorAll('#rows tr')].map(r => r.id)")
+    for key, place in (("j", 0), ("j", 1), ("ArrowDown", 2), ("k", 1), ("G", len(ids) - 1), ("g", 0)):
+        browser.press(key)
+        assert browser.value(focused) == ids[place], key
+    browser.press("/")
+    assert browser.value(focused) == "q"
+    browser.press("Escape")
+    assert browser.value("location.search") == "?arm=careful&sort=-tokens"
+    browser.press("j")
+    for place in (0, 1, 2, 1):  # open the first; then next, next, previous, in the order of the table
+        key = (
+            "Enter"
+            if place == 0
+            else "ArrowLeft"
+            if browser.value("location.pathname").endswith(f"{ids[2]}.html")
+            else "ArrowRight"
+        )
+        browser.press(key)
+        browser.until(f"location.pathname === '/e/{ids[place]}.html' && document.readyState === 'complete'")
+    browser.press("u")
+    browser.until("location.pathname === '/' && document.readyState === 'complete'")
+    assert browser.value("location.search") == "?arm=careful&sort=-tokens"
+
+
+def test_two_are_chosen_and_put_side_by_side(browser: Browser, url: str) -> None:
+    browser.open(f"{url}?q=how+many")
+    fill(browser, "q", "42 no score")
+    browser.press("j")
+    browser.press("x")
+    fill(browser, "q", "41 no score")
+    browser.press("j")
+    browser.press("x")
+    browser.press("c")
+    browser.until("location.pathname === '/side.html' && document.readyState === 'complete'")
+    assert browser.value("document.querySelector('.difference h2').textContent").startswith("First difference: turn 2")
+    assert browser.value("document.querySelectorAll('.pair.first .step').length") == 2
+    marks = "[...document.querySelectorAll('.difference mark')].map(m => m.textContent[0])"
+    assert browser.value(marks) == ["2", "1"]
+    assert browser.complaints() == []
+
+
+def test_texts_and_steps_are_copied(browser: Browser, url: str) -> None:
+    browser.open(f"{url}?q=42+no+score")
+    browser.open(browser.value("document.querySelector('#rows a').href"))
+    browser.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+    browser.value("document.querySelector('#t1 .block.code > .copy').click()")
+    assert browser.value("window.copied") == "print(6 * 7)"
+    browser.value("document.querySelector('#t2 .ways .copy').click()")
+    assert browser.value("window.copied").endswith(".html#t2")
+    browser.open(browser.value("window.copied"))
+    assert browser.value("document.querySelector(':target').id") == "t2"
+    link = browser.value("document.querySelector('#t2 .ways a').href")
+    browser.open(link)
+    assert browser.value("document.querySelector('h1').textContent") == "The prompt of turn 2"
+    causes = "[...document.querySelectorAll('.message .cause')].map(c => c.textContent)"
+    assert browser.value(causes) == ["system", "task", "assistant", "repl_output"]
+    colours = (
+        "new Set([...document.querySelectorAll('.message .span')].map(s => getComputedStyle(s).borderLeftColor)).size"
+    )
+    assert browser.value(colours) == 4
+    assert browser.complaints() == []
+
+
+def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: Path) -> None:
+    with viewing(tmp_path) as url:
+        browser.open(url)
+        assert "no run here yet" in browser.value("document.getElementById('none').textContent")
+        lines = (folder / "42.jsonl").read_bytes().splitlines(True)
+        (tmp_path / "run.jsonl").write_bytes(b"".join(lines[:-1]))
+        browser.until(f"{LINES} === 1")
+        assert "running" in browser.value("document.querySelector('#rows td.state').textContent")
+        browser.value("document.querySelector('#rows a').click()")
+        browser.until("document.querySelector('.live') && document.readyState === 'complete'")
+        browser.value("new Promise(done => setTimeout(done, 2500))")
+        (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
+        browser.until("!document.querySelector('.live')")
+        assert browser.value("document.querySelector('.stop .mark').textContent") == "answered"
+
+
+#: Where `npm install axe-core` in the repository puts it.
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+PAGES = ("", "e", "side", "prompt")
+
+
+def address(browser: Browser, url: str, page: str) -> str:
+    browser.open(f"{url}?q=careful+hard-2")
+    first = browser.value("document.querySelector('#rows tr').id")
+    browser.open(f"{url}?q=hasty+hard-2")
+    second = browser.value("document.querySelector('#rows tr').id")
+    ways = {
+        "": "",
+        "e": f"e/{first}.html",
+        "side": f"side.html?a={first}&b={second}",
+        "prompt": f"prompt.html?id={first}&turn=1",
+    }
+    return url + ways[page]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_everybody_can_read_it(browser: Browser, url: str, page: str) -> None:
+    there = address(browser, url, page)
+    for width in (390, 1280):
+        browser.open(there, width=width)
+        browser.value(SETTLED)
+        assert browser.value("document.documentElement.scrollWidth") <= width
+    for dark in (False, True):
+        browser.open(there, dark=dark)
+        browser.value(SETTLED)
+        assert browser.value(CONTRAST) == []
+    assert browser.value("document.querySelectorAll('h1').length") == 1
+    nameless = """[...document.querySelectorAll('main input, main select, main button, .bar button, .bar input')]
+        .filter(e => !(e.textContent.trim() || e.ariaLabel || (e.labels && e.labels.length))).length"""
+    assert browser.value(nameless) == 0
+    levels = "[...document.querySelectorAll('main h1, main h2, main h3')].map(h => Number(h.tagName[1]))"
+    found = browser.value(levels)
+    assert found[0] == 1
+    twice = "[...document.querySelectorAll('[id]')].map(e => e.id).filter((id, n, all) => all.indexOf(id) !== n)"
+    assert browser.value(twice) == []
+    assert browser.complaints() == []
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm install axe-core")
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_nothing(browser: Browser, url: str, page: str) -> None:
+    there = address(browser, url, page)
+    for width, dark in ((390, True), (1280, False)):
+        browser.open(there, width=width, dark=dark)
+        browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
+        browser.value(f"{AXE.read_text(encoding='utf-8')}; 0")
+        browser.value(SETTLED)
+        found = "axe.run().then(said => said.violations.map(v => [v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
+        assert browser.value(found) == []
