@@ -11,10 +11,14 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
+from rlm_loop.agents.background import BackgroundRun, awaited, started
 from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
+from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
+from rlm_loop.agents.exchange import Exchange
 from rlm_loop.agents.first_request import FirstRequest, first_request
+from rlm_loop.agents.kept_session import KeptSession
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
@@ -33,6 +37,7 @@ from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
+from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.context import CONTEXT_TOKENS, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint
@@ -266,21 +271,68 @@ class Agent:
         Raises `ModelError` (no reply could be had) and `Interrupted` (Ctrl-C), both with the partial outcome, and
         `ContextError` for a path that cannot be read.
         """
-        if not isinstance(question, str):
-            raise TypeError(f"the question is a text, not {question!r:.60}; data goes into context=")
-        if not question.strip():
-            raise ValueError("the question is empty; say what is to be done")
-        task = Task("question", question, unscored, context=context)
+        agent = (self if tools is None else replace(self, tools=tools))._hearing(hooks, live)
+        return agent.attempt(_asked(question, context), trace=trace, workspace=workspace)
+
+    def start(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> BackgroundRun:
+        """Run in the background: returns at once; `.stop()` ends the run, `.result()` waits for its outcome.
+
+        `options` are those of `run`.
+        """
+        return started(lambda more: self.run(question, hooks=(*hooks, *more), **options))
+
+    async def arun(self, question: str, *, hooks: Iterable[object] = (), **options: Any) -> Outcome:
+        """Run without blocking the event loop; where the task that awaits it is cancelled, the run is stopped.
+
+        `options` are those of `run`, and it raises as `run` does.
+        """
+        return await awaited(lambda more: self.run(question, hooks=(*hooks, *more), **options))
+
+    @spelled(RUN_HINTS)
+    def session(
+        self,
+        *,
+        context: Any = None,
+        tools: Iterable[ToolLike] | None = None,
+        workspace: Workspace | None = None,
+        trace: str | Path | Trace | None = None,
+    ) -> Conversation:
+        """Questions that follow each other: `with agent.session(context=df) as s: s.ask("...")`.
+
+        Messages and REPL live on from question to question; each has the agent's budget anew.  `history` and
+        `max_history` bound the messages; an agent without either leaves out the oldest turns when the model's window is
+        full.  The arguments are those of `run`.  Raises `ContextError` for a path that cannot be read, and `ValueError`
+        for an agent that rewrites what was said.
+        """
         agent = self if tools is None else replace(self, tools=tools)
-        told = (*self.hooks, *hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
-        if len(told) > len(self.hooks):
-            agent = replace(agent, hooks=told)
-        return agent.attempt(task, trace=trace, workspace=workspace)
+        if agent.history is None and agent.max_history is None:
+            agent = replace(agent, history=WHOLE_WINDOW)
+        repl, record = agent.repl, trace if isinstance(trace, Trace) else Trace(trace)
+
+        def answering(asked: str, about: Any, hooks: tuple[object, ...], live: bool, exchange: Exchange) -> Outcome:
+            hearing, task = agent._hearing(hooks, live), _asked(asked, about)
+            return hearing.attempt(task, trace=record, workspace=workspace, exchange=exchange)
+
+        def opened() -> Session:
+            return open_repl(repl) if isinstance(repl, str) else repl if isinstance(repl, Session) else repl()
+
+        kept = KeptSession(opened, owned=not isinstance(repl, Session))
+        return Conversation(answering, agent.dialect(), kept, context, record, owned=record is not trace)
+
+    def _hearing(self, hooks: Iterable[object], live: bool) -> Agent:
+        """The agent with more hooks, and with a live view where one is wanted."""
+        more = (*hooks, *((drawing("rlm_loop.report.notebook.live.LiveView")(),) if live else ()))
+        return replace(self, hooks=(*self.hooks, *more)) if more else self
 
     def attempt(
-        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+        self,
+        task: Task,
+        *,
+        trace: str | Path | Trace | None = None,
+        workspace: Workspace | None = None,
+        exchange: Exchange | None = None,
     ) -> Outcome:
-        """Work on a task of a suite; raises as `run` does."""
+        """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         context = as_context(task.material())  # a deferred context is made before the clock starts
         task = task if context is task.context else replace(task, context=context)
         model = self._own_model()
@@ -291,12 +343,19 @@ class Agent:
         slots = recursion.tree.calls
         metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
-        more = {"made": agent_config(self), "price": price, "window": window_of(model)}
+        more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
+        place: dict[str, Any] = {}
+        if exchange is not None:
+            setup = exchange.begin(setup, metered)
+            more["session"] = exchange.about
+            place = {"turn_offset": exchange.turn_offset, "earlier": exchange.earlier}
         record_start(record, task, setup.agent, self.settings(), model.name, self.budget, hashed.known, **more)
+        if exchange is not None:
+            exchange.record(record)
         try:
             hashed.begin()
             with run_hooks(self.hooks, task, setup.agent, metered) as told:
-                outcome = told(drive(setup, metered, recursion, workspace))
+                outcome = told(drive(setup, metered, recursion, workspace, **place))
             hashed.end(wait=True)
             return outcome
         finally:
@@ -350,3 +409,12 @@ class Agent:
         metered = replace(metered, slots=recursion.tree.calls)
         with run_hooks(self.hooks, task, self.name, metered) as told:
             return told(drive(self.setup(task), metered, recursion, turn_offset=turn_offset, earlier=earlier))
+
+
+def _asked(question: str, context: Any) -> Task:
+    """A question of the user's as a task; raises `TypeError` and `ValueError` for what is none."""
+    if not isinstance(question, str):
+        raise TypeError(f"the question is a text, not {question!r:.60}; data goes into context=")
+    if not question.strip():
+        raise ValueError("the question is empty; say what is to be done")
+    return Task("question", question, unscored, context=context)

@@ -90,23 +90,35 @@ def without_output(turn: Turn) -> Turn:
 def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None = None) -> Prompt:
     """The prompt with only the turns that are `kept`, and a line after the task that says so.
 
+    What was asked in a turn that is left out, by a later question of a session, stays in its place.
     `summary` stands for all turns left out.  Without one, that of an earlier compaction is kept.
     """
     turns = turns_in(prompt)
     if set(turns) <= set(kept):
         return prompt
-    brief = [bare for m in prompt.messages if not m.turn and (bare := _bare(m)) is not None]
     rest = [m for m in prompt.messages if m.turn in kept]
     out = turns[-1] - len({m.turn for m in rest})  # those of earlier compactions included
     if summary is None:
         lines = [*([before] if (before := summary_in(prompt)) else []), LEFT_OUT.format(count=out)]
     else:
         lines = [SUMMARY_OF.format(count=out) + summary]
-    if brief and brief[-1].role == "user":  # joined to the task, since some templates refuse two users in a row
-        brief[-1] = replace(brief[-1], spans=(*brief[-1].spans, *_spans(lines)))
+    messages: list[Message] = []
+    brief = 0  # messages before the first turn that is kept
+    for message in prompt.messages:
+        stays = message if message.turn in kept else _bare(message) if not message.turn else _question(message)
+        if stays is None:
+            continue
+        if not stays.turn and messages and not messages[-1].turn and messages[-1].role == stays.role == "user":
+            messages[-1] = replace(messages[-1], spans=(*messages[-1].spans, *stays.spans))
+        else:
+            messages.append(stays)
+        if not any(m.turn for m in messages):
+            brief = len(messages)
+    if brief and messages[brief - 1].role == "user":  # joined to the task: some templates refuse two users in a row
+        messages[brief - 1] = replace(messages[brief - 1], spans=(*messages[brief - 1].spans, *_spans(lines)))
     else:
-        brief.append(Message("user", _spans(lines)))
-    return replace(prompt, messages=(*brief, *rest))
+        messages.insert(brief, Message("user", _spans(lines)))
+    return replace(prompt, messages=tuple(messages))
 
 
 def summary_in(prompt: Prompt) -> str | None:
@@ -119,7 +131,7 @@ def summary_in(prompt: Prompt) -> str | None:
 def summary_request(prompt: Prompt, dropped: Collection[int], words: int) -> Prompt:
     """What a model is asked for a summary of the `dropped` turns: they and the task, without tools."""
     spans = [Span("Task:\n", CAUSE)]
-    spans += [s for m in prompt.messages if not m.turn and m.role == "user" for s in m.spans if s.cause == "task"]
+    spans += [s for m in prompt.messages if m.role == "user" for s in m.spans if s.cause == "task"]
     if before := summary_in(prompt):
         spans.append(Span(f"\n\n{before}", CAUSE))
     for message in prompt.messages:
@@ -148,6 +160,12 @@ def _bare(message: Message) -> Message | None:
     """A message of the brief without what an earlier compaction added to it; `None` where that is all of it."""
     spans = tuple(s for s in message.spans if s.cause != CAUSE)
     return replace(message, spans=spans) if spans or not message.spans else None
+
+
+def _question(message: Message) -> Message | None:
+    """What was asked in a message of a turn that is left out: a question of a session always stays."""
+    asked = tuple(s for s in message.spans if s.cause == "task")
+    return Message("user", asked) if asked else None
 
 
 def _spans(lines: Iterable[str]) -> tuple[Span, ...]:

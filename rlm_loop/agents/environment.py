@@ -5,6 +5,7 @@ Every strategy acts through the same `perform`, so results, errors and clipping 
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -375,6 +376,8 @@ class Environment:
                 self._may_repeat = True
             return gateway.call_function(name, args, kwargs)
 
+        function = gateway.tool(name).function  # so that `help(tool)` in a cell says what there is to know
+        call.__doc__, call.__signature__ = inspect.getdoc(function), inspect.signature(function)  # pyright: ignore[reportFunctionMemberAccess]
         return call
 
     def _python(self, code: str) -> str:

@@ -59,6 +59,16 @@ class Metered:
         """Levels below the root."""
         return self.node.depth
 
+    @property
+    def sent(self) -> tuple[Message, ...]:
+        """The messages of the latest request that got a reply."""
+        return self._sent
+
+    def follow(self, sent: tuple[Message, ...]) -> None:
+        """This caller goes on where another run left off, which had sent these messages last."""
+        self._sent = sent
+        self._remember(sent)
+
     def scoped(
         self,
         node: Caller,
@@ -180,13 +190,16 @@ class Metered:
             **({"again": again} if again else {}),  # where compaction moved messages forward
         }
         self._sent = prompt.messages
-        for message in prompt.messages[sent:]:
-            self._seen.add(message)
-            for span in message.spans:
-                self._seen.add((message.turn, span))
+        self._remember(prompt.messages[sent:])
         if parts:
             self._counted = call.call, parts
         self.trace.record("reply", call_id=number, **who, request=request, reply=reply, charged=charged)
+
+    def _remember(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._seen.add(message)
+            for span in message.spans:
+                self._seen.add((message.turn, span))
 
     def _sent_before(self, messages: Sequence[Message], sent: int) -> Iterator[Again]:
         """What follows the shared prefix and was sent all the same, in an earlier call and at another place."""

@@ -16,7 +16,7 @@ from rlm_loop.agents.loop import Interrupted, attach, run
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_calls, record_problem
 from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
-from rlm_loop.agents.setup import RunSetup
+from rlm_loop.agents.setup import RunSetup, with_servers
 from rlm_loop.agents.window import Fit
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect, Problem
@@ -156,17 +156,19 @@ def prepared(
 
     def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
         asked = Task("llm_query", prompt, unscored, context=context, tools=setup.task.tools)
-        return drive(setup.below(inner.model, asked), inner, recursion, environment=environment)
+        below = replace(setup.below(inner.model, asked), tools=setup.tools)  # of the same servers
+        return drive(below, inner, recursion, environment=environment)
 
-    opened = environment(setup, model, SubcallRunner(model, recursion, sub_agent), workspace)
-    with opened, model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()):
-        opened.faults = opened.faults if faults is None else faults
-        problem, told = opened.tell(setup)
-        record_problem(model, setup, problem, opened, told, turn_offset)
-        if opened.begin(earlier.patch):
-            seen = filter(None, [problem.context, describe_workspace(opened.tools)])
-            problem = replace(problem, context="\n".join(seen))
-        yield opened.speaking(earlier.around(told_first(setup.dialect, told))), problem, opened
+    with with_servers(setup) as setup:
+        opened = environment(setup, model, SubcallRunner(model, recursion, sub_agent), workspace)
+        with opened, model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()):
+            opened.faults = opened.faults if faults is None else faults
+            problem, told = opened.tell(setup)
+            record_problem(model, setup, problem, opened, told, turn_offset)
+            if opened.begin(earlier.patch):
+                seen = filter(None, [problem.context, describe_workspace(opened.tools)])
+                problem = replace(problem, context="\n".join(seen))
+            yield opened.speaking(earlier.around(told_first(setup.dialect, told))), problem, opened
 
 
 def _record_tree(model: Metered, tree: str, patch: str) -> None:

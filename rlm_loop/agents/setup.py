@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.agents.answers import Approve
@@ -13,9 +14,7 @@ from rlm_loop.dialects.base import Dialect
 from rlm_loop.models.base import Model
 from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Task
-from rlm_loop.tools.function import Tool
-
-ToolLike = Tool | Callable[..., Any]
+from rlm_loop.tools.serving import ToolLike, serving
 
 
 @dataclass(frozen=True)
@@ -48,3 +47,13 @@ class RunSetup:
     answer_tool: bool
     inlined: Callable[[Any], str]
     below: Callable[[Model, Task], RunSetup]
+
+
+@contextmanager
+def with_servers(setup: RunSetup) -> Generator[RunSetup]:
+    """The setup with the servers that its tools need, which are ended when the run is (see `tools.serving`)."""
+    with serving(setup.tools, setup.task.tools) as (own, given):
+        if own == setup.tools and given == setup.task.tools:
+            yield setup
+        else:
+            yield replace(setup, tools=own, task=replace(setup.task, tools=given))

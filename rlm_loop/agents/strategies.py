@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.agent import Agent, settled
 from rlm_loop.agents.checking import one_of
+from rlm_loop.agents.exchange import Exchange
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct
@@ -141,11 +142,16 @@ class ReActAgent(Agent):
         return kept | {"budget": settled(self.limits())}
 
     def attempt(
-        self, task: Task, *, trace: str | Path | Trace | None = None, workspace: Workspace | None = None
+        self,
+        task: Task,
+        *,
+        trace: str | Path | Trace | None = None,
+        workspace: Workspace | None = None,
+        exchange: Exchange | None = None,
     ) -> Outcome:
-        """Work on a task of a suite; raises as `run` does."""
+        """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         limited = replace(self, budget=self.limits(), max_iterations=None)
-        return super(ReActAgent, limited).attempt(task, trace=trace, workspace=workspace)
+        return super(ReActAgent, limited).attempt(task, trace=trace, workspace=workspace, exchange=exchange)
 
     def _speaks(self) -> Dialect:
         if self.form == "text":

@@ -5,6 +5,7 @@ A trace holds a hash of the arguments (they may be as large as the context) and 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import threading
@@ -45,6 +46,7 @@ class Noted:
     def told(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, its calls noted under a name."""
 
+        @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             noted = CellCall(name, asked(args, kwargs))
             with self._lock:

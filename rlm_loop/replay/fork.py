@@ -70,6 +70,11 @@ def fork(
     recorded = Recorded(record)
     if recorded.attempts:
         raise ReplayError("the run is several attempts at a task: fork the run of a single agent")
+    if record.of("earlier"):
+        number = record.start["session"]["question"]
+        raise ReplayError(
+            f"the run is question {number} of a session, whose REPL holds what earlier questions made: fork the first"
+        )
     _check_turn(recorded, at)
     course = ReplayState(recorded)
     again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -88,7 +88,10 @@ class Continued(Wrapped):
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         recorded = self._said(turn.index) if turn.index <= self.at else []
-        return recorded or self.dialect.format_turn(turn)
+        kept = turn.reply.extra.get("kept")  # a request as it is stored has no thinking; the reply has it
+        return [replace(m, kept=kept) if m.role == "assistant" else m for m in recorded] or self.dialect.format_turn(
+            turn
+        )
 
     def _said(self, turn: int) -> list[Message]:
         """What a turn added, as it was sent; where injectors change what was said before, that is made again."""

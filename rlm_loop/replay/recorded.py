@@ -11,9 +11,10 @@ from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.dialects.follow_up import FollowUp, follow_up
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.traces.reader import RunRecord, reply_of
+from rlm_loop.traces.reader import RunRecord, message_of, reply_of
 
 
 class ReplayError(ValueError):
@@ -128,6 +129,15 @@ class Recorded:
                 f"{stated['sha256'][:12]}): give the very text that the run was given"
             )
 
+    def earlier(self) -> tuple[FollowUp, int] | None:
+        """Of a session's further question what was said before it, and how many of the messages had been sent."""
+        event = next(iter(self.record.of("earlier")), None)
+        if event is None:
+            return None
+        bodies = {e["hash"]: message_of(e["message"]) for e in self.record.of("message")}
+        messages = tuple(bodies[key] for key in event["messages"])
+        return follow_up(messages, bool(self.start["session"]["tells_context"])), int(event["sent"])
+
     @property
     def root(self) -> NodeRecord:
         return self.node(ROOT)
@@ -151,7 +161,7 @@ class Recorded:
         under_way: dict[str, RecordedCall] = {}
         for event in events:
             kind = event["event"]
-            if kind in ("run_start", "message", "settings", "text", "tools", "context"):
+            if kind in ("run_start", "message", "settings", "text", "tools", "context", "earlier"):
                 continue
             node = self.node(node_of(event))
             if kind == "request":

@@ -65,7 +65,12 @@ def replay(
     metered = Metered(
         model, account, Ledger(), own, max_tokens=driven.max_tokens, slots=recursion.tree.calls, price=model.price
     )
-    outcome, ended = _driven(driven, about, metered, recursion, course)
+    place: dict[str, Any] = {}
+    if (earlier := recorded.earlier()) is not None:
+        said, sent = earlier
+        metered.follow(said.messages[:sent])
+        place = {"earlier": said, "turn_offset": int(recorded.start["session"]["turns"])}
+    outcome, ended = _driven(driven, about, metered, recursion, course, place)
     found = list(course.differences)
     if not found and not ended:
         found += _unasked(course)
@@ -87,13 +92,14 @@ def replay(
 
 
 def _driven(
-    agent: Agent, task: Task, metered: Metered, recursion: Any, course: ReplayState
+    agent: Agent, task: Task, metered: Metered, recursion: Any, course: ReplayState, place: dict[str, Any]
 ) -> tuple[Outcome | None, bool]:
     """Today's outcome, and whether the record came to its end before the loop did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
         try:
-            return drive(agent.setup(task), metered, recursion, environment=recorded_environment(course)), False
+            environment = recorded_environment(course)
+            return drive(agent.setup(task), metered, recursion, environment=environment, **place), False
         except RecordEnds:
             return None, True
         except Interrupted as interrupted:

@@ -168,6 +168,8 @@ class Trace:
             self.run = self._ids()  # only now: a process may have been forked since this trace was made
             self._started, self._calls, self.task = True, 0, str(data.get("task", ""))
             self._steps = getattr(data.get("budget"), "steps", None)
+            if self._steps is not None:  # of a session's further question the turns are numbered on
+                self._steps += (data.get("session") or {}).get("turns", 0)
             self._tokens.clear()
             self._redact = redactor(os.environ)  # a key may have been set since the last run
             self._stored.clear()
@@ -190,13 +192,7 @@ class Trace:
         base, sent = self._last.get(data.get("node", "0"), ("", ()))
         kept = common(sent, prompt.messages)
         cut = {"kept": kept} if 0 < kept < len(sent) else {}  # the base had more: compaction left something out
-        hashes, lines = list[str](), list[str]()
-        for message in prompt.messages[kept:]:
-            key = digest(body_of(message))
-            if key not in self._stored:
-                self._stored.add(key)
-                lines.append(self._line("message", {"hash": key, "message": message}))
-            hashes.append(key)
+        hashes, lines = self._bodies(prompt.messages[kept:])
         name = prompt.digest()
         rest = {"tools": prompt.tools, "stop": prompt.stop, "reply_schema": prompt.reply_schema}
         if not all(map(is_, self._shared[1], rest.values())):
@@ -209,6 +205,23 @@ class Trace:
         self._append(*lines, self._line("request", about))  # in one write: a line costs less than a system call
         self._last[data.get("node", "0")] = (name, prompt.messages)
         return name
+
+    def earlier(self, messages: Sequence[Message], **data: Any) -> None:
+        """Record the messages that a run begins with, which were said before it."""
+        with self._lock:
+            hashes, lines = self._bodies(messages)
+            self._append(*lines, self._line("earlier", {"messages": hashes, **data}))
+
+    def _bodies(self, messages: Sequence[Message]) -> tuple[list[str], list[str]]:
+        """The hashes of messages, and a line for each whose body was not stored yet."""
+        hashes, lines = list[str](), list[str]()
+        for message in messages:
+            key = digest(body_of(message))
+            if key not in self._stored:
+                self._stored.add(key)
+                lines.append(self._line("message", {"hash": key, "message": message}))
+            hashes.append(key)
+        return hashes, lines
 
     def text(self, text: str) -> str:
         """Store a text that is no message, once; returns the hash by which other events name it."""

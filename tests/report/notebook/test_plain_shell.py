@@ -106,6 +106,51 @@ def test_in_the_background_the_variable_holds_the_run(shell: Any) -> None:
     assert shell.user_ns["run"].wait(300).answer == 1
 
 
+def test_a_session_goes_on_from_cell_to_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.push(
+        {"model": scripted("n = len(context['rows'])\nfinal_answer = n", *["final_answer = (n, sorted(context))"] * 3)}
+    )
+    assert shell.run_cell("%%rlm --model model --session talk\nHow many rows?").success
+    assert shell.user_ns["outcome"].answer == 3
+    assert shell.run_cell("%%rlm --session talk\nAnd the rows twice?").success
+    assert "the session's context" in capsys.readouterr().err
+    assert shell.run_cell("more = [4]").success
+    assert shell.run_cell("%%rlm --session talk --out third --quiet\nAnd with more?").success
+    assert shell.user_ns["third"].answer == (3, ["more", "rows"])
+    assert shell.run_cell("%%rlm --session talk --out run --background\nAgain?").success
+    assert shell.user_ns["run"].wait(300).answer == (3, ["more", "rows"])
+    assert [o.question for o in shell.user_ns["talk"].outcomes] == [
+        "How many rows?",
+        "And the rows twice?",
+        "And with more?",
+        "Again?",
+    ]
+    shell.user_ns["talk"].close()
+    assert shell.run_cell("%%rlm --session talk --model model\nIs it new?").success is False  # no reply is left
+    assert len(shell.user_ns["talk"].outcomes) == 1
+    shell.user_ns["talk"].close()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--session talk --model model", "--model belongs to the cell that began the session talk"),
+        ("--session talk --max-depth 0", "--depth belongs to the cell"),
+        ("--session rows", "the variable rows holds no session but a list"),
+        ("--session outcome", "--session and --out are both outcome"),
+        ("--session 1x", "--session 1x is not a variable's name"),
+    ],
+)
+def test_what_cannot_be_of_a_session_is_one_line(
+    shell: Any, capsys: pytest.CaptureFixture[str], line: str, told: str
+) -> None:
+    with ToolLoopAgent(model=scripted("1")).session() as talk:
+        shell.push({"talk": talk})
+        assert not shell.run_cell(f"%%rlm {line}\nHow many?").success
+    shown = capsys.readouterr()
+    assert told in shown.out + shown.err
+
+
 def test_the_help_lists_the_options(shell: Any) -> None:
     told = shell.find_line_magic("rlm")
     assert told is None

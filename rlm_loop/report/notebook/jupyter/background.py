@@ -6,21 +6,17 @@ While a cell runs, a kernel hears no click; so a stop button that works in every
 from __future__ import annotations
 
 import contextlib
-import contextvars
-import ctypes
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.background import BackgroundRun
+from rlm_loop.agents.conversation import Conversation
 from rlm_loop.outcome import Outcome
 from rlm_loop.report.notebook.live import LiveView
 from rlm_loop.report.notebook.live.surface import in_kernel
-from rlm_loop.traces.trace import Trace
 
 HOW = "to stop: the stop button, or run.stop() in a cell; what was done until then is kept"
 
@@ -31,137 +27,69 @@ class StopButton(Protocol):
     def close(self) -> None: ...
 
 
-class _Begins:
-    """A hook that is told of the first step of a run."""
-
-    def __init__(self, begin: Callable[[], None]) -> None:
-        self._begin: Callable[[], None] | None = begin
-
-    def on_step_start(self) -> None:
-        begin, self._begin = self._begin, None
-        if begin is not None:
-            begin()
-
-
-class LiveRun:
-    """A run of an agent in a thread of its own, made by `start`.
-
-    `outcome` is what it came to, `None` while it goes on; after `stop`, and after a fault, it is what was done until
-    then, and `error` is the fault.
-    """
+class LiveRun(BackgroundRun):
+    """A run in the background with a live view and a stop button, made by `start`."""
 
     def __init__(
         self,
-        agent: Agent,
-        question: str,
+        work: Callable[[tuple[object, ...]], Outcome],
         view: LiveView | None,
-        options: Mapping[str, Any],
         button: Callable[[Callable[[], None]], StopButton | None],
     ) -> None:
         self.view = view
-        self.outcome: Outcome | None = None
-        self.error: BaseException | None = None
-        self._lock = threading.Lock()
-        self._begun = self._over = self._stop_requested = False
-        self._button = button(self.stop)
-        hooks = (*(() if view is None else (view,)), _Begins(self._begin_steps))
-
-        def work() -> None:
-            try:
-                try:
-                    self.outcome = agent.run(question, hooks=hooks, **options)
-                except BaseException as error:
-                    self.outcome = getattr(error, "outcome", None)
-                    if not isinstance(error, Interrupted):
-                        self.error = error
-                with self._lock:
-                    self._over = True
-            except KeyboardInterrupt:  # the stop came when the run was over
-                self._over = True
-            finally:
-                if self._button is not None:
-                    self._button.close()
-
-        context = contextvars.copy_context()  # so that a kernel shows its output under the cell that started it
-        self._thread = threading.Thread(target=context.run, args=(work,), name="rlm-loop run", daemon=True)
-
-    def begin(self) -> LiveRun:
-        """Start the thread; `start` has done it."""
-        self._thread.start()
-        return self
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive() and not self._over
+        shown = button(self.stop)
+        seen = () if view is None else (view,)
+        super().__init__(lambda more: work((*seen, *more)), then=None if shown is None else shown.close)
 
     def stop(self) -> None:
-        """Ask the run to stop, as Ctrl-C does, and return at once; called again it does nothing more.
-
-        A cell is interrupted; a reply that the model is writing is not waited for.
-        """
-        with self._lock:
-            if self._over or self._stop_requested or self._thread.ident is None:
-                return
-            self._stop_requested = True
-            if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
-                _interrupt(self._thread.ident)
-        if self.view is not None:
+        asked = self._stop_requested
+        super().stop()
+        if self.view is not None and self._stop_requested and not asked:
             self.view.stopping()
 
-    def _begin_steps(self) -> None:
-        with self._lock:
-            self._begun = True
-            if self._stop_requested:
-                raise KeyboardInterrupt
-
     def wait(self, seconds: float | None = None) -> Outcome | None:
-        """Wait for the end and return the outcome; `None` where it is not over after so many seconds.
+        """Wait for the end and return the outcome as `result` does; `None` where it goes on after so many seconds."""
+        try:
+            return self.result(seconds)
+        except TimeoutError:
+            if self.running:
+                return None
+            raise
 
-        A fault of a model or of ours is raised here; a run that was stopped gives its partial outcome.
-        """
-        self._thread.join(seconds)
-        if self._thread.is_alive():
-            return None
-        if self.view is not None:
-            self.view.redraw()  # what executes notebooks without a reader drops what came between two cells
-        if self.error is not None:
-            raise self.error
-        return self.outcome
-
-    def __repr__(self) -> str:
-        if self.running:
-            turn = f"turn {self.view.state.turn}" if self.view is not None else "under way"
-            return f"<LiveRun {turn}; .stop() ends it, .wait() gives the outcome>"
-        return f"<LiveRun over: {self.error or self.outcome!r}>"
+    def result(self, seconds: float | None = None) -> Outcome:
+        try:
+            return super().result(seconds)
+        finally:
+            if self.view is not None and not self.running:
+                self.view.redraw()  # what executes notebooks without a reader drops what came between two cells
 
 
 def start(
-    agent: Agent,
+    agent: Agent | Conversation,
     question: str,
     *,
     view: LiveView | None = None,
-    trace: str | Path | Trace | None = None,
     button: bool = True,
     show: bool = True,
     **options: Any,
 ) -> LiveRun:
-    """Run an agent in the background: returns at once, and the cell's output shows how far it is.
+    """Run an agent, or ask a session, in the background: returns at once, and the cell's output shows how far it is.
 
     `button` adds a stop button in a notebook that has ipywidgets (extra `jupyter`); `show=False` shows nothing;
-    `view` is a `LiveView` of your own.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`).
+    `view` is a `LiveView` of your own.  `options` are those of `Agent.run` (`context`, `tools`, `workspace`, `trace`)
+    or of the session's `ask`.
     """
     shown = (view or LiveView(how_to_stop=HOW)) if show else None
-    run = LiveRun(agent, question, shown, {"trace": trace, **options}, stop_button if button and show else _no_button)
-    return run.begin()
+    ask = agent.ask if isinstance(agent, Conversation) else agent.run
+    run = LiveRun(
+        lambda hooks: ask(question, hooks=hooks, **options), shown, stop_button if button and show else _no_button
+    )
+    run.begin()
+    return run
 
 
 def _no_button(_stop: Callable[[], None]) -> None:
     return None
-
-
-def _interrupt(thread: int) -> None:
-    """Leave a Ctrl-C for a thread to find at its next step of Python code."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def stop_button(stop: Callable[[], None]) -> StopButton | None:

@@ -8,9 +8,12 @@ from types import ModuleType
 from typing import Any
 
 from rlm_loop.agents import Agent
+from rlm_loop.agents.background import BackgroundRun
+from rlm_loop.agents.conversation import Conversation
 from rlm_loop.outcome import Outcome
 
 _QUOTED = re.compile(r"`([A-Za-z_]\w*)`")
+_NO_DATA = (ModuleType, type, Agent, Conversation, BackgroundRun, Outcome)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -34,8 +37,9 @@ def context_of(names: Sequence[str], namespace: Mapping[str, Any]) -> Any:
 def named_in(text: str, namespace: Mapping[str, Any], hidden: Collection[str] = ()) -> list[str]:
     """The variables that a text names, in the order of naming.
 
-    Data only: no modules, functions, classes, agents or outcomes, and nothing that begins with an underscore or is in
-    `hidden` (IPython's own).  A name of one letter counts only in `backticks`, since "a" is a word as well.
+    Data only: no modules, functions, classes, agents, sessions, runs or outcomes, and nothing that begins with an
+    underscore or is in `hidden` (IPython's own).  A name of one letter counts only in `backticks`, since "a" is a word
+    as well.
     """
     quoted = set(_QUOTED.findall(text))
     words = [word for word in _WORD.findall(text) if len(word) > 1 or word in quoted]
@@ -47,6 +51,6 @@ def named_in(text: str, namespace: Mapping[str, Any], hidden: Collection[str] = 
 
 
 def _is_data(value: Any) -> bool:
-    if isinstance(value, (ModuleType, type, Agent, Outcome)) or hasattr(value, "complete"):  # such as a model
+    if isinstance(value, _NO_DATA) or hasattr(value, "complete"):  # such as a model
         return False
     return not callable(value)

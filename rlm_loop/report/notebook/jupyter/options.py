@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from keyword import iskeyword
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from rlm_loop.agents import AGENTS, Agent
+from rlm_loop.agents.conversation import Conversation
 from rlm_loop.models import get_model
 from rlm_loop.report.notebook.jupyter.namespace import context_of, named_in
 
@@ -21,7 +22,10 @@ class Misused(ValueError):
 
 @dataclass(frozen=True)
 class MagicCall:
-    """What a cell asks for, ready to run.  `note` tells the reader what the context is."""
+    """What a cell asks for, ready to run.  `note` tells the reader what the context is.
+
+    `session` is the variable of a session, and `going` the session itself once it has begun.
+    """
 
     agent: Agent
     question: str
@@ -31,6 +35,8 @@ class MagicCall:
     trace: str | None
     quiet: bool
     background: bool
+    session: str = ""
+    going: Conversation | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,6 +70,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--require-code", action="store_true", help="ask once for code before a text answer counts")
     made.add_argument("--trace", metavar="FILE", help="append what happens to this file")
     made.add_argument("--out", metavar="NAME", default="outcome", help="variable for the outcome (default: outcome)")
+    made.add_argument(
+        "--session",
+        metavar="NAME",
+        help="variable of a session: the first cell with it begins the session, the next ones go on with what was said "
+        "and with the REPL",
+    )
     made.add_argument("--quiet", action="store_true", help="no live view; the outcome is the cell's value")
     made.add_argument("--background", action="store_true", help="return at once; the variable holds a LiveRun")
     return made
@@ -79,6 +91,7 @@ def read_call(line: str, text: str, namespace: Mapping[str, Any], hidden: Collec
         raise Misused("%%rlm: the cell is empty; write below %%rlm what is to be done")
     if not given.out.isidentifier() or iskeyword(given.out):
         raise Misused(f"%%rlm: --out {given.out} is not a variable's name")
+    going = None if given.session is None else _session(given, namespace)
     if given.no_context and given.context:
         raise Misused("%%rlm: --context and --no-context cannot both be meant; leave one out")
     names = [name for names in given.context or () for name in names.split(",") if name]
@@ -88,13 +101,66 @@ def read_call(line: str, text: str, namespace: Mapping[str, Any], hidden: Collec
         else:
             found = [] if given.no_context else named_in(text, namespace, hidden)
             context, note = ({name: namespace[name] for name in found} if found else None), _context_note(found)
+        if going is not None:
+            context, note = _further(going, context, note)
         tools = [_function(name, namespace) for name in given.tools.split(",") if name]
         agent = _agent(given, namespace, tools)
     except Misused:
         raise
     except ValueError as error:  # no such variable; a negative limit
         raise Misused(f"%%rlm: {error}") from None
-    return MagicCall(agent, text.strip("\n"), context, note, given.out, given.trace, given.quiet, given.background)
+    return MagicCall(
+        agent,
+        text.strip("\n"),
+        context,
+        note,
+        given.out,
+        given.trace,
+        given.quiet,
+        given.background,
+        given.session or "",
+        going,
+    )
+
+
+def _session(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Conversation | None:
+    """The session that goes on; `None` where this cell begins it."""
+    name = given.session
+    if not name.isidentifier() or iskeyword(name):
+        raise Misused(f"%%rlm: --session {name} is not a variable's name")
+    if name == given.out:
+        raise Misused(f"%%rlm: --session and --out are both {name}; the outcome needs a variable of its own")
+    found = namespace.get(name)
+    if found is not None and not isinstance(found, Conversation):
+        raise Misused(f"%%rlm: the variable {name} holds no session but a {type(found).__name__}; choose another name")
+    if found is None or found.closed:
+        return None
+    of_agent = ("model", "agent", "tools", "steps", "seconds", "tokens", "depth", "seed", "require_code", "trace")
+    said = [
+        option
+        for option in of_agent
+        if (value := getattr(given, option)) is not None and value not in ("", ()) and value is not False
+    ]
+    if said:
+        raise Misused(
+            f"%%rlm: --{said[0].replace('_', '-')} belongs to the cell that began the session {name}; leave it out, or "
+            "choose another name for a new session"
+        )
+    return found
+
+
+def _further(going: Conversation, context: Any, note: str) -> tuple[Any, str]:
+    """The context of a further question: `None` where it brings nothing new."""
+    before = going.context
+    if context is None or context is before:
+        return None, "the session's context"
+    if isinstance(context, dict) and isinstance(before, dict):
+        new = cast("dict[str, Any]", context)
+        there = cast("dict[str, Any]", before)
+        if all(name in there and there[name] is value for name, value in new.items()):
+            return None, "the session's context"
+        return {**there, **new}, _context_note([*dict.fromkeys((*there, *new))])
+    return context, note
 
 
 def _agent(given: argparse.Namespace, namespace: Mapping[str, Any], tools: list[Any]) -> Agent:
