@@ -38,6 +38,7 @@ ROOMS = [
     "study",
     "replay",
     "meter",
+    "formats",
     "report",
     "cli",
 ]

@@ -16,6 +16,7 @@ import rlm_loop.cli.study
 import rlm_loop.cli.swebench
 import rlm_loop.cli.trace
 from rlm_loop import __version__
+from rlm_loop.cli.compare import compare
 from rlm_loop.cli.demo import demo
 from rlm_loop.cli.doctor import doctor
 from rlm_loop.cli.meter import meter
@@ -23,6 +24,7 @@ from rlm_loop.cli.models import presets
 from rlm_loop.cli.run import run
 from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
 from rlm_loop.cli.terminal import echo, note
+from rlm_loop.cli.view import view
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
@@ -34,10 +36,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(run)
+app.command()(compare)
 app.command()(demo)
 app.command()(doctor)
 app.command()(presets)
 app.command()(meter)
+app.command()(view)
 app.add_typer(rlm_loop.cli.models.app, name="models")
 app.add_typer(rlm_loop.cli.study.app, name="study")
 app.add_typer(rlm_loop.cli.swebench.app, name="swebench")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from rlm_loop.cli.run_tools import given_tools
 from rlm_loop.cli.run_workspace import allowed, hand_over, opened
 from rlm_loop.cli.setup import (
     ANSWERED,
@@ -69,6 +70,13 @@ def run(
     patch: Annotated[
         str | None, Option(metavar="FILE", help="Write what changed in the workspace there, as a git diff.")
     ] = None,
+    tools: Annotated[
+        list[str] | None,
+        Option(
+            metavar="SOURCE",
+            help="Tools: an MCP server (command or URL), or a FILE.py with functions marked @tool.",
+        ),
+    ] = None,
     allow: Annotated[
         list[str] | None, Option(metavar="NAMES", help="The tools that may run, by commas; others are not offered.")
     ] = None,
@@ -117,8 +125,8 @@ def run(
             budget=replace(made.budget, tokens=max_tokens),
             injectors=_injectors(preset or [], made.limits().steps),
         )
-        with opened(workspace, patch) as space:
-            made = replace(made, allow=allowed(allow, space))
+        with given_tools(tools or ()) as own, opened(workspace, patch) as space:
+            made = replace(made, tools=own, allow=allowed(allow, own, space))
             outcome = made.run(asked, context=given, workspace=space, trace=trace)
     except Interrupted as stopped:
         _stop(live)

@@ -10,8 +10,9 @@ from rlm_loop.cli.setup import Misuse
 from rlm_loop.cli.terminal import note
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
+    from rlm_loop.tools import Tool
     from rlm_loop.workspace import Workspace
 
 
@@ -33,7 +34,7 @@ def opened(source: str | None, patch: str | None) -> Generator[Workspace | None]
         yield space
 
 
-def allowed(names: list[str] | None, space: Workspace | None) -> tuple[str, ...] | None:
+def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | None) -> tuple[str, ...] | None:
     """The names of the allowed tools.  Raises `Misuse` for an unknown tool."""
     if names is None:
         return None
@@ -41,7 +42,11 @@ def allowed(names: list[str] | None, space: Workspace | None) -> tuple[str, ...]
     from rlm_loop.tools.function import as_tool
 
     wanted = tuple(name.strip() for each in names for name in each.split(",") if name.strip())
-    known = [*(as_tool(t).name for t in (space.tools() if space is not None else ())), "llm_query", "llm_query_batched"]
+    known = [
+        *(as_tool(t).name for t in (*tools, *(space.tools() if space is not None else ()))),
+        "llm_query",
+        "llm_query_batched",
+    ]
     for name in wanted:
         if name not in known:
             hint = "" if space is not None else " (those for files come with --workspace)"

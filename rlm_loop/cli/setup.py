@@ -39,6 +39,7 @@ def setup_of(context: typer.Context) -> Setup:
 def explain(error: BaseException) -> str:
     """What went wrong, as one line."""
     from rlm_loop.accounting.budget import UnknownPrice
+    from rlm_loop.formats.traces.errors import FormatError
     from rlm_loop.models.base import ModelError
     from rlm_loop.repl.contexts.on_disk import ContextError
     from rlm_loop.replay.recorded import ReplayError
@@ -50,7 +51,17 @@ def explain(error: BaseException) -> str:
     from rlm_loop.traces.trace import TraceError
 
     text = visible(" ".join(str(error).split()))
-    ours = (Misuse, ContextError, ModelError, ReplayError, StudyError, TraceError, UnknownPrice, ImportError)
+    ours = (
+        Misuse,
+        ContextError,
+        FormatError,
+        ModelError,
+        ReplayError,
+        StudyError,
+        TraceError,
+        UnknownPrice,
+        ImportError,
+    )
     if isinstance(error, (*ours, SuiteFileError, CloneError, HarnessError)):
         return text or type(error).__name__
     if isinstance(error, OSError) and error.strerror:

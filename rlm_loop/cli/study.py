@@ -18,6 +18,7 @@ from rlm_loop.cli.experiments import (
     run_study,
     show_table,
 )
+from rlm_loop.cli.formats import export_results
 from rlm_loop.cli.setup import as_json, setup_of
 from rlm_loop.cli.study_report import anytime, failures, report
 from rlm_loop.cli.terminal import echo
@@ -165,3 +166,4 @@ def fairness_check(
 
 for command in (report, failures, anytime):
     app.command()(command)
+app.command("export")(export_results)
