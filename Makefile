@@ -34,9 +34,10 @@ test test-all: $(TEST_READY)
 	@$(RUN) experiments/bug_search fetch --packages inflection,xmltodict || echo "their tests will be skipped"
 	$(PYTEST) $(NOT_SLOW) $(TESTS)
 
-# In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.
+# In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.  Anthropic's own
+# client is for the stand-in of its API: it holds each reply against the types there.
 hosted: | $(VENV)/bin/python
-	@$(PIP) -e ".[litellm]" hypothesis pytest pytest-xdist
+	@$(PIP) -e ".[litellm]" anthropic hypothesis pytest pytest-xdist
 	$(PYTEST) tests/providers
 
 # As well: what the formats of other tools need asks for other versions than constraints.txt has.

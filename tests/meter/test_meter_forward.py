@@ -381,3 +381,63 @@ def test_a_counter_says_where_the_tokens_are(provider: Upstream) -> None:
         frame = url.meter.frame()
     assert frame.tokens.sum() == 100
     assert set(frame.cause) == {"template", "task", "unattributed"}
+
+
+def responded(identifier: str, text: str, tokens: int) -> Answer:
+    item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    usage = {"input_tokens": tokens, "output_tokens": 2, "total_tokens": tokens + 2}
+    return Answer.of({"id": identifier, "object": "response", "output": [item], "usage": usage})
+
+
+def test_a_response_that_goes_on_from_an_earlier_one_is_charged_with_all_that_the_provider_kept() -> None:
+    replies = [("resp_1", "Two words.", 40), ("resp_2", "And more.", 90), ("resp_3", "?", 70)]
+    with upstream(*(responded(*one) for one in replies)) as up, metered_endpoint(forward=up.url) as url:
+        for said in (
+            {"instructions": "Be brief.", "input": "The first question of several words"},
+            {"input": "The second one", "previous_response_id": "resp_1"},
+            {"input": "Another", "previous_response_id": "resp_of_yesterday"},
+        ):
+            assert post(url, {"model": "m", **said}, "/responses").status_code == 200
+        url.meter.sessions["default"].wait(60)
+        first, second, unknown = url.meter.calls
+        frame = url.meter.frame()
+    assert [json.loads(got.body).get("previous_response_id") for got in up.got] == [None, "resp_1", "resp_of_yesterday"]
+    assert (first.node, second.node) == ("0", "0"), "one conversation"
+    assert unknown.node != "0"
+
+    def causes_of(call: Any) -> dict[str, int]:
+        rows = frame[(frame.node == call.node) & (frame.turn == call.turn)]
+        return dict(rows.groupby("cause").tokens.sum())
+
+    assert sum(causes_of(second).values()) == 90, "the rows sum to the provider's count"
+    assert causes_of(second)["assistant"] > 0, "the reply before, which this request does not hold"
+    assert "system" not in causes_of(second), "instructions hold for their own request"
+    assert sum(causes_of(unknown).values()) == 70
+    assert causes_of(unknown)["unattributed"] > 0, "nobody here knows what was said yesterday"
+
+
+PICTURE = "data:image/png;base64,AA"
+IMAGES: list[tuple[str, dict[str, Any]]] = [
+    ("/chat/completions", {"messages": [user([{"type": "image_url", "image_url": {"url": PICTURE}}])]}),
+    ("/responses", {"input": [user([{"type": "input_image", "image_url": PICTURE}])]}),
+    ("/messages", {"messages": [user([{"type": "image", "source": {"type": "base64", "data": "AA"}}])]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), IMAGES)
+def test_an_image_goes_through_and_the_providers_count_of_it_is_unattributed(path: str, body: dict[str, Any]) -> None:
+    usage = {"prompt_tokens": 1105, "input_tokens": 1105, "completion_tokens": 1, "output_tokens": 1}
+    said = {"choices": CHAT["choices"], "output": [], "content": [{"type": "text", "text": "A cat."}], "usage": usage}
+    with upstream(Answer.of(said)) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, {"model": "m", "max_tokens": 9, **body}, path).status_code == 200
+        url.meter.sessions["default"].wait(60)
+        frame = url.meter.frame()
+    assert b"AA" in up.got[0].body
+    read = frame.groupby("cause").tokens.sum()
+    assert read.sum() == 1105
+    assert read["unattributed"] > 1000
+
+
+def test_the_address_is_of_this_machine_alone_unless_another_is_asked_for() -> None:
+    with metered_endpoint(ScriptedModel([])) as url:
+        assert url.startswith("http://127.0.0.1:")
