@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.traces.versions import __version__
+
 if TYPE_CHECKING:
     from rlm_loop.accounting.budget import Budget
     from rlm_loop.agents import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from rlm_loop.tasks.match import Match
     from rlm_loop.tools import tool
     from rlm_loop.workspace import Workspace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Budget",

@@ -90,11 +90,7 @@ def imports_of(source: str, text: str, known: set[str], package: bool) -> Iterat
             base = source.split(".") if package else source.split(".")[:-1]
             prefix = base[: len(base) - node.level + 1] if node.level else []
             home = ".".join([*prefix, *([node.module] if node.module else [])])
-            targets = [
-                f"{home}.{alias.name}" if f"{home}.{alias.name}" in known else home
-                for alias in node.names
-                if alias.name != "__version__"  # a constant of the facade, not one of its re-exports
-            ]
+            targets = [f"{home}.{alias.name}" if f"{home}.{alias.name}" in known else home for alias in node.names]
         for target in targets:
             if target.split(".")[0] == "rlm_loop":
                 yield Import(source, target, node.lineno, node in typing_only)
@@ -161,7 +157,7 @@ def test_no_package_is_called_core_utils_or_common() -> None:
         ("rlm_loop.accounting.ledger", "import rlm_loop.cli.main", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import agents", 1),
         ("rlm_loop.accounting.ledger", "from rlm_loop import Budget", 1),
-        ("rlm_loop.accounting.ledger", "from rlm_loop import __version__", 0),
+        ("rlm_loop.accounting.ledger", "from rlm_loop import __version__", 1),
         ("rlm_loop.models.local", "from ..study import grid", 1),
         ("rlm_loop.models.local", "from .base import Model", 0),
         ("rlm_loop.models.local", "if TYPE_CHECKING:\n    from rlm_loop.agents import ToolLoopAgent", 1),

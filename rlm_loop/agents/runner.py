@@ -25,7 +25,8 @@ from rlm_loop.outcome import Outcome, Score
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.context import describe_workspace
-from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Task
 from rlm_loop.workspace import Workspace
 
 #: Makes the environment of a run, which is then entered; a replay makes one that reads the record.

@@ -15,7 +15,6 @@ import rlm_loop.cli.models
 import rlm_loop.cli.study
 import rlm_loop.cli.swebench
 import rlm_loop.cli.trace
-from rlm_loop import __version__
 from rlm_loop.cli.compare import compare
 from rlm_loop.cli.demo import demo
 from rlm_loop.cli.doctor import doctor
@@ -25,6 +24,7 @@ from rlm_loop.cli.run import run
 from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
 from rlm_loop.cli.terminal import echo, note
 from rlm_loop.cli.view import view
+from rlm_loop.traces.versions import __version__
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model

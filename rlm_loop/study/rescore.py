@@ -10,7 +10,8 @@ from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
 from rlm_loop.study.store.verify import traces_of
-from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.registry import get_suite
 from rlm_loop.traces.reader import read
 

@@ -15,16 +15,15 @@ from typing import Any, Literal
 
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import spelled
-from rlm_loop.outcome import Outcome, Score
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt, Submission
+from rlm_loop.tasks.match import Match
 from rlm_loop.tasks.scorer_mark import mark_of
-from rlm_loop.tasks.written import Written, written_in
 from rlm_loop.workspace import Workspace
 
 Split = Literal["dev", "test"]
 #: What the splits were called in 0.1: suites in rows and locks of then have these names.
 OLD_SPLITS: Mapping[str, Split] = {"development": "dev", "held": "test"}
-#: What of a run is scored: the answer that it gave, or what it left behind (a patch, a definition in the REPL).
-Submission = Literal["answer", "artifact"]
 #: Character ranges [start, end) of a context.
 Ranges = tuple[tuple[int, int], ...]
 
@@ -53,41 +52,6 @@ class CheckResult:
     passed: bool
     feedback: str = ""
     tests: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
-
-    `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
-    `written` is the code that the model wrote, oldest first; `submission` is the contract to score by, where a task
-    knows several; `None` is the first of `Task.submissions`.
-    """
-
-    answer: Any = None
-    artifact: Any = None
-    answered: bool = False
-    last_reply: str = ""
-    isolation: str = ""
-    written: tuple[Written, ...] = ()
-    submission: Submission | None = None
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Attempt:
-        """What a run came to, for a scorer."""
-        return cls(
-            outcome.answer,
-            outcome.artifact,
-            outcome.answered,
-            outcome.last_reply,
-            outcome.isolation,
-            written_in(outcome.turns),
-        )
-
-    @property
-    def source(self) -> Any:
-        """Where code may be looked for that is not in the artifact: the answer, or without one the last reply."""
-        return self.last_reply or None if self.answer is None and not self.answered else self.answer
 
 
 @spelled({"answer": "write expected=", "truth": "write expected=", "scorer": "write score=", "text": "write question="})
@@ -143,9 +107,8 @@ class Task:
             if answer is None:
                 why = "give expected=, or score=, a function of an Attempt"
                 raise TypeError(f"nothing says when the task {self.id!r} is resolved: {why}")
-            match = import_module("rlm_loop.tasks.match").Match  # by its name: it is built on this module
             object.__setattr__(self, "expected", answer)
-            object.__setattr__(self, "score", match(answer))
+            object.__setattr__(self, "score", Match(answer))
 
     def judge(self, attempt: Attempt, submission: Submission | None = None) -> Score:
         """What the scorer says of an attempt by one of the task's contracts, the first of `submissions` by default.

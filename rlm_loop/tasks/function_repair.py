@@ -17,10 +17,12 @@ from textwrap import indent
 from typing import Any, cast
 
 from rlm_loop.dialects.fences import read_fences
+from rlm_loop.outcome import Score
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.settings import Limits
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
 from rlm_loop.tasks.written import definition_of, left_in_repl
 

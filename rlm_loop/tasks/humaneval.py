@@ -20,7 +20,9 @@ from typing import Any
 
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.hints.install import install_line
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.judge import judge
 from rlm_loop.tasks.written import definition_of
 

@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from importlib.resources import files
 
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, by_its_tests, candidates, read_problems
 from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.tools.processes import refuse_full_disk

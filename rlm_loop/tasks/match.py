@@ -12,7 +12,8 @@ from datetime import date
 from decimal import Decimal, localcontext
 from typing import Any, Literal, cast
 
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.reading import read_date, read_list, read_number, read_text, read_truth
 
 How = Literal["exact", "number", "text", "date", "list", "any_order", "truth", "contains", "regex"]

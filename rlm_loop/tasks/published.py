@@ -18,8 +18,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from rlm_loop.outcome import Score
 from rlm_loop.tasks import published_scores as scores
-from rlm_loop.tasks.base import Attempt, Deferred, Score, Suite, Task
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.published_rows import SourceRow, rows_of
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_loop.agents.attempts.generate import PatchResult
-from rlm_loop.outcome import Outcome
-from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.outcome import Outcome, Score
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Task
 from rlm_loop.traces.reader import RunRecord, read, records_of
 from rlm_loop.traces.trace import Trace, TraceError
 

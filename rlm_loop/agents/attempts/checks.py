@@ -13,7 +13,8 @@ from typing import Any
 
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.text import clip
-from rlm_loop.tasks.base import Attempt, CheckResult, Task
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import CheckResult, Task
 from rlm_loop.traces.trace import plain
 from rlm_loop.workspace import Workspace, WorkspaceError
 

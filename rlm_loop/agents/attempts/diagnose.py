@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 
 from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, steps_of
 from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.tasks.base import Score, Task
+from rlm_loop.outcome import Outcome, Score, Stop
+from rlm_loop.tasks.base import Task
 from rlm_loop.traces.reader import RunRecord
 
 Progress = Literal[

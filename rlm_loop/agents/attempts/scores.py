@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from rlm_loop.agents.attempts.anytime import Scores
-from rlm_loop.tasks.base import Score
+from rlm_loop.outcome import Score
 
 _SCHEMA = 1
 

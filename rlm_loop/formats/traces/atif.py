@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop import __version__
 from rlm_loop.formats.traces.calls import OURS, bare, bodies, called, rest_of, rest_of_reply, spoken
 from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
 from rlm_loop.formats.traces.usage import known, to_atif
 from rlm_loop.messages import Message, Usage
 from rlm_loop.traces.trace import plain
+from rlm_loop.traces.versions import __version__
 
 VERSION = "ATIF-v1.7"
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from rlm_loop import __version__
 from rlm_loop.study.results import Results
+from rlm_loop.traces.versions import __version__
 
 #: Fields that a reader of rows asks about first; the docstring of `study.store.rows.make_row` has them all.
 FIELDS = {

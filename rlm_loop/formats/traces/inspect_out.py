@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import __version__
 from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import OURS
 from rlm_loop.formats.traces.conversation import Conversation, Step
@@ -18,6 +17,7 @@ from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.hints.install import DISTRIBUTION, install_line
 from rlm_loop.messages import Usage
 from rlm_loop.traces.trace import plain
+from rlm_loop.traces.versions import __version__
 
 SCORER = "resolved"
 _LIMITS = {"steps": "message", "seconds": "time", "tokens": "token", "cost": "cost", "calls": "turn"}

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.report.compare.tables import interaction_notes, measure_table, percent_of, points, said
 from rlm_loop.report.run.marked import plain_text
 from rlm_loop.report.run.sealed import resource, sealed
@@ -16,6 +15,7 @@ from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.store.rows import Row
+from rlm_loop.traces.versions import __version__
 
 #: Pairs whose transcripts a page holds; messages of a transcript, and characters of a message, that are shown.
 PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000

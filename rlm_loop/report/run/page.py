@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.figures.colours import cause_colour
 from rlm_loop.report.run.chart import BELOW, OUTPUT, Bar, chart
@@ -24,6 +23,7 @@ from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_b
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.runs import Run, RunLines, chosen
+from rlm_loop.traces.versions import __version__
 
 _MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from rlm_loop import __version__
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.study.answer import answer_of
 from rlm_loop.report.study.arms import arm_tables
@@ -20,6 +19,7 @@ from rlm_loop.report.study.origin import origin_of
 from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
 from rlm_loop.report.tables.trace_files import names_of
 from rlm_loop.study import Results, StudyError, load_study
+from rlm_loop.traces.versions import __version__
 
 _HERE = "rlm_loop.report.study"
 #: Where trace pages are looked for if nobody says where they are.

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.report.run.head import title
 from rlm_loop.report.run.judged import judged, state_kind
 from rlm_loop.report.run.page import linked, run_html, shades_of
@@ -20,6 +19,7 @@ from rlm_loop.report.view.episodes import Episode
 from rlm_loop.report.view.index import Found, Index, neighbours
 from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces.versions import __version__
 
 
 def view_of(index: Index, episode: Episode) -> RunView:

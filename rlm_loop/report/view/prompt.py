@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.messages import Message, Prompt
 from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import plain_text
@@ -21,6 +20,7 @@ from rlm_loop.report.view.episodes import Episode
 from rlm_loop.report.view.index import Index
 from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces.versions import __version__
 
 #: Characters of one stretch that are shown.
 _MOST = 200_000

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.outcome import Turn
 from rlm_loop.report.notebook.formatting import action_text, observation_text
 from rlm_loop.report.run.judged import judged
@@ -21,6 +20,7 @@ from rlm_loop.report.view.episode import view_of
 from rlm_loop.report.view.episodes import Episode
 from rlm_loop.report.view.index import Index
 from rlm_loop.report.view.table import HERE
+from rlm_loop.traces.versions import __version__
 
 #: Characters before and after the first difference that are shown.
 _BEFORE, _AFTER = 160, 400

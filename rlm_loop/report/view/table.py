@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop import __version__
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.view.episodes import FIELDS
 from rlm_loop.report.view.index import Found
+from rlm_loop.traces.versions import __version__
 
 HERE = "rlm_loop.report.view"
 

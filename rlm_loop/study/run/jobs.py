@@ -20,7 +20,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rlm_loop import __version__
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
@@ -31,6 +30,7 @@ from rlm_loop.study.run.scheduler import Clock, no_room
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.runs import supersede
+from rlm_loop.traces.versions import __version__
 
 #: Modules of these names are study files, imported by path: no worker could import them by name.
 STUDY_FILE = "_experiment_"

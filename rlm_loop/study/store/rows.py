@@ -9,9 +9,9 @@ from typing import Any
 
 from rlm_loop.actions import CallTool, Malformed, RunCode
 from rlm_loop.models.names import without_folder
-from rlm_loop.outcome import Outcome
+from rlm_loop.outcome import Outcome, Score
 from rlm_loop.study.plan.grid import Episode
-from rlm_loop.tasks.base import Deferred, Score, Task
+from rlm_loop.tasks.base import Deferred, Task
 from rlm_loop.tools.calls import describe
 from rlm_loop.traces.received import shown
 

@@ -7,7 +7,9 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from rlm_loop.tasks.base import Attempt, Score, Suite, Task
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.package_bugs.bugs import Bug, Manifest, recorded
 from rlm_loop.tasks.package_bugs.statements import STATEMENTS, Statement, statement
 from rlm_loop.workspace import Workspace

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.tasks.base import Attempt, Suite
+from rlm_loop.tasks.attempt import Attempt
+from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.outcome import Score
+from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.workspace import Workspace
 

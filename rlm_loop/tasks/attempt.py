@@ -1,0 +1,47 @@
+"""What a scorer gets to see of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlm_loop.outcome import Outcome
+from rlm_loop.tasks.written import Written, written_in
+
+#: What of a run is scored: the answer that it gave, or what it left behind (a patch, a definition in the REPL).
+Submission = Literal["answer", "artifact"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a scorer gets to see: the answer (whether or not in time), the task's artifact, and the last reply.
+
+    `isolation` is what kept its cells apart from this machine; a scorer that runs code of it keeps it as far apart.
+    `written` is the code that the model wrote, oldest first; `submission` is the contract to score by, where a task
+    knows several; `None` is the first of `Task.submissions`.
+    """
+
+    answer: Any = None
+    artifact: Any = None
+    answered: bool = False
+    last_reply: str = ""
+    isolation: str = ""
+    written: tuple[Written, ...] = ()
+    submission: Submission | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Attempt:
+        """What a run came to, for a scorer."""
+        return cls(
+            outcome.answer,
+            outcome.artifact,
+            outcome.answered,
+            outcome.last_reply,
+            outcome.isolation,
+            written_in(outcome.turns),
+        )
+
+    @property
+    def source(self) -> Any:
+        """Where code may be looked for that is not in the artifact: the answer, or without one the last reply."""
+        return self.last_reply or None if self.answer is None and not self.answered else self.answer
