@@ -42,7 +42,8 @@ hosted: | $(VENV)/bin/python
 
 # As well: what the formats of other tools need asks for other versions than constraints.txt has.
 formats: | $(VENV)/bin/python
-	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,studies]" inspect-ai==0.3.285 hypothesis pytest pytest-xdist
+	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,otel,studies]" inspect-ai==0.3.285 \
+	  openinference-semantic-conventions hypothesis pytest pytest-xdist
 	$(PYTEST) tests/formats
 
 notebooks: $(TEST_READY)
@@ -77,7 +78,7 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(TEST_READY): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing what the tests need into $(VENV) ..."
-	@$(PIP) -e ".[local,litellm,tokenizers,studies,parquet,dask,suites,notebooks,kernel,restricted,localise,mcp,atif,docs,dev]"
+	@$(PIP) -e ".[local,litellm,tokenizers,studies,parquet,dask,suites,notebooks,kernel,restricted,localise,mcp,atif,otel,docs,dev]"
 	@touch $@ $(DEMO_READY)
 
 $(DOCS_READY): pyproject.toml constraints.txt | $(VENV)/bin/python

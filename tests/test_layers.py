@@ -175,7 +175,7 @@ def test_a_circle_is_found() -> None:
     assert circle([there]) is None
 
 
-HEAVY = "pandas matplotlib numpy jinja2 litellm xllamacpp pydantic httpx urllib3 certifi typer rich tqdm"
+HEAVY = "pandas matplotlib numpy jinja2 litellm xllamacpp pydantic httpx urllib3 certifi typer rich tqdm opentelemetry"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def run_hooks(
         return outcome
 
     if hooks:
-        values = {"question": task.question, "ledger": model.ledger}
+        values = {"question": task.question, "ledger": model.ledger, "trace": model.trace}
         notify(hooks, "on_run_start", task=task.id, agent=agent, model=model.name, **values)
     try:
         yield ended
@@ -36,5 +36,5 @@ def run_hooks(
         if isinstance(left, Outcome):
             ended(left)
         else:
-            notify(hooks, "on_run_error", error=error)
+            notify(hooks, "on_run_error", error=error, trace=model.trace)
         raise

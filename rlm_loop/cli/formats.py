@@ -8,10 +8,12 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import Folder
-from rlm_loop.cli.setup import Run, TraceFile, tell_others
+from rlm_loop.cli.setup import Misuse, Run, TraceFile, tell_others
 from rlm_loop.cli.terminal import echo
+from rlm_loop.traces.redact import redact
 
-To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect or hf; see docs/formats.md.")]
+To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect, hf or otel; see docs/formats.md.")]
+Content = Annotated[bool, Option("--content/--no-content", help="With what was said, or without (otel).")]
 
 
 def add_to_trace(app: typer.Typer) -> None:
@@ -23,16 +25,23 @@ def add_to_trace(app: typer.Typer) -> None:
 def export_run(
     file: TraceFile,
     to: To,
-    out: Annotated[str, Option(metavar="FILE", help="Where it goes; a file that is there is replaced.")],
+    out: Annotated[
+        str, Option(metavar="FILE", help="Where it goes; a file that is there is replaced. otel: or an OTLP address.")
+    ],
     run: Run = None,
+    content: Content = True,
 ) -> None:
-    """A recorded run as a file that another tool reads."""
-    from rlm_loop.formats.traces import export_trace
+    """A recorded run as a file that another tool reads, or as spans sent to an address."""
+    from rlm_loop.formats.traces import export_trace, send_trace
     from rlm_loop.traces.reader import read
 
     record = read(file, run=run)
     tell_others(file, record, run)
-    echo(str(export_trace(file, to, out, run=record.id)))  # pyright: ignore[reportArgumentType]
+    if _sent(to, out):
+        send_trace(record, out, content=content)
+    else:
+        export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
+    echo(redact(out))
 
 
 def import_runs(
@@ -55,13 +64,27 @@ def import_runs(
 def export_results(
     folder: Folder,
     to: To,
-    out: Annotated[str, Option(metavar="FOLDER", help="Where the files go.")],
+    out: Annotated[str, Option(metavar="FOLDER", help="Where the files go. otel: or an OTLP address.")],
+    content: Content = True,
 ) -> None:
-    """The runs of a study, with their scores, as files that another tool reads."""
-    from rlm_loop.formats.traces import export_study
+    """The runs of a study, with their scores, as files that another tool reads, or as spans sent to an address."""
+    from rlm_loop.formats.traces import export_study, send_study
 
-    written = export_study(folder, to, out)  # pyright: ignore[reportArgumentType]
+    if _sent(to, out):
+        sent = send_study(folder, out, content=content)
+        echo(f"{sent} run{'' if sent == 1 else 's'} to {redact(out)}")
+        return
+    written = export_study(folder, to, out, content=content)  # pyright: ignore[reportArgumentType]
     echo(f"{len(written)} file{'' if len(written) == 1 else 's'} in {out}")
+
+
+def _sent(to: str, out: str) -> bool:
+    """Whether it goes to an address; a file's name is never one."""
+    if not out.startswith(("http://", "https://")):
+        return False
+    if to != "otel":
+        raise Misuse(f"--to {to} writes a file; --to otel goes to an address")
+    return True
 
 
 def _said(tokens: int | None) -> str:

@@ -19,6 +19,7 @@ Extra = Literal[
     "local",
     "localise",
     "mcp",
+    "otel",
     "parquet",
     "restricted",
     "studies",

@@ -4,9 +4,9 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 
 | method | values |
 |---|---|
-| `on_run_start` | `task`, `agent`, `model`, `question`, `ledger` |
+| `on_run_start` | `task`, `agent`, `model`, `question`, `ledger`, `trace` |
 | `on_run_end` | `outcome` |
-| `on_run_error` | `error` |
+| `on_run_error` | `error`, `trace` |
 | `on_step_start` | `turn_index`, `node`, `steps_remaining` |
 | `on_step_end` | `turn`, `node`, `steps_remaining` |
 | `on_tool_start` | `tool`, `arguments`, `node` |
@@ -16,10 +16,10 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 
 `on_run_end` is told of a run that was interrupted or failed as well: `outcome` holds what was done until then.
 `on_run_error` is told instead where there is none, since the run never got to its first turn.  `ledger` is the run's
-own, which grows while it goes on.  `steps_remaining` are the turns left, the one that starts included, `None` without a
-limit.  `node` is the place in the tree of sub-calls: `0` for the root, `0.1` for its first sub-call.  A call that
-cannot be understood never starts, and ends all the same.  Sub-calls, and tools that cells call from threads, are told
-of from those threads.
+own, which grows while it goes on, `trace` where it is recorded.  `steps_remaining` are the turns left, the one that
+starts included, `None` without a limit.  `node` is the place in the tree of sub-calls: `0` for the root, `0.1` for its
+first sub-call.  A call that cannot be understood never starts, and ends all the same.  Sub-calls, and tools that cells
+call from threads, are told of from those threads.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 """
 
 from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, conversation_of
-from rlm_loop.formats.traces.convert import export_study, export_trace, import_trace
+from rlm_loop.formats.traces.convert import export_study, export_trace, import_trace, send_study, send_trace
 from rlm_loop.formats.traces.errors import FormatError
 
 __all__ = [
@@ -18,4 +18,6 @@ __all__ = [
     "export_study",
     "export_trace",
     "import_trace",
+    "send_study",
+    "send_trace",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,40 +18,71 @@ from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.runs import Run
 
 #: Formats that are written.
-Format = Literal["atif", "inspect", "hf"]
+Format = Literal["atif", "inspect", "hf", "otel"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export_trace(
-    source: str | Path | RunRecord | Conversation, to: Format, out: str | Path, *, run: Run = None
+    source: str | Path | RunRecord | Conversation,
+    to: Format,
+    out: str | Path,
+    *,
+    run: Run = None,
+    content: bool = True,
 ) -> Path:
     """Write one run in another tool's format and return the file's path.
 
     `source` is a trace file (`run` chooses as in `rlm_loop.traces.reader.read`), a run read from one, or a
-    conversation; `to` is one of `FORMATS`.  An existing file is replaced.  docs/formats.md lists what each format
-    cannot hold.  Raises `FormatError` for an unknown format or a file that is its own source, `TraceError` as `read`
-    does, `ImportError` where a format needs a package that is not installed, `OSError` as writing does.
+    conversation; `to` is one of `FORMATS`.  An existing file is replaced.  Without `content` what was said is left out,
+    which only `otel` can.  docs/formats.md lists what each format cannot hold.  Raises `FormatError` for an unknown
+    format or a file that is its own source, `TraceError` as `read` does, `ImportError` where a format needs a package
+    that is not installed, `OSError` as writing does.
     """
-    _check(to)
+    _check(to, content)
     target = Path(out)
     if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
         raise FormatError(f"{out} is the trace itself; name another file")
-    found = source if isinstance(source, Conversation) else None
-    if found is None:
-        found = conversation_of(source if isinstance(source, RunRecord) else read(source, run=run))  # pyright: ignore
-    _write(found, to, target)
+    _write(_conversation(source, run), to, target, content)
     return target
 
 
-def export_study(study: str | Path | Results, to: Format, out: str | Path) -> list[Path]:
+def send_trace(
+    source: str | Path | RunRecord | Conversation,
+    address: str,
+    *,
+    run: Run = None,
+    content: bool = True,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Send one run as spans of OpenTelemetry to an OTLP endpoint, such as Phoenix's or MLflow's.
+
+    An address without a path gets `/v1/traces`.  `headers` replace those of `OTEL_EXPORTER_OTLP_HEADERS`.  Raises
+    `FormatError` where the endpoint does not take the spans, and otherwise as `export_trace`.
+    """
+    from rlm_loop.formats.traces.otel.exporting import send_spans
+    from rlm_loop.formats.traces.otel.spans import spans_of
+
+    send_spans(spans_of(_conversation(source, run), content=content), address, headers)
+
+
+def export_study(study: str | Path | Results, to: Format, out: str | Path, *, content: bool = True) -> list[Path]:
     """Write every run of a study, with its score, into the folder `out`; returns the files' paths.
 
     `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Raises
     `StudyError` where the folder holds no study, and otherwise as `export_trace`.
     """
-    _check(to)
-    results = study if isinstance(study, Results) else load_study(study)
-    return _write_all(results, to, Path(out))
+    _check(to, content)
+    return _write_all(_results(study), to, Path(out), content)
+
+
+def send_study(
+    study: str | Path | Results, address: str, *, content: bool = True, headers: Mapping[str, str] | None = None
+) -> int:
+    """Send every run of a study that has a trace, with its score, as `send_trace` does; returns how many."""
+    episodes = episodes_of(_results(study))
+    for conversation, _ in episodes:
+        send_trace(conversation, address, content=content, headers=headers)
+    return len(episodes)
 
 
 def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Conversation, ...]:
@@ -88,12 +119,24 @@ def _read(path: str | Path) -> tuple[Conversation, ...]:
     return from_log(path) if isinstance(value, dict) and "eval" in value else (from_trajectory(value, path),)
 
 
-def _check(to: str) -> None:
+def _check(to: str, content: bool) -> None:
     if to not in FORMATS:
         raise FormatError(f"there is no format {to!r}; there are {', '.join(FORMATS)}")
+    if not content and to != "otel":
+        raise FormatError(f"{to} is what was said; only otel can be written without it")
 
 
-def _write(conversation: Conversation, to: Format, target: Path) -> None:
+def _conversation(source: str | Path | RunRecord | Conversation, run: Run) -> Conversation:
+    if isinstance(source, Conversation):
+        return source
+    return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)
+
+
+def _results(study: str | Path | Results) -> Results:
+    return study if isinstance(study, Results) else load_study(study)
+
+
+def _write(conversation: Conversation, to: Format, target: Path, content: bool) -> None:
     match to:
         case "atif":
             from rlm_loop.formats.traces.atif import to_trajectory
@@ -107,13 +150,22 @@ def _write(conversation: Conversation, to: Format, target: Path) -> None:
             from rlm_loop.formats.traces.sessions import write_session
 
             write_session(conversation, target)
+        case "otel":
+            from rlm_loop.formats.traces.otel.exporting import write_spans
+            from rlm_loop.formats.traces.otel.spans import spans_of
+
+            write_spans(spans_of(conversation, content=content), target)
 
 
-def _write_all(results: Results, to: Format, folder: Path) -> list[Path]:
+def _write_all(results: Results, to: Format, folder: Path, content: bool) -> list[Path]:
     episodes = episodes_of(results)
     match to:
-        case "atif":
-            return [_written(conversation, to, folder / f"{name}.atif.json") for conversation, name in episodes]
+        case "atif" | "otel":
+            ending = "atif.json" if to == "atif" else "otlp.jsonl"
+            files = [(conversation, folder / f"{name}.{ending}") for conversation, name in episodes]
+            for conversation, path in files:
+                _write(conversation, to, path, content)
+            return [path for _, path in files]
         case "inspect":
             from rlm_loop.formats.traces.inspect_out import write_log
 
@@ -129,11 +181,6 @@ def _write_all(results: Results, to: Format, folder: Path) -> list[Path]:
             from rlm_loop.formats.traces.sessions import write_dataset
 
             return write_dataset(results, episodes, folder)
-
-
-def _written(conversation: Conversation, to: Format, path: Path) -> Path:
-    _write(conversation, to, path)
-    return path
 
 
 #: What of a study's row says which episode it is.

@@ -84,13 +84,18 @@ def from_inspect(usage: Mapping[str, Any], calls: int = 1) -> Usage:
 
 
 def to_otel(usage: Usage) -> dict[str, Any]:
-    """Attributes of OpenTelemetry's GenAI conventions, and of OpenInference, which Phoenix reads."""
+    """Attributes of OpenTelemetry's GenAI conventions, and of OpenInference, which Phoenix reads.
+
+    What was written to a cache has two names: that of today, and `cache_creation`, which its Python package (0.66b2)
+    still has and readers look for.
+    """
     total = usage.total_tokens
     return known(
         {
             "gen_ai.usage.input_tokens": usage.input_tokens,
             "gen_ai.usage.output_tokens": usage.output_tokens,
             "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+            "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
             "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
             "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
             "llm.token_count.prompt": usage.input_tokens,

@@ -1,0 +1,310 @@
+"""Runs as spans of OpenTelemetry: read by opentelemetry-proto, from a file and at an endpoint, by known names only."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop.cli.main import main
+from rlm_loop.formats.traces import FormatError, conversation_of, export_study, export_trace, send_study, send_trace
+from rlm_loop.formats.traces.otel.attributes import provider_of
+from rlm_loop.formats.traces.otel.spans import SpanData, spans_of
+from rlm_loop.messages import say
+from rlm_loop.outcome import Score
+from rlm_loop.study import load_study
+from rlm_loop.traces.reader import read, records_of
+from tests.formats.otlp_receiver import attributes, parsed, receiver, spans_in
+
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+pytest.importorskip("opentelemetry.sdk")
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = sorted((ROOT / "tests/golden").glob("*.jsonl"))
+SUB_AGENTS = ROOT / "tests/golden/tool_loop_sub_agents.jsonl"
+
+
+def summed(spans: list[Any], name: str) -> int:
+    return sum(attributes(span).get(name, 0) for span in spans)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path) -> None:
+    conversation = conversation_of(read(path), Score(True, 1.0, "right"))
+    spans = spans_in(parsed(export_trace(conversation, "otel", tmp_path / "run.otlp.jsonl")))
+    by_id = {span.span_id: span for span in spans}
+    assert len(by_id) == len(spans)
+    assert len({span.trace_id for span in spans}) == 1
+    [root] = [span for span in spans if not span.parent_span_id]
+    assert all(span.parent_span_id in by_id for span in spans if span is not root)
+    assert all(span.start_time_unix_nano <= span.end_time_unix_nano <= root.end_time_unix_nano for span in spans)
+    chats = [span for span in spans if attributes(span).get("gen_ai.operation.name") == "chat"]
+    assert len(chats) == len(conversation.steps)
+    used = conversation.usage
+    for name, tokens in (
+        ("gen_ai.usage.input_tokens", used.input_tokens),
+        ("gen_ai.usage.output_tokens", used.output_tokens),
+        ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
+        ("llm.token_count.total", used.total_tokens),
+    ):
+        assert summed(spans, name) == (tokens or 0)
+    for cause, tokens in conversation.causes.items():
+        assert summed(spans, f"rlm_loop.tokens.{cause.replace(':', '.')}") == tokens
+    for span in chats:
+        found = attributes(span)
+        causes = [tokens for name, tokens in found.items() if name.startswith("rlm_loop.tokens.")]
+        assert sum(causes) == found.get("gen_ai.usage.input_tokens", 0)
+    [judged] = root.events
+    assert judged.name == "gen_ai.evaluation.result"
+
+
+def test_messages_are_in_both_conventions(tmp_path: Path) -> None:
+    trace = ROOT / "tests/golden/lean_native.jsonl"
+    steps = conversation_of(read(trace)).steps
+    spans = spans_in(parsed(export_trace(trace, "otel", tmp_path / "run.otlp.jsonl")))
+    chats = [found for span in spans if (found := attributes(span))["gen_ai.operation.name"] == "chat"]
+    for step, found in zip(steps, chats, strict=True):
+        assert step.reply is not None
+        told = json.loads(found["gen_ai.input.messages"])
+        assert [message["role"] for message in told] == [message.role for message in step.messages]
+        for number, (message, theirs) in enumerate(zip(step.messages, told, strict=True)):
+            flat = f"llm.input_messages.{number}.message"
+            texts = [part.get("content", part.get("response")) for part in theirs["parts"]]
+            assert "".join(text for text in texts if text is not None) == message.text == found[f"{flat}.content"]
+            calls = [part for part in theirs["parts"] if part["type"] == "tool_call"]
+            assert [call["name"] for call in calls] == [call.name for call in message.tool_calls]
+            names = [found.get(f"{flat}.tool_calls.{n}.tool_call.function.name") for n in range(len(calls))]
+            assert names == [call["name"] for call in calls]
+        [said] = json.loads(found["gen_ai.output.messages"])
+        assert found["gen_ai.response.finish_reasons"] == [step.reply.finish_reason]
+        assert said["finish_reason"] == {"tool_calls": "tool_call"}.get(step.reply.finish_reason, "stop")
+        assert len(json.loads(found["gen_ai.tool.definitions"])) == len(step.tools) > 0
+
+
+def tree(spans: list[SpanData]) -> list[tuple[str, str | None, str | None]]:
+    """Name, name of the parent, kind of the error."""
+    names = {span.id: span.name for span in spans}
+    return [(s.name, s.parent and names[s.parent], s.error and s.error[0]) for s in spans]
+
+
+AGENT, CHAT, CELL, QUERY = "invoke_agent code", "chat scripted", "execute_tool python", "llm_query"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "tool_loop_sub_agents",
+            {
+                (AGENT, None, None): 1,
+                (AGENT, CELL, None): 2,
+                (AGENT, CELL, "runtime"): 1,
+                (QUERY, CELL, None): 1,
+                (CHAT, AGENT, None): 9,
+                (CHAT, QUERY, None): 1,
+                (CELL, AGENT, None): 7,
+                (CELL, AGENT, "runtime"): 2,
+            },
+        ),
+        (
+            "model_error",
+            {
+                (AGENT, None, "failed"): 1,
+                (CHAT, AGENT, None): 1,
+                (CELL, AGENT, None): 1,
+                (CHAT, AGENT, "ModelError"): 1,
+            },
+        ),
+        (
+            "interrupted",
+            {
+                (AGENT, None, "interrupted"): 1,
+                (CHAT, AGENT, None): 1,
+                (CELL, AGENT, None): 1,
+                (CHAT, AGENT, "KeyboardInterrupt"): 1,
+            },
+        ),
+    ],
+)
+def test_the_tree_of_spans_and_their_errors(name: str, expected: dict[Any, int]) -> None:
+    spans = spans_of(conversation_of(read(ROOT / f"tests/golden/{name}.jsonl")))
+    assert Counter(tree(spans)) == expected
+    places = {span.id: place for place, span in enumerate(spans)}
+    assert all(places[span.parent] < places[span.id] for span in spans if span.parent)
+
+
+def test_a_sub_call_is_below_the_cell_that_made_it() -> None:
+    conversation = conversation_of(read(SUB_AGENTS))
+    spans = spans_of(conversation)
+    code = {span.id: span.attributes.get("gen_ai.tool.call.arguments", "") for span in spans}
+    below = {span.attributes["rlm_loop.node"]: code[span.parent or ""] for span in spans[1:] if span.name == AGENT}
+    assert [place for place, text in below.items() if "llm_query" in text] == ["0.1", "0.2", "0.3"]
+
+
+def test_of_two_cells_of_a_turn_each_has_its_own_sub_calls() -> None:
+    conversation = conversation_of(read(SUB_AGENTS))
+    root, *below = conversation.agents
+    first = root.steps[0]
+    twice = replace(first, actions=first.actions * 2, observations=first.observations * 2)
+    early = replace(below[0], began=first.ended + 0.001, ended=first.ended + 3)
+    late = replace(below[0], path="0.9", steps=(), began=first.ended + 3.1, ended=first.ended + 6)
+    root = replace(root, steps=(twice, *root.steps[1:]))
+    spans = spans_of(replace(conversation, agents=(root, early, *below[1:], late)))
+    parents = {span.attributes.get("rlm_loop.node"): span.parent for span in spans}
+    cells = [span.id for span in spans if span.name == CELL and span.parent == spans[0].id]
+    assert (parents["0.1"], parents["0.9"]) == (cells[0], cells[1])
+
+
+def test_a_run_that_never_ended_has_open_spans() -> None:
+    events = read(SUB_AGENTS).events
+    place = [event["event"] for event in events].index("reply", 10)  # a sub-agent has asked, and the root's cell waits
+    [record] = records_of(events[: place + 1])
+    spans = spans_of(conversation_of(record))
+    assert [(span.name, span.over) for span in spans] == [
+        (AGENT, False),
+        (CHAT, True),
+        (CELL, False),
+        (AGENT, False),
+        (CHAT, True),
+    ]
+    whole = {span.id: span for span in spans_of(conversation_of(read(SUB_AGENTS)))}
+    assert all(whole[span.id].parent == span.parent for span in spans)
+
+
+def test_every_name_is_one_of_the_conventions() -> None:
+    from openinference.semconv import trace as inference
+    from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
+
+    def values(module: Any) -> set[str]:
+        return {value for name, value in vars(module).items() if name.isupper() and isinstance(value, str)}
+
+    general = values(gen_ai_attributes) | values(error_attributes)
+    general.add("gen_ai.usage.cache_write.input_tokens")  # of the newer registry, which has no package yet
+    parts = set[str]()
+    for holder in (
+        inference.SpanAttributes,
+        inference.MessageAttributes,
+        inference.ToolCallAttributes,
+        inference.ToolAttributes,
+    ):
+        parts |= values(holder)
+    for path in GOLDEN:
+        spans = spans_of(conversation_of(read(path), Score(True, 1.0, "right")))
+        for span in spans:
+            kind = span.attributes["openinference.span.kind"]
+            assert kind in {value.value for value in inference.OpenInferenceSpanKindValues}
+            operation = span.attributes.get("gen_ai.operation.name", "chat")
+            assert operation in {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
+            events = {name for _, told in span.events for name in told}
+            for name in {*span.attributes, *events} - general:
+                assert name.startswith("rlm_loop.") or set(re.split(r"\.\d+\.", name)) <= parts, name
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_without_content_nothing_that_was_said_goes_out(path: Path, tmp_path: Path) -> None:
+    conversation = conversation_of(read(path), Score(True, 1.0, "the reason why"))
+    out = export_trace(conversation, "otel", tmp_path / "run.otlp.jsonl", content=False)
+    text = out.read_text(encoding="utf-8")
+    said = {span.text for step in conversation.steps for message in step.messages for span in message.spans}
+    said |= {step.reply.text for step in conversation.steps if step.reply is not None}
+    said |= {observation.text for step in conversation.steps for observation in step.observations}
+    said |= {str(step.error) for step in conversation.steps} | {"the reason why", conversation.question}
+    for words in said:
+        assert len(words) < 8 or json.dumps(words, ensure_ascii=False)[1:-1] not in text
+    spans, whole = spans_in(parsed(out)), spans_of(conversation)
+    assert [span.span_id.hex() for span in spans] == [span.id for span in whole]
+    assert summed(spans, "gen_ai.usage.input_tokens") == (conversation.usage.input_tokens or 0)
+    kinds = [attributes(span).get("error.type") for span in spans]
+    assert kinds == [span.error and span.error[0] for span in whole]
+
+
+def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=7")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "openinference.project.name=golden")
+    with receiver() as received:
+        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 0
+    out = tmp_path / "run.otlp.jsonl"
+    assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", str(out)]) == 0
+    assert received.spans == spans_in(parsed(out))
+    assert set(received.paths) == {"/v1/traces"}
+    assert received.headers[0]["x-mlflow-experiment-id"] == "7"
+    told = {pair.key: pair.value.string_value for pair in received.bodies[0].resource_spans[0].resource.attributes}
+    assert told["openinference.project.name"] == "golden"
+    assert told["service.name"] == "rlm-loop"
+
+
+def test_a_long_run_goes_in_several_requests() -> None:
+    conversation = conversation_of(read(SUB_AGENTS))
+    steps = tuple(replace(step, turn=n) for n, step in enumerate(conversation.root.steps * 10, 1))
+    long = replace(conversation, agents=(replace(conversation.root, steps=steps),))
+    with receiver() as received:
+        send_trace(long, received.address, headers={"authorization": "Bearer x"})
+    assert len(received.bodies) == 3
+    assert {headers["authorization"] for headers in received.headers} == {"Bearer x"}
+    assert [span.span_id.hex() for span in received.spans] == [span.id for span in spans_of(long)]
+
+
+def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with receiver(status=400) as received:
+        with pytest.raises(FormatError, match="did not take the spans"):
+            send_trace(SUB_AGENTS, received.address)
+        assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 2
+    assert f"error: {received.address} did not take the spans" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--to", "atif", "--out", "http://127.0.0.1:1"], "--to otel goes to an address"),
+        (["--to", "atif", "--no-content", "--out", "x"], "only otel can be written without it"),
+        (["--to", "otlp", "--out", "x"], "there is no format 'otlp'"),
+    ],
+)
+def test_misuse(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "export", str(SUB_AGENTS), *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_study_goes_out_with_its_scores(tmp_path: Path) -> None:
+    study = load_study(ROOT / "experiments/token_overhead/results")
+    rows = study.rows[:6]
+    study = replace(study, rows=rows)
+    files = export_study(study, "otel", tmp_path)
+    roots = [spans_in(parsed(path))[0] for path in files]
+    assert [attributes(root)["rlm_loop.episode.arm"] for root in roots] == [row["arm"] for row in rows]
+    labels = [{p.key: p.value.string_value for p in root.events[0].attributes} for root in roots]
+    resolved = [label["gen_ai.evaluation.score.label"] == "resolved" for label in labels]
+    assert resolved == [row["resolved"] for row in rows]
+    with receiver() as received:
+        assert send_study(study, received.address) == len(rows)
+    assert [span.span_id for span in received.spans if not span.parent_span_id] == [root.span_id for root in roots]
+
+
+def test_text_that_no_encoding_holds_is_escaped(tmp_path: Path) -> None:
+    conversation = conversation_of(read(ROOT / "tests/golden/direct.jsonl"))
+    [step] = conversation.root.steps
+    step = replace(step, messages=(say("user", "half \ud83d of a pair", "task"),))
+    odd = replace(conversation, agents=(replace(conversation.root, steps=(step,)),))
+    spans = spans_in(parsed(export_trace(odd, "otel", tmp_path / "run.otlp.jsonl")))
+    assert attributes(spans[1])["llm.input_messages.0.message.content"] == "half \\ud83d of a pair"
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [
+        ("openai/gpt-5-nano", "openai"),
+        ("openai-responses:gpt-5@http://127.0.0.1/v1", "openai"),
+        ("anthropic-messages:some-model", "anthropic"),
+        ("bedrock/anthropic.some-model:0", "aws.bedrock"),
+        ("local:smollm2-135m", "local"),
+        ("ollama/qwen3-coder:30b", "ollama"),
+        ("scripted", None),
+    ],
+)
+def test_the_provider_is_what_the_name_says(model: str, provider: str | None) -> None:
+    assert provider_of(model) == provider
