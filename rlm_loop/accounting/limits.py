@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from rlm_loop.hints.spelling import spelled
 
 #: What people type for a limit, and its name here.
 _HINTS = {
-    "max_steps": "write steps=",
     "max_iterations": "write steps=",
     "max_turns": "write steps=",
     "timeout": "write seconds=",
@@ -24,13 +24,14 @@ _HINTS = {
 }
 
 
-@spelled(_HINTS)
+@spelled(_HINTS, also={"max_steps": "steps"})
 @dataclass(frozen=True)
 class Budget:
     """Limits of a run.  `None` means unlimited, `0` means none at all.
 
-    `steps` are replies of the root model; `seconds` wall time from the start of the run; `working_seconds`
-    the same without waits for rate limits and retries; `tokens` input plus output of all calls,
+    `steps` are replies of the root model (`max_steps`, the agents' name for it, is taken too); `seconds` wall time
+    from the start of the run; `working_seconds` the same without waits for rate limits and retries; `tokens` input
+    plus output of all calls,
     `output_tokens` generated ones; `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of
     recursion; `malformed` unreadable replies in a row; `tool_failures` failed tool calls in a row;
     `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more).
@@ -47,16 +48,20 @@ class Budget:
     malformed: int | None = 3
     tool_failures: int | None = 3
     repeated: int | None = 2
+    if TYPE_CHECKING:
+        max_steps: int | None = field(default=None, kw_only=True)
+    else:
+        max_steps = property(lambda self: self.steps, doc="`steps` by the name that agents have for it.")
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for limit in fields(self):
+            value = getattr(self, limit.name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"Budget.{field.name} is a number or None (unlimited), not {value!r}")
+                raise TypeError(f"Budget.{limit.name} is a number or None (unlimited), not {value!r}")
             if math.isnan(value) or value < 0:
-                raise ValueError(f"Budget.{field.name} cannot be {value}; None means unlimited, 0 means none at all")
+                raise ValueError(f"Budget.{limit.name} cannot be {value}; None means unlimited, 0 means none at all")
         if self.repeated is not None and (self.repeated < 2 or self.repeated != int(self.repeated)):
             raise ValueError(
                 f"Budget.repeated counts equal turns in a row, so it is 2 or more, or None (off), not {self.repeated}"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import InitVar, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import EllipsisType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun, awaited, started
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, a_budget, checked, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
@@ -27,6 +26,7 @@ from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
+from rlm_loop.agents.short_forms import TakesLimits, missing, with_limits
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
@@ -73,12 +73,14 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
 
 @spelled(HINTS)
 @dataclass(frozen=True)
-class Agent:
+class Agent(metaclass=TakesLimits):
     """The settings that all strategies share.
 
     Who answers, and within what limits:
 
     - `model`: a name (see `models.get_model`) or a model.  `seed` is passed to a model that is made by name.
+    - `temperature` (0 to 2) is sent with each request to this model, in place of its own; `None` leaves it to the
+      model.  A `sub_model` keeps its own.
     - `budget` limits each run.  `max_steps` and `seconds` are short for two of its limits and replace them.
     - `max_tokens` limits each reply, `cell_timeout` and `tool_timeout` (seconds) each cell and each tool call.
 
@@ -144,11 +146,19 @@ class Agent:
     may_block: bool = False
     approve: Approve | None = None
     context_tokens: int = CONTEXT_TOKENS
-    max_steps: InitVar[int | EllipsisType | None] = field(default=..., kw_only=True)
-    seconds: InitVar[float | EllipsisType | None] = field(default=..., kw_only=True)
+    temperature: float | None = None
+    if TYPE_CHECKING:  # arguments that are no fields, see `TakesLimits`
+        max_steps: int | None = field(default=None, kw_only=True)
+        seconds: float | None = field(default=None, kw_only=True)
+    else:
+        max_steps = property(lambda self: self.limits().steps, doc="The replies of the model at most: a limit.")
+        seconds = property(lambda self: self.limits().seconds, doc="The seconds of a run at most: a limit.")
 
-    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
-        object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name)
+
+    def __post_init__(self) -> None:
+        a_budget(self.budget)
         checked(self)
         if self.history is not None or self.max_history is not None:
             plan_of(self.history, self.max_history)  # bad values are refused here
@@ -173,6 +183,10 @@ class Agent:
         if self.tools:
             object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
             object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
+
+    def _limited(self, short: Mapping[str, Any]) -> Any:
+        """The agent with `max_steps` or `seconds` as they were given."""
+        return with_limits(self, short)
 
     @property
     def name(self) -> str:
@@ -241,7 +255,14 @@ class Agent:
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
         # as before these were
-        unset = {"allow": None, "localise": None, "sub_models": (), "may_block": False, "context_tokens": 60}
+        unset = {
+            "allow": None,
+            "localise": None,
+            "sub_models": (),
+            "may_block": False,
+            "context_tokens": 60,
+            "temperature": None,
+        }
         for name, default in unset.items():
             if own[name] == default:
                 del own[name]
@@ -341,7 +362,8 @@ class Agent:
         recursion, setup = self.recursion(), self.setup(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         slots = recursion.tree.calls
-        metered = Metered(model, account, Ledger(), record, max_tokens=self.max_tokens, slots=slots, price=price)
+        sent: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
         more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
         place: dict[str, Any] = {}
@@ -404,7 +426,13 @@ class Agent:
         if account.priced and price is None:
             raise UnknownPrice("a cost limit needs a model whose price is known; limit tokens or calls instead")
         metered = model.scoped(
-            model.node, purpose="agent", model=own, price=price, max_tokens=self.max_tokens, account=account
+            model.node,
+            purpose="agent",
+            model=own,
+            price=price,
+            max_tokens=self.max_tokens,
+            account=account,
+            temperature=self.temperature,
         )
         metered = replace(metered, slots=recursion.tree.calls)
         with run_hooks(self.hooks, task, self.name, metered) as told:

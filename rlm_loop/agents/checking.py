@@ -24,7 +24,9 @@ HINTS = {
     "max_time": "write seconds=",
     "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
     "max_cost": "write budget=Budget(cost=...)",
-    "temperature": "it is a setting of the model: model=get_model(name, temperature=...) (rlm_loop.models)",
+    **dict.fromkeys(
+        ("top_p", "top_k", "sampling"), "an agent has temperature=; others go with the model (docs/howto/model.md)"
+    ),
     "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
     "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",
     "system_prompt": "write system=",
@@ -37,7 +39,9 @@ HINTS = {
     "verbose": "give live=True to run, which shows each step",
 }
 
-_ITS = ("budget", "max_steps", "seconds", "model", "max_depth", "max_tokens", "system")
+#: The highest temperature that any provider takes.
+HOTTEST = 2
+_ITS = ("budget", "max_steps", "seconds", "model", "max_depth", "max_tokens", "system", "temperature")
 RUN_HINTS = {
     **{name: f"it is a setting of the agent: LeanAgent(..., {name}=...).run(question)" for name in _ITS},
     "files": "give them as context=, or in a Task(files=...)",
@@ -47,15 +51,20 @@ RUN_HINTS = {
 }
 
 
-def limited(budget: Any, max_steps: Any, seconds: Any) -> Budget:
-    """The budget with the short forms that were given in place of its own fields; `...` is not given.
-
-    Raises `TypeError` for what is no budget and no number, `ValueError` for a limit that cannot be.
-    """
+def a_budget(budget: Any) -> Budget:
+    """The budget; raises `TypeError` for what is none, with what to write for a number."""
     if not isinstance(budget, Budget):
         number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
         meant = f"; for a number of steps write max_steps={budget}" if number else ""
         raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
+    return budget
+
+
+def limited(budget: Budget, max_steps: Any = ..., seconds: Any = ...) -> Budget:
+    """The budget with the short forms that were given in place of its own fields; `...` is not given.
+
+    Raises `TypeError` for what is no number, `ValueError` for a limit that cannot be.
+    """
     if max_steps is not ...:
         _number("max_steps", max_steps, whole=True)
         budget = replace(budget, steps=max_steps)
@@ -80,6 +89,10 @@ def checked(agent: Any) -> None:
         _number(name, getattr(agent, name), whole=False, unit="seconds")
     if agent.max_tokens is not None:
         _number("max_tokens", agent.max_tokens, whole=True, unit="the tokens of one reply")
+    if agent.temperature is not None:
+        _number("temperature", agent.temperature, whole=False)
+        if agent.temperature > HOTTEST:
+            raise ValueError(f"temperature is a number from 0 to {HOTTEST}, not {agent.temperature!r}")
     if agent.seed is not None:
         _number("seed", agent.seed, whole=True, least=None)
     _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
@@ -144,7 +157,7 @@ def _number(
         return
     kind = "a whole number" if whole else "a number"
     what = f"{name} is {unit + ', ' if unit else ''}{kind}{'' if least is None else f', {least} or more'}"
-    what += ", or None for no limit" if optional and name != "seed" else ""
+    what += ", or None for no limit" if optional and name not in ("seed", "temperature") else ""
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise TypeError(f"{what}, not {value!r:.60}")
     if (least is not None and value < least) or (isinstance(value, float) and isnan(value)):

@@ -30,6 +30,7 @@ class Metered:
     """A model with its account.  `node` and `purpose` say who calls; `max_tokens` limits each reply.
 
     `slots` limit how many calls of the whole tree are under way at once, `price` is the model's own where it is known.
+    `temperature` is that of each request, in place of the model's own; `None` leaves it to the model.
     """
 
     model: Model
@@ -41,6 +42,7 @@ class Metered:
     max_tokens: int | None = None
     slots: Slots | None = None
     price: PricePerToken | None = None
+    temperature: float | None = None
     turn: int = 0
     """The turn of the latest call."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
@@ -78,8 +80,12 @@ class Metered:
         price: PricePerToken | None = None,
         max_tokens: int | None = None,
         account: Account | None = None,
+        temperature: float | None = None,
     ) -> Metered:
-        """For another caller of the tree: on the same account, or on a part of it."""
+        """For another caller of the tree: on the same account, or on a part of it.
+
+        The same model is asked with the same temperature, another one with its own or the one given.
+        """
         return replace(
             self,
             model=model or self.model,
@@ -88,6 +94,7 @@ class Metered:
             purpose=purpose,
             max_tokens=self.max_tokens if max_tokens is None else max_tokens,
             account=account or self.account,
+            temperature=self.temperature if model is None or model is self.model else temperature,
             turn=0,
             _sent=(),
             _counted=(0, ()),
@@ -116,7 +123,7 @@ class Metered:
                 raise
             try:
                 reply = self._in_time(
-                    lambda: self.model.complete(prompt, max_tokens=held.max_tokens),
+                    lambda: self.model.complete(self._warmed(prompt), max_tokens=held.max_tokens),
                     late=lambda reply: self._record_late(request, turn, number, reply),
                 )
             except BudgetSpent as spent:  # the reply may come yet, and be billed
@@ -135,6 +142,11 @@ class Metered:
         self._charge(prompt, parts, reply, request, number, who)
         scope.check()  # charged, but too late to be of use
         return reply
+
+    def _warmed(self, prompt: Prompt) -> Prompt:
+        if self.temperature is None:
+            return prompt
+        return replace(prompt, sampling={"temperature": self.temperature, **prompt.sampling})
 
     def _in_time(self, work: Callable[[], T], late: Callable[[T], None] | None = None) -> T:
         """What the model does, waited for until the time is up: then `BudgetSpent` is raised.

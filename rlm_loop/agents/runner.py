@@ -84,7 +84,7 @@ def environment_of(
         observation_cap=dialect.observation_cap,
         variables=dialect.wants_variables,
         answer_tool=setup.answer_tool,
-        sampled=_samples(model.model),
+        sampled=_samples(model),
         approve=None if setup.approve is None else Approval(setup.approve, partial(_record_approval, model)),
         keep_tree=partial(_record_tree, model),
         keep_calls=partial(record_calls, model),
@@ -180,9 +180,10 @@ def _record_approval(model: Metered, **said: Any) -> None:
     model.trace.record("approval", node=model.node.path, depth=model.depth, turn=model.turn, **said)
 
 
-def _samples(model: object) -> bool:
+def _samples(model: Metered) -> bool:
     """Whether replies are drawn: a temperature above 0, or none given, so that a provider takes its own."""
-    temperature: float | None = getattr(model, "temperature", 0.0)
+    own: float | None = getattr(model.model, "temperature", 0.0)
+    temperature = own if model.temperature is None else model.temperature
     return temperature is None or temperature > 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -62,8 +63,8 @@ class LeanAgent(Agent):
     presentation: Presentation | None = None
     answer_tool: bool = True
 
-    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
-        super().__post_init__(max_steps, seconds)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and not self.answer_tool:
             raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
@@ -112,18 +113,22 @@ class ReActAgent(Agent):
     scaffold: tuple[Injector, ...] | None = None
     finish_with_result: bool = False
 
-    def __post_init__(self, max_steps: Any, seconds: Any) -> None:
-        super().__post_init__(max_steps, seconds)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("form", self.form, ("text", "calls"))
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         Budget(steps=self.max_iterations)  # refused here, not in the middle of a study
-        if max_steps is not ... and self.max_iterations == MOST_STEPS:
-            object.__setattr__(self, "max_iterations", None)  # the limit that was given replaces the one that was not
         if self.scaffold is not None and self.form != "calls":
             raise ValueError('scaffold is for form="calls"; the text form has its template instead (system=...)')
         if self.finish_with_result and self.form != "text":
             raise ValueError('finish_with_result is for form="text": a call without its argument is told so')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
+
+    def _limited(self, short: Mapping[str, Any]) -> Any:
+        made = super()._limited(short)
+        if "max_steps" in short and made.max_iterations == MOST_STEPS:  # what was given replaces what was not
+            made = replace(made, max_iterations=None)
+        return made
 
     def limits(self) -> Budget:
         """The budget with the smaller of the two limits of steps."""

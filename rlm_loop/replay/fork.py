@@ -95,9 +95,8 @@ def fork(
     driven = replace(driven, model=live.model)
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = driven.recursion()
-    metered = Metered(
-        replies_of(course, None), account, Ledger(), out, max_tokens=driven.max_tokens, slots=recursion.tree.calls
-    )
+    sent: dict[str, Any] = {"max_tokens": driven.max_tokens, "temperature": driven.temperature}
+    metered = Metered(replies_of(course, None), account, Ledger(), out, slots=recursion.tree.calls, **sent)
     forked = {
         "trace": None if isinstance(source, RunRecord) else str(source),
         "sha256": fingerprint_of(record),

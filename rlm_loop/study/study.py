@@ -44,8 +44,9 @@ from rlm_loop.traces.display import drawing
         "agents": "write arms=",
         "seed": "write seeds=[...]",
         "models": "write model=[...]",
-        "max_steps": "write budget=Budget(steps=...)",
+        **dict.fromkeys(("steps", "max_iterations", "max_turns"), "write max_steps="),
         "seconds": "write budget=Budget(seconds=...)",
+        "temperature": 'give it to the arms, or write factors={"temperature": [0, 0.7]}',
         "jobs": "give it to run: study.run(folder, jobs=...)",
         "folder": "give it to run: study.run(folder)",
     },
@@ -62,7 +63,8 @@ class Study:
 
     `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
     every arm is run with each of them, under names such as `lean[max_depth=0]`.  `budget` limits each episode, in place
-    of the agents' own.  `question` is what the study is to answer, for reports.
+    of the agents' own; `max_steps` is short for its limit of steps, and leaves the agents' other limits as they are.
+    `question` is what the study is to answer, for reports.
 
     `differs` declares in what the arms may differ (names of `FACTORS`): before anything is run the first requests of
     all arms are compared, and any other difference is an `Unfair` error.  Where it is `None` the differences are only
@@ -86,6 +88,7 @@ class Study:
     budget: Budget | None = None
     order_seed: int | None = 0
     analysis: Analysis | None = None
+    max_steps: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -96,6 +99,8 @@ class Study:
             raise StudyError(
                 f"study {self.name!r}: budget is a Budget, such as Budget(steps=5), not {self.budget!r:.60}"
             )
+        if self.max_steps is not None and (isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int)):
+            raise StudyError(f"study {self.name!r}: max_steps is a whole number, not {self.max_steps!r:.60}")
         object.__setattr__(self, "tasks", suites_of(self.tasks, self.name))
         object.__setattr__(self, "differs", declared_factors(self.differs, self.name))
         checked(self.factors, self.name)
@@ -143,7 +148,8 @@ class Study:
         return made, self._design(names)
 
     def _designed(self, arms: Mapping[str, Agent]) -> dict[str, Agent]:
-        limit = {} if self.budget is None else {"budget": self.budget}
+        limit: dict[str, Any] = {} if self.budget is None else {"budget": self.budget}
+        limit |= {} if self.max_steps is None or "max_steps" in self.factors else {"max_steps": self.max_steps}
         every = self._design(list(arms))
         return by_name([(c.name, changed(arms[c.base], {**c.change, **limit}, c.base)) for c in every])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,12 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(steps=5), "no 'steps': write max_steps="),
     (lambda: LeanAgent(max_iterations=5), "no 'max_iterations': write max_steps="),
     (lambda: LeanAgent(timeout=5), "no 'timeout': write seconds="),
-    (lambda: LeanAgent(temprature=0.5), "no 'temprature': it is a setting of the model"),
+    (lambda: LeanAgent(temprature=0.5), "no 'temprature'; did you mean 'temperature'"),
+    (lambda: LeanAgent(temperature="hot"), "temperature is a number, 0 or more, not 'hot'"),
+    (lambda: LeanAgent(temperature=-0.1), "temperature is a number, 0 or more, not -0.1"),
+    (lambda: LeanAgent(temperature=20), "temperature is a number from 0 to 2, not 20"),
+    (lambda: LeanAgent(top_p=0.9), "no 'top_p': an agent has temperature="),
+    (lambda: LeanAgent(four()).run("?", temperature=1), r"LeanAgent\(\.\.\., temperature=\.\.\.\)"),
     (lambda: LeanAgent(system_prompt="Be kind."), "no 'system_prompt': write system="),
     (lambda: LeanAgent(max_steps="5"), "max_steps is a whole number, .* not '5'"),
     (lambda: LeanAgent(max_steps=True), "max_steps is a whole number, .* not True"),
@@ -60,7 +66,8 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(four()).run("?", contxt="a"), "run has no 'contxt'; did you mean 'context'"),
     (lambda: LeanAgent(four()).run("?", max_steps=3), r"a setting of the agent: LeanAgent\(\.\.\., max_steps=\.\.\.\)"),
     (lambda: LeanAgent(four()).run("?", tools=print), r"write tools=\[print\]"),
-    (lambda: Budget(max_steps=5), "Budget has no 'max_steps': write steps="),
+    (lambda: Budget(max_steps=-1), "Budget.steps cannot be -1"),
+    (lambda: Budget(max_turns=5), "Budget has no 'max_turns': write steps="),
     (lambda: Budget(step=5), "did you mean 'steps'"),
     (lambda: Budget(max_tokens=5), "write tokens= for input plus output"),
     (lambda: Budget("5"), "Budget.steps is a number"),
@@ -73,7 +80,9 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: Suite("s", TASK), "a list of tasks"),
     (lambda: Suite("s", ["2 + 2?"]), "a suite holds tasks, not '2"),
     (lambda: Suite("s", task=[]), "did you mean 'tasks'"),
-    (lambda: study(max_steps=3), "no 'max_steps': write budget="),
+    (lambda: study(max_turns=3), "no 'max_turns': write max_steps="),
+    (lambda: study(max_steps="3"), "max_steps is a whole number, not '3'"),
+    (lambda: study(temperature=1), "no 'temperature': give it to the arms"),
     (lambda: study(budget=3), "budget is a Budget"),
     (lambda: study(seeds=3), r"write seeds=\[3\]"),
     (lambda: study({"lean": LeanAgent(four())}, "computation"), r"write get_suite\('computation'\)"),
@@ -92,10 +101,23 @@ def test_a_misuse_is_refused_in_one_line(typed: Callable[[], Any], said: str) ->
     assert "\n" not in str(refused.value)
 
 
+@dataclass(frozen=True)
+class Own(LeanAgent):
+    """An agent of a user's, without our decorators."""
+
+    care: int = 1
+
+
 @pytest.mark.parametrize(
     ("agent", "steps", "seconds"),
     [
         (LeanAgent(max_steps=5), 5, None),
+        (LeanAgent(budget=Budget(max_steps=5)), 5, None),
+        (Own(max_steps=5, care=2), 5, None),
+        (LeanAgent(max_steps=LeanAgent(max_steps=5).max_steps), 5, None),
+        (replace(LeanAgent(max_steps=5, seconds=2), seed=1), 5, 2),
+        (replace(LeanAgent(max_steps=5), max_steps=6), 6, None),
+        (pickle.loads(pickle.dumps(LeanAgent(max_steps=5))), 5, None),
         (LeanAgent(seconds=9.5), 20, 9.5),
         (LeanAgent(budget=Budget(steps=7, seconds=3), max_steps=5), 5, 3),
         (LeanAgent(budget=Budget(seconds=3), seconds=None, max_steps=None), None, None),
@@ -112,6 +134,39 @@ def test_a_misuse_is_refused_in_one_line(typed: Callable[[], Any], said: str) ->
 )
 def test_short_forms_are_limits_of_the_budget(agent: Agent, steps: int | None, seconds: float | None) -> None:
     assert (agent.limits().steps, agent.limits().seconds) == (steps, seconds)
+    assert (agent.max_steps, agent.seconds) == (steps, seconds)
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        ("max_turns", "LeanAgent has no 'max_turns': it is agent.max_steps"),
+        ("invoke", r"no 'invoke': write agent.run\(question\)"),
+        ("max_step", "no 'max_step'; did you mean 'max_steps'"),
+        ("_repr_png_", "no '_repr_png_'$"),
+    ],
+)
+def test_what_is_read_of_other_frameworks_agents_is_named(read: str, said: str) -> None:
+    with pytest.raises(AttributeError, match=said):
+        getattr(LeanAgent(), read)
+
+
+@pytest.mark.parametrize(
+    ("given", "limits"),
+    [
+        ({"max_steps": 5}, {"lean": (5, 9)}),
+        ({"budget": Budget(tokens=99)}, {"lean": (20, None)}),
+        ({"budget": Budget(tokens=99), "max_steps": 5}, {"lean": (5, None)}),
+        (
+            {"max_steps": 5, "factors": {"max_steps": [2, 3]}},
+            {"lean[max_steps=2]": (2, 9), "lean[max_steps=3]": (3, 9)},
+        ),
+    ],
+    ids=str,
+)
+def test_a_studys_limits(given: Any, limits: Any) -> None:
+    made = Study("s", {"lean": LeanAgent(four(), seconds=9)}, [TASK], **given).agents()
+    assert {n: (a.budget.steps, a.budget.seconds) for arms in made.values() for n, a in arms.items()} == limits  # pyright: ignore
 
 
 def test_short_forms_leave_no_mark() -> None:

@@ -39,7 +39,7 @@ FACTORS: Mapping[str, str] = {
 PROTOCOL = ("python", "final_answer", "finish")
 
 _OF = {
-    "sampling": ("max_tokens",),
+    "sampling": ("max_tokens", "temperature"),
     "budget": ("budget", "sub_budget", "cell_timeout", "tool_timeout"),
     "loop": ("agent", "require_code", "form"),
     "system": ("system",),
