@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.hints.renamed import old_name
+from rlm_loop.hints.spelling import nearest
+from rlm_loop.study.choosing import chosen_rows
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError
@@ -18,12 +20,23 @@ from rlm_loop.traces.display import drawing
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from rlm_loop.study.compare.comparison import Comparison
     from rlm_loop.study.plan.fairness_check import FairnessCheck
     from rlm_loop.traces.reader import RunRecord
 
 __all__ = ["PairKey", "Results", "pair_key"]
+
+#: The figures of a study by the names that `plot` has for them.
+PLOTS = {
+    "overview": "figure",
+    "rates": "resolve_rates",
+    "tokens": "resolve_against_tokens",
+    "differences": "paired_differences",
+    "slopes": "paired_slopes",
+    "causes": "stacked_causes",
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +106,29 @@ class Results:
         if unknown or not arms:
             raise StudyError(f"there is no arm {', '.join(unknown) or 'named'}; there are {', '.join(self.arms)}")
         return replace(self, rows=[r for r in self.rows if r["arm"] in arms])
+
+    def filter(self, **wanted: Any) -> Results:
+        """The episodes that have these values: `filter(suite="tables", arm=["lean", "code"], resolved=False)`.
+
+        The names are columns of `frame()`, factors included; a value is one, or a list of which each will do.  Arms
+        are then compared on the pairs that are left.  Raises `StudyError` for a column or a value that is not there.
+        """
+        kept = chosen_rows([_tidy(row) for row in self.rows], wanted)
+        return replace(self, rows=[row for row, keep in zip(self.rows, kept, strict=True) if keep])
+
+    def plot(self, path: str | Path | None = None, kind: str = "overview", **options: Any) -> Figure:
+        """A figure, saved where a `path` is given (`.png`, `.svg` or `.pdf`; without an ending PNG and SVG).
+
+        `kind` is `overview` (tasks resolved against tokens, and tokens by turn), `rates`, `tokens`, `differences`,
+        `slopes` or `causes`; `options` are those of the function of that figure (docs/figures.md).  A notebook shows
+        what is returned.  Raises `StudyError` for another kind, and where there is nothing to draw.
+        """
+        if kind not in PLOTS:
+            raise StudyError(f"there is no plot {kind!r}{nearest(kind, PLOTS)}; there are {', '.join(PLOTS)}")
+        made = drawing(f"rlm_loop.report.{PLOTS[kind]}")(self, **options)
+        if path is not None:
+            drawing("rlm_loop.report.save")(made, path)
+        return made
 
     @property
     def provenance(self) -> dict[str, Any]:
