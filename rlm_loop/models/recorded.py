@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.accounting.attribution import Part, apportion
+from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import Diverged, ModelError
+from rlm_loop.models.counting import size_unmeasured
 from rlm_loop.traces import reader as trace_reader
 from rlm_loop.traces.runs import Run
 
@@ -55,14 +58,22 @@ class RecordedModel:
 
     @classmethod
     def from_record(cls, record: trace_reader.RunRecord, *, name: str = "recorded") -> RecordedModel:
-        """The replies of a run that was read; `name` is for one that names no model."""
+        """The replies of a run that was read; `name` is for one that names no model.
+
+        Where every prompt of the run was counted exactly, the model counts them again as they were (it is a
+        `Measuring`), so that the ledger of the new run is exact too.
+        """
         model = next((str(e["model"]) for e in record.of("request") if e.get("model")), name)
         sizes = {e["digest"]: e["estimate"] for e in record.of("request") if "estimate" in e}
         for event in record.of("compaction"):
             sizes |= event["sizes"]
         failures = [(e["request"], e["error"]) for e in record.of("model_error")]
         together = [event.get("depth", 0) > 0 for event, _, _ in record.replies()]
-        return cls(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
+        made = cls if (parts := _exact_parts(record)) is None else _Counted
+        found = made(record.calls(), name=model, sizes=sizes, failures=failures, together=together)
+        if isinstance(found, _Counted):
+            found.parts = parts or {}
+        return found
 
     immediate = True
 
@@ -118,6 +129,27 @@ class RecordedModel:
 
     def __repr__(self) -> str:
         return f"RecordedModel({self._name!r}, {len(self._calls)} calls, {self.left} left)"
+
+
+class _Counted(RecordedModel):
+    """A recorded model whose prompts were counted exactly: their parts by digest."""
+
+    parts: Mapping[str, Sequence[Part]] = {}
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        """The recorded parts; of another prompt (`complete` refuses it) the estimated size, shared out by length."""
+        known = self.parts.get(prompt.digest())
+        return apportion(prompt, size_unmeasured(self, prompt)) if known is None else list(known)
+
+
+def _exact_parts(record: trace_reader.RunRecord) -> dict[str, Sequence[Part]] | None:
+    """The parts of every prompt, where each call says them and they are what the provider reported."""
+    if not all("charged" in event for event, _, _ in record.replies()):
+        return None
+    accounts = [(prompt.digest(), found) for _, prompt, _, found in accounts_of(record)]
+    return (
+        {digest: found.parts for digest, found in accounts} if accounts and all(f.exact for _, f in accounts) else None
+    )
 
 
 def _difference(recorded: Prompt | None, asked: Prompt) -> str:

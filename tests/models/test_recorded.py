@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rlm_loop import ToolLoopAgent
+from rlm_loop.accounting.attribution import Part
 from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import RecordedModel
 from rlm_loop.models.base import Diverged
@@ -79,6 +81,33 @@ def test_from_a_trace(tmp_path: Path) -> None:
     replies = [recorded.complete(p) for p in (FIRST, SECOND)]
     assert replies == REPLIES
     assert replies[1].extra == {"id": "7"}
+
+
+class Counting:
+    """Counts a token for each letter, and `more` than it reports."""
+
+    name = "some/counting"
+
+    def __init__(self, more: int) -> None:
+        self.more = more
+
+    def measure(self, prompt: Prompt) -> list[Part]:
+        return [Part("system", 0, 0, sum(len(m.text) for m in prompt.messages) + self.more)]
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return Reply("Four.", usage=Usage(sum(len(m.text) for m in prompt.messages), 2))
+
+
+@pytest.mark.parametrize(("more", "counting"), [(0, "exact"), (3, "shared out by length")])
+def test_what_was_counted_exactly_is_exact_again(tmp_path: Path, more: int, counting: str) -> None:
+    file = tmp_path / "run.jsonl"
+    first = ToolLoopAgent(model=Counting(more)).run("How much is 2 + 2?", trace=file)
+    again = ToolLoopAgent(model=RecordedModel.from_trace(file)).run("How much is 2 + 2?")
+    assert again.ledger.counting == counting
+    assert again.usage == first.usage
+    assert (again.ledger.by_cause() == first.ledger.by_cause()) is (more == 0)
+    with pytest.raises(Diverged):
+        ToolLoopAgent(model=RecordedModel.from_trace(file)).run("How much is 2 + 3?")
 
 
 def test_sub_calls_may_come_in_another_order_but_overtake_no_call_of_the_root() -> None:
