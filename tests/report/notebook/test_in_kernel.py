@@ -97,4 +97,6 @@ def test_a_button_is_there_where_widgets_are(kernel: Kernel) -> None:
     kernel.run("model = scripted('while True: pass')")
     heard = kernel.run("run = start(ToolLoopAgent(model=model, cell_timeout=600), '?')")
     assert any("application/vnd.jupyter.widget-view+json" in d[0] for d in heard.displays.values())
-    assert kernel.run("run._button._button.click(); print(run.wait(300).stop)").text == "interrupted\n"
+    kernel.run("from ipywidgets import Button, Widget")
+    kernel.run("button, = (w for w in Widget.widgets.values() if isinstance(w, Button))")
+    assert kernel.run("button.click(); print(run.wait(300).stop)").text == "interrupted\n"
