@@ -14,6 +14,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
 from rlm_loop.report.figures.colours import cause_colour
+from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.style import HATCHES, SMALL, caption, finish, legend_above, marks, sheet, style
 from rlm_loop.report.tables.readme import write_between
 
@@ -24,8 +25,6 @@ Row = Mapping[str, Any]
 #: machine of one's own what is held is not computed again.
 RATES = {"openai": (0.1, 1.0), "anthropic": (0.1, 1.25), "llama.cpp": (0.0, 1.0)}
 
-#: How many agents have a line of their own.
-DRAWN = 13
 #: What is drawn as one: the groups of causes, and what belongs to each.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "system text": ("system",),
@@ -213,9 +212,9 @@ def growth_figure(found: Found) -> Any:
         bars = 0.8 + 0.24 * len(order)
         made = sheet(8.2, 4.6 + 2 * bars)
         growth, totals, shared = made.subplots(3, 1, height_ratios=[3.6, bars, bars])
-        shown = [a for i, a in enumerate(order) if i < DRAWN or found.labels[a].endswith("(ours)")]
-        look = marks(shown)
-        for agent in shown:
+        look = marks(order)
+        ends: list[tuple[str, str, float]] = []
+        for agent in order:
             main = [r for r in found.requests(agent, turns=25) if r["main"]]
             mark = look[agent]
             growth.plot(
@@ -225,12 +224,12 @@ def growth_figure(found: Found) -> Any:
                 linestyle=mark.line,
                 marker=mark.marker,
                 markersize=3,
-                label=found.labels[agent],
             )
+            ends.append((found.labels[agent], mark.colour, main[-1]["input_tokens"]))
+        growth.set_xlim(0.5, 25.5)
         growth.set_ylim(0)
         growth.yaxis.set_major_formatter("{x:,.0f}")
-        finish(growth, f"a   Tokens of each request, 25 turns: the {DRAWN} largest, and ours", "turn")
-        growth.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL)
+        finish(growth, "a   Tokens of each request, 25 turns", "turn")
         sums = {}
         for agent in order:
             of = dict.fromkeys(GROUPS, 0)
@@ -246,6 +245,7 @@ def growth_figure(found: Found) -> Any:
             made,
             "Requests beside the loop (titles, routing) are in b. In c: first requests of two sessions of one agent.",
         )
+        write_at_ends(made, growth, ends)
     return made
 
 

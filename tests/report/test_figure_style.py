@@ -11,7 +11,9 @@ from made_ablation import full
 
 from rlm_loop.report import figure
 from rlm_loop.report.figures import alt_text, data_uri, marks, resolve_rates, save, style, svg
-from rlm_loop.report.figures.style import COLOURS, sheet
+from rlm_loop.report.figures.colours import COLOURS
+from rlm_loop.report.figures.labels import apart
+from rlm_loop.report.figures.style import sheet
 from rlm_loop.study import StudyError
 
 #: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, IEEE TVCG 15 (2009): full strength, for linear RGB.
@@ -50,6 +52,41 @@ def test_arms_stay_apart_in_grey() -> None:
     assert len({m.marker for m in seven}) == len({str(m.line) for m in seven}) == len({m.hatch for m in seven}) == 7
     many = marks([f"arm-{n}" for n in range(40)]).values()
     assert len({(m.colour, m.marker) for m in many}) == 40
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        ["lean", "react-text", "code"],
+        ["code", "lean"],
+        ["code", "lean", "react-native", "react-text"],
+        ["depth-0", "lean"],
+        ["lean, model-a", "code, model-a", "lean, model-b", "code, model-b"],
+        ["code", "code[max_depth=0]", "lean", "lean[max_depth=0]"],
+    ],
+)
+def test_an_arm_has_one_colour_in_all_studies_and_no_other_arm_has_it(arms: list[str]) -> None:
+    drawn = marks(arms)
+    assert len({mark.colour for mark in drawn.values()}) == len(arms)
+    alone = {"lean": COLOURS[0], "react-text": COLOURS[1], "code": COLOURS[2], "react-native": COLOURS[3]}
+    for arm in arms:
+        if arm in alone:
+            assert drawn[arm].colour == alone[arm]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ([], []),
+        ([3.0], [3.0]),
+        ([0.0, 5.0], [0.0, 5.0]),
+        ([5.0, 5.0], [4.0, 6.0]),
+        ([5.0, 0.0, 5.0, 5.0], [3.0, 0.0, 5.0, 7.0]),
+        ([1.0, 0.0, 9.0], [1.5, -0.5, 9.0]),
+    ],
+)
+def test_names_beside_lines_are_moved_apart_as_little_as_can_be(wanted: list[float], places: list[float]) -> None:
+    assert apart(wanted, 2.0) == pytest.approx(places)
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])

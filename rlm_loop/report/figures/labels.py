@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.report.figures.style import SMALL, settle
+
 
 @dataclass(frozen=True)
 class Box:
@@ -149,3 +151,47 @@ def along(points: Sequence[tuple[float, float]], step: float) -> list[tuple[floa
         pieces = max(1, round(math.hypot(x1 - x0, y1 - y0) / step))
         found += [(x0 + (x1 - x0) * k / pieces, y0 + (y1 - y0) * k / pieces) for k in range(1, pieces + 1)]
     return found
+
+
+def write_at_ends(made: Any, axes: Any, ends: Sequence[tuple[str, str, float]]) -> None:
+    """Write the names of lines (name, colour, last value) right of the panel, each at the height of its line's end.
+
+    Names that would touch are moved apart as little as can be; a thin line joins each to its end.  The layout is fixed
+    with it.
+    """
+    from matplotlib.colors import to_rgb
+
+    look = {"transform": axes.get_yaxis_transform(), "fontsize": SMALL, "va": "center"}
+    low, high = axes.get_ylim()
+    shades = [tuple(0.82 * part for part in to_rgb(colour)) for _, colour, _ in ends]
+    texts = [axes.text(1.05, y, name, color=shade, **look) for (name, _, y), shade in zip(ends, shades, strict=True)]
+    axes.set_ylim(low, high)
+    settle(made)
+    to_page = axes.transData.transform
+    heights = [float(to_page((axes.get_xlim()[1], y))[1]) for _, _, y in ends]
+    gap = SMALL * 1.15 * made.dpi / 72
+    for text, shade, (_, _, y), at in zip(texts, shades, ends, apart(heights, gap), strict=True):
+        share = float(axes.transAxes.inverted().transform((0, at))[1])
+        text.set_transform(axes.transAxes)
+        text.set_y(share)
+        start = float(axes.transAxes.inverted().transform(to_page((axes.get_xlim()[1], y)))[1])
+        axes.plot([1.0, 1.012, 1.032, 1.042], [start, start, share, share], transform=axes.transAxes, color=shade,
+                  linewidth=0.6, clip_on=False, scalex=False, scaley=False)  # fmt: skip
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places in the order of `wanted`, at least `gap` apart, whose squared distances from `wanted` are the least.
+
+    That is isotonic regression of what is wanted less `gap` for each that is lower (pool adjacent violators).
+    """
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    blocks: list[tuple[float, int]] = []  # the mean of a block, and how many are in it
+    for rank, index in enumerate(order):
+        mean, many = wanted[index] - rank * gap, 1
+        while blocks and blocks[-1][0] >= mean:
+            before, others = blocks.pop()
+            mean, many = (before * others + mean * many) / (others + many), others + many
+        blocks.append((mean, many))
+    flat = [mean for mean, many in blocks for _ in range(many)]
+    places = dict(zip(order, (at + rank * gap for rank, at in enumerate(flat)), strict=True))
+    return [places[index] for index in range(len(wanted))]

@@ -6,19 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.colours import cause_colour
+from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.run_overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
-from rlm_loop.report.figures.style import (
-    COLOURS,
-    HATCHES,
-    MARKERS,
-    PAGE,
-    SMALL,
-    columns_of,
-    finish,
-    lettered,
-    sheet,
-    style,
-)
+from rlm_loop.report.figures.style import HATCHES, PAGE, SMALL, finish, lettered, marks, sheet, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +17,11 @@ if TYPE_CHECKING:
 #: From the bottom of a stack to its top: what does not grow, then the markers, then what the strategy says.
 _FIXED = ("tool_schema", "system", "template")
 _NAMES = {"tool_schema": "tool schemas", "system": "system text", "template": "template's markers"}
-#: Arms have other colours than causes.
-_ARMS = (COLOURS[2], COLOURS[3], COLOURS[4])
 #: Panels in a row.
 _ACROSS = 3
 _STYLES = ("-", "--")
+#: A longer name does not go beside a line: its panel's letter does.
+_LETTERS = 24
 
 
 def overhead_by_turn(
@@ -48,7 +38,7 @@ def overhead_by_turn(
     """
     found = chosen_arms(frame, arms)
     order = _order(found)
-    across = min(len(found), _ACROSS)
+    across = 2 if len(found) == 4 else min(len(found), _ACROSS)
     down = -(-len(found) // across)
     longest = max(growth.turns for growth in found)
     top = max(1, *(n for growth in found for n in growth.window())) * 1.08
@@ -61,7 +51,7 @@ def overhead_by_turn(
             _stack(panel, growth, order)
             panel.set_xlim(1, max(2, longest))
             panel.set_ylim(0, top)
-            _finish(panel, lettered(number, growth.arm, (PAGE - 1.2) / across))
+            _finish(panel, lettered(number, growth.arm, (PAGE - 2.4) / across))
             if number % across:
                 panel.tick_params(labelleft=False)
             else:
@@ -69,10 +59,11 @@ def overhead_by_turn(
             if number % across == across - 1 or growth is found[-1]:
                 _shares(panel, window)
         bill: Any = made.add_subplot(grid[down, :])
-        _bill(bill, found, cached_price)
-        _finish(bill, lettered(len(found), "Billed so far", PAGE))
+        ends = _bill(bill, found, cached_price)
+        _finish(bill, lettered(len(found), f"Billed so far; dashed: what was sent before at {cached_price:.0%}", PAGE))
         handles, names = made.axes[0].get_legend_handles_labels()
         made.legend(handles[::-1], names[::-1], loc="outside upper left", ncols=4, frameon=False, fontsize=SMALL)
+        write_at_ends(made, bill, ends)
     made.set_label(_told(found, window, cached_price))
     return made
 
@@ -94,19 +85,21 @@ def _stack(axes: Any, growth: Growth, order: Sequence[str]) -> None:
         band.set_hatch(HATCHES[number % len(HATCHES)])
 
 
-def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
-    for index, growth in enumerate(found):
+def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> list[tuple[str, str, float]]:
+    """Draw what was billed.  Returns the names to write at the ends of the lines."""
+    ends: list[tuple[str, str, float]] = []
+    for number, (growth, mark) in enumerate(zip(found, marks([g.arm for g in found]).values(), strict=True)):
         turns = range(1, growth.turns + 1)
         for line, price in zip(_STYLES, (1.0, cached_price), strict=True):
-            name = f"{growth.arm}, {'no cache' if price == 1 else f'cached at {price:.0%}'}"
             billed = growth.billed(cached_price=price)
-            look = {"color": _ARMS[index % 3], "marker": MARKERS[index % 7], "markersize": 4}
-            axes.plot(turns, billed, line, label=name, linewidth=1.6, markevery=max(1, growth.turns // 6), **look)
-    columns = columns_of([f"{growth.arm}, cached at 10%" for growth in found], PAGE - 1, len(found))
-    lines = 2 * -(-len(found) // columns)
-    axes.set_ylim(0, (1.08 + 0.11 * lines) * axes.get_ylim()[1])  # room for the legend
+            look = {"color": mark.colour, "marker": mark.marker, "markersize": 4}
+            axes.plot(turns, billed, line, linewidth=1.6, markevery=max(1, growth.turns // 6), **look)
+            name = growth.arm if len(growth.arm) <= _LETTERS else f"panel {chr(97 + number % 26)}"
+            ends.append((f"{name}{', cached' if price < 1 else ''}", mark.colour, billed[-1]))
+    axes.set_xlim(1, max(2, *(growth.turns for growth in found)))
+    axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
     axes.set_ylabel("tokens of overhead so far")
-    axes.legend(frameon=False, fontsize=SMALL, loc="upper left", ncols=columns, handlelength=3.4)
+    return ends
 
 
 def _shares(panel: Any, window: int) -> None:

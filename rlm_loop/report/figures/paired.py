@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Measure, cells, measure_of
 from rlm_loop.report.figures.style import (
-    COLOURS,
     GREY,
     PAGE,
     SMALL,
@@ -17,6 +16,7 @@ from rlm_loop.report.figures.style import (
     caption,
     finish,
     lettered,
+    marks,
     round_ticks,
     sheet,
     style,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-_LESS, _MORE, _SAME = COLOURS[0], COLOURS[1], "#8c8c8c"
+_SAME = "#8c8c8c"
 _ACROSS = 3
 #: From the left end of a panel to that of the next, where a panel is 1 wide.
 _STEP = 1.35
@@ -93,12 +93,13 @@ def paired_slopes(
         raise StudyError(f"no task has {asked.name} above zero for two arms, so there is nothing to draw")
     across = min(_ACROSS, len(known))
     down = math.ceil(len(known) / across)
+    colours = {arm: mark.colour for arm, mark in marks([a.label for a in found.arms]).items()}
     with style():
         made = sheet(PAGE if across > 2 else 1.0 + 2.6 * across, 0.6 + 2.7 * down)
         # One pair of axes a row, since axes cost more time than all that is drawn on them.
         rows: Any = made.subplots(down, 1, sharey=True, squeeze=False)
         for row, (axes,) in enumerate(rows):
-            _row(axes, known[row * across : (row + 1) * across], across, row * across)
+            _row(axes, known[row * across : (row + 1) * across], across, row * across, colours)
             axes.set_ylabel(f"{asked.name} (log scale)")
         low, high = rows[0][0].get_ylim()
         round_ticks(rows[0][0].yaxis, low, high, asked.tick)
@@ -110,18 +111,23 @@ def paired_slopes(
     return made
 
 
-def _row(axes: Any, pairs: Sequence[Pairs], across: int, first: int) -> None:
-    """The panels of a row, each from `_STEP * k` to `_STEP * k + 1` on the axis."""
+def _row(axes: Any, pairs: Sequence[Pairs], across: int, first: int, colours: Mapping[str, str]) -> None:
+    """The panels of a row in the arms' colours, each from `_STEP * k` to `_STEP * k + 1` on the axis."""
+    from matplotlib.patheffects import withStroke
+
     ends, names, below = [], [], []
     for k, one in enumerate(pairs):
         left = _STEP * k
         thin = max(0.25, min(0.8, 25 / len(one.values)))
         # one line a kind, with a gap (a point that is not drawn) after each task: many lines take long
-        for sign, colour, line in ((0, _SAME, ":"), (-1, _LESS, "-"), (1, _MORE, (0, (4, 2)))):
+        own = colours[one.arm.label]
+        for sign, colour, line in ((0, _SAME, ":"), (-1, own, "-"), (1, own, (0, (4, 2)))):
             mine = [(there, here, math.nan) for there, here in one.values if _sign(here, there) == sign]
             look: Any = {"color": colour, "linestyle": line, "linewidth": 0.9, "alpha": thin, "zorder": 2}
             axes.plot([left, left + 1, math.nan] * len(mine), [value for task in mine for value in task], **look)
-        axes.plot([left, left + 1], one.means, "o-", color="black", linewidth=2.4, markersize=5, zorder=4)
+        halo = [withStroke(linewidth=4.6, foreground="white")]
+        mean: Any = {"color": "black", "linewidth": 2.4, "markersize": 5, "zorder": 4, "path_effects": halo}
+        axes.plot([left, left + 1], one.means, "o-", **mean)
         ends += [left, left + 1]
         names += _names(one)
         below.append(f"x {one.ratio:.2f}\n{one.less} less, {one.more} more")

@@ -88,7 +88,7 @@ def resolve_rates(
         axes.set_yticks([at for at, _ in ticks], [name for _, name in ticks])
         axes.set_ylim(place - 0.6, -0.7)
         axes.set_xlim(0, 100)
-        axes.tick_params(axis="y", length=0, labelcolor="black")
+        axes.tick_params(axis="y", length=0, labelcolor="black", pad=7)  # a mark at 0 % hides no name
         percent_axis(axes.xaxis)
         finish(axes, "Tasks resolved", grid="x")
         caption(made, f"{found.note()}. Bars are 95 % Wilson intervals, each arm for itself; for a difference between "

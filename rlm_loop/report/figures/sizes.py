@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.style import caption, finish, marks, matplotlib_or_say, percent_axis, sheet, style
 from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
 from rlm_loop.report.tables.table import Table
@@ -111,8 +112,9 @@ def size_figure(results: Results) -> Figure:
         right.set_yscale("log")
         right.yaxis.set_major_formatter("{x:,.0f}")
         right.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))  # labels between decades where few
-        right.legend(frameon=False, fontsize=8)
         caption(made, f"{results.provenance['model']}; bars are 95 % Wilson intervals")
+        last = {p.arm: p.tokens for p in points if p.tokens}
+        write_at_ends(made, right, [(arm, drawn[arm].colour, tokens) for arm, tokens in last.items()])
     made.set_label(_told(points))
     return made
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
+from rlm_loop.report.figures.colours import COLOURS, arm_places
 from rlm_loop.study.errors import StudyError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which stay apart in the common forms of colour blindness; yellow is left out for contrast.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
 #: Several of those colours are the same grey on paper, so that every arm has a mark, a line and a hatch of its own too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 3)))
@@ -86,9 +85,12 @@ def settle(made: Figure) -> None:
 
 
 def marks(arms: Sequence[str]) -> dict[str, Mark]:
-    """The mark of each arm, by its place among the arms; from the eighth on with other pairs of colour and mark."""
+    """The mark of each arm, the same in all figures for the arms of `ARM_PLACES`, else by its place among the arms.
+
+    From the eighth arm on colours come again, with other marks.
+    """
     found: dict[str, Mark] = {}
-    for number, arm in enumerate(arms):
+    for arm, number in zip(arms, arm_places(arms), strict=True):
         at, turn = number % len(COLOURS), number // len(COLOURS)
         other = (at + turn) % len(COLOURS)
         found[arm] = Mark(COLOURS[at], MARKERS[other], LINES[other], HATCHES[other])
