@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ class Results:
     def name(self) -> str:
         return str(self.lock.get("name", ""))
 
-    @property
+    @cached_property
     def arms(self) -> list[str]:
         """The arms that have rows, in the order of the study (rows of several jobs come in any order)."""
         there = {r["arm"] for r in self.rows}
@@ -75,7 +76,7 @@ class Results:
         declared = (self.lock.get("analysis") or {}).get("baseline")
         return declared if declared in self.arms else self.arms[0]
 
-    @property
+    @cached_property
     def models(self) -> list[str]:
         return _ordered(r["model"] for r in self.rows)
 
@@ -84,13 +85,13 @@ class Results:
         """The episodes that crashed; `run(..., retry_failed=True)` tries them again."""
         return [r for r in self.rows if not finished(r)]
 
-    @property
+    @cached_property
     def complete_pairs(self) -> list[Row]:
         """The rows of the pairs that every arm was tried on, crashes included."""
         whole = set(complete_and_incomplete(self.rows)[0])
         return [r for r in self.rows if pair_key(r) in whole]
 
-    @property
+    @cached_property
     def left_out(self) -> int:
         """How many pairs are not compared because an arm has not been tried on them yet."""
         return len(complete_and_incomplete(self.rows)[1])
