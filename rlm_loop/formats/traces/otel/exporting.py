@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rlm_loop import __version__
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.otel.spans import SpanData
 from rlm_loop.hints.install import install_line
+from rlm_loop.traces.versions import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
