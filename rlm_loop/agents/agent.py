@@ -36,6 +36,7 @@ from rlm_loop.dialects.wrapped import ADAPTERS, complete
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
+from rlm_loop.models.names import default_model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
@@ -78,7 +79,8 @@ class Agent(metaclass=TakesLimits):
 
     Who answers, and within what limits:
 
-    - `model`: a name (see `models.get_model`) or a model.  `seed` is passed to a model that is made by name.
+    - `model`: a name (see `models.get_model`) or a model; by default what the environment's `RLM_LOOP_MODEL` names,
+      else `local`.  `seed` is passed to a model that is made by name.
     - `temperature` (0 to 2) is sent with each request to this model, in place of its own; `None` leaves it to the
       model.  A `sub_model` keeps its own.
     - `budget` limits each run.  `max_steps` and `seconds` are short for two of its limits and replace them.
@@ -118,7 +120,7 @@ class Agent(metaclass=TakesLimits):
     `hooks` are told of each step, tool call and sub-call (see `rlm_loop.tools.hooks`).
     """
 
-    model: str | Model = "local"
+    model: str | Model = field(default_factory=default_model)
     budget: Budget = field(default_factory=Budget)
     tools: tuple[ToolLike, ...] = ()
     repl: str | Callable[[], Session] | Session = "auto"

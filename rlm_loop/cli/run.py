@@ -27,6 +27,7 @@ from rlm_loop.cli.setup import (
 from rlm_loop.cli.terminal import echo, note, notes
 
 if TYPE_CHECKING:
+    from rlm_loop.agents import Agent
     from rlm_loop.cli.steps import AskInTerminal, LiveSteps
     from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
@@ -58,6 +59,12 @@ def run(
         int | None, Option(min=0, help="Replies of the model at most (default: 20, of react 50).")
     ] = None,
     seconds: Annotated[float | None, Option(min=0, help="Wall time at most.")] = None,
+    temperature: Annotated[
+        float | None, Option(min=0, max=2, help="Sent with each request, in place of the model's own.")
+    ] = None,
+    repl: Annotated[
+        str | None, Option(metavar="KIND", help="Where cells run: auto, plain, hardened, sandbox, kernel ...")
+    ] = None,
     max_tokens: Annotated[int | None, Option(min=0, help="Tokens of the whole run at most, input plus output.")] = None,
     reply_tokens: Annotated[int | None, Option(min=1, help="Tokens of one reply at most.")] = None,
     require_code: Annotated[
@@ -110,15 +117,23 @@ def run(
         asking = _asking(live, "-" in (question, context_file)) if approve else None
         asked, given = _texts(question, context_file)
         chosen = setup_of(context).models(model, **({} if seed is None else {"seed": seed}))
-        made = AGENTS[agent.value](
+        wanted = _wanted(
+            max_steps=max_steps,
+            seconds=seconds,
+            temperature=temperature,
+            repl=repl,
+            max_depth=max_depth,
+            history=history,
+            max_history=max_history,
+        )
+        made = _made(
+            AGENTS[agent.value],
             model=chosen,
             max_tokens=reply_tokens,
             require_code=require_code,
-            **_wanted(
-                max_steps=max_steps, seconds=seconds, max_depth=max_depth, history=history, max_history=max_history
-            ),
             hooks=() if live is None else (live,),
             approve=asking,
+            **wanted,
         )
         made = replace(
             made,
@@ -157,6 +172,14 @@ def _asking(live: LiveSteps | None, input_is_taken: bool) -> AskInTerminal:
     if input_is_taken or not sys.stdin.isatty():
         raise Misuse("--approve asks in a terminal and standard input is none here; --allow names tools that may run")
     return AskInTerminal(notes(), live)
+
+
+def _made(agent: type[Agent], **settings: Any) -> Agent:
+    """The agent.  Raises `Misuse` for a setting that cannot be."""
+    try:
+        return agent(**settings)
+    except ValueError as error:
+        raise Misuse(str(error)) from error
 
 
 def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.terminal import note
+from rlm_loop.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
@@ -98,7 +99,7 @@ def as_json(value: Any) -> str:
 TraceFile = Annotated[str, Argument(help="A trace (.jsonl or .jsonl.gz).")]
 ModelName = Annotated[
     str,
-    Option("--model", metavar="NAME", envvar="RLM_LOOP_MODEL", help="local, local:FILE.gguf, ollama/..., openai/..."),
+    Option("--model", metavar="NAME", envvar=MODEL_VARIABLE, help="local, local:FILE.gguf, ollama/..., openai/..."),
 ]
 RecordedContext = Annotated[
     str | None, Option("--context", metavar="FILE", help="The very text, file or folder that the run was given.")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from rlm_loop.cli import study_files
 from rlm_loop.cli.experiments import (
     ChosenRun,
     Experiment,
@@ -24,6 +25,8 @@ from rlm_loop.cli.study_report import anytime, failures, report
 from rlm_loop.cli.terminal import echo
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
+app.command("init")(study_files.init)
+app.command("list")(study_files.list_)
 
 
 @app.command("resume", help="The same as run: episodes that have a row are skipped; --retry-failed for failed ones.")

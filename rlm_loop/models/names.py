@@ -11,6 +11,8 @@ from typing import Any
 from rlm_loop.models.base import Model, ModelNotFound
 from rlm_loop.models.catalog import CATALOG, find
 
+#: What names the model of agents and commands that are given none.
+MODEL_VARIABLE = "RLM_LOOP_MODEL"
 _OLLAMA = "http://localhost:11434"
 #: Names that LiteLLM knows without a provider in front.
 _BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
@@ -64,6 +66,11 @@ def get_model(name: str | Model, **options: Any) -> Model:
 
         return LiteLLMModel(wanted, **options)
     raise ModelNotFound(f"no model is called {name!r}{_near(wanted)}: use {_FORMS}", name)
+
+
+def default_model() -> str:
+    """The name of the model where none is given: what the environment's `RLM_LOOP_MODEL` says, else `local`."""
+    return os.environ.get(MODEL_VARIABLE, "").strip() or "local"
 
 
 def names_a_place(name: str) -> bool:

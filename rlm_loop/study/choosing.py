@@ -20,9 +20,7 @@ def chosen_rows(rows: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any]) ->
     kept = [True] * len(rows)
     for name, value in wanted.items():
         if name not in known:
-            raise StudyError(
-                f"results have no column {name!r}{nearest(name, known)}; there are arm, suite, task ..."
-            )
+            raise StudyError(f"results have no column {name!r}{nearest(name, known)}; there are arm, suite, task ...")
         values = list(value) if isinstance(value, Collection) and not isinstance(value, (str, Mapping)) else [value]
         there = [row.get(name) for row in rows]
         for each in values:

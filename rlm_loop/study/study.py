@@ -12,7 +12,7 @@ from typing import Any, cast
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import spelled
-from rlm_loop.models.names import model_name
+from rlm_loop.models.names import default_model, model_name
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.factorial_design import DesignedArm, Values, changed, checked, factorial_design
@@ -59,7 +59,7 @@ class Study:
     `arms` maps names to agents (or is a list of such pairs, or of agents, named by their strategy), or is a function
     of (model, seed) that returns such a mapping.  `tasks` is a suite or several, which are gone through in turn, or a
     list of tasks.  `model` is a name, a model object, or a
-    list of them; `None` lets the agents of a mapping keep their own, and means "local" for a function.
+    list of them; `None` lets the agents of a mapping keep their own, and means the default one for a function.
 
     `factors` are ablations: they map a field of the agents to a list of values (or a mapping of labels to values), and
     every arm is run with each of them, under names such as `lean[max_depth=0]`.  `budget` limits each episode, in place
@@ -112,7 +112,7 @@ class Study:
     @property
     def models(self) -> list[Any]:
         if self.model is None and callable(self.arms):
-            return ["local"]
+            return [default_model()]
         return list(self.model) if isinstance(self.model, (list, tuple)) else [self.model]
 
     @property
@@ -158,9 +158,9 @@ class Study:
 
     def _name(self, model: Any) -> str:
         if model is not None or callable(self.arms):
-            return model_name("local" if model is None else model)
+            return model_name(default_model() if model is None else model)
         own = {model_name(m) for a in by_name(self.arms).values() if (m := getattr(a, "model", None)) is not None}
-        return ", ".join(sorted(own)) or "local"
+        return ", ".join(sorted(own)) or default_model()
 
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.study_html")(self)

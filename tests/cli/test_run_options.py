@@ -47,6 +47,21 @@ def test_the_depth_is_passed_on(tmp_path: Path) -> None:
     assert started(tmp_path / "t.jsonl")["settings"]["max_depth"] == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "made"),
+    [
+        ((), {}),
+        (("--temperature", "0.7"), {"temperature": 0.7}),
+        (("--temperature", "0"), {"temperature": 0.0}),
+        (("--repl", "plain"), {"repl": "plain"}),
+    ],
+)
+def test_settings_of_the_agent_are_passed_on(tmp_path: Path, options: tuple[str, ...], made: dict[str, Any]) -> None:
+    run("-q", "--trace", str(tmp_path / "t.jsonl"), *options, replies=(DONE,))
+    given = started(tmp_path / "t.jsonl")["made"]["with"]
+    assert {name: value for name, value in given.items() if name in ("temperature", "repl")} == made
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "mine").mkdir()
@@ -78,6 +93,9 @@ def test_what_is_not_allowed_does_not_run(folder: Path, tmp_path: Path, capsys: 
         (("--allow", "read_file"), "there is no tool 'read_file'; .*--workspace"),
         (("--max-step", "3"), "--max-steps"),
         (("--max-depth", "-1"), "--max-depth"),
+        (("--temperature", "3"), "--temperature"),
+        (("--repl", "sandox"), "no REPL of kind 'sandox'; .* did you mean 'sandbox'"),
+        (("--history", "windw"), 'history is None, "drop_outputs", "window"'),
     ],
 )
 def test_misuse_is_one_line(options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
