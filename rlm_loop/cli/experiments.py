@@ -54,7 +54,7 @@ def load(experiment: str, **options: Any) -> Study:
     where = named if not Path(experiment).exists() and named.exists() else Path(experiment)
     if not where.exists():
         there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
-        known = f"; experiments/ has {', '.join(there)}" if there else ""
+        known = f"; experiments/ has {', '.join(there)}" if there else "; `rlm-loop study init` writes one"
         raise StudyError(f"there is no experiment {experiment}{known}")
     return load_study_file(where, **options)
 

@@ -93,7 +93,10 @@ def runs(
     from rlm_loop.traces.reader import RunRecord
     from rlm_loop.traces.runs import runs_in
 
-    for found in runs_in(file):
+    there = runs_in(file)
+    if not there:
+        raise Misuse(f"{file} holds no runs; a trace is a file that --trace, a study or the meter wrote")
+    for found in there:
         record = RunRecord(tuple(found.events), found.number)
         try:
             at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]

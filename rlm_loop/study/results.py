@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.hints.install import install_line
+from rlm_loop.hints.places import no_study
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import nearest
 from rlm_loop.study.choosing import chosen_rows
@@ -262,7 +263,7 @@ def results_of(folder: str | Path, *, recorded: bool) -> Results:
     """The results in a folder: tasks in the order of their first start, the arms of each as declared."""
     lock = read_lock(folder)
     if lock is None:
-        raise StudyError(f"{folder} holds no study (no study.json); run one there, or give another folder")
+        raise StudyError(no_study(folder))
     unsorted = Results(latest(every_row(folder)), lock, str(folder), recorded)
     return replace(unsorted, rows=_in_order(unsorted.rows, unsorted.arms))
 

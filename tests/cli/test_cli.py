@@ -227,8 +227,8 @@ def one_line(err: str) -> str:
         (("trace", "show", "does/not/exist.jsonl"), "No such file"),
         (("study", "run", "does-not-exist"), "does-not-exist"),
         (("study", "run", "x", "--half", "third"), "dev and test"),
-        (("study", "report", "does-not-exist"), "study.json"),
-        (("study", "status", "does-not-exist"), "study.json"),
+        (("study", "report", "does-not-exist"), "holds no study"),
+        (("study", "status", "does-not-exist"), "holds no study"),
         (("demo", "--experiment", "does-not-exist"), "repository"),
     ],
 )

@@ -139,5 +139,5 @@ def test_a_running_study_keeps_its_lines(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["study", "compact", str(tmp_path), "--drop-lines"]) == 0
     assert capsys.readouterr().out.strip().endswith("results.parquet")
     assert len(load_study(tmp_path)) == 12
-    with pytest.raises(StudyError, match="run one there first"):
+    with pytest.raises(StudyError, match="no such folder"):
         compact(tmp_path / "nothing")

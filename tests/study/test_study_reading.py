@@ -156,7 +156,7 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) ->
     for target in (tmp_path / "run" / "study.json" / "x", tmp_path / "run" / "results.jsonl"):
         with pytest.raises(StudyError, match="choose another folder"):
             export(tmp_path / "run", target)
-    with pytest.raises(StudyError, match="run one there first"):
+    with pytest.raises(StudyError, match="no such folder"):
         export(tmp_path / "nothing", tmp_path / "three")
 
 

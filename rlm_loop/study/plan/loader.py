@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.hints.places import unpacking
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.study import Study
 from rlm_loop.tasks.base import OLD_SPLITS
@@ -24,12 +25,17 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     file = Path(path)
     file = file / "study.py" if file.is_dir() else file
     if not file.is_file():
-        raise StudyError(f"there is no experiment {path}; give a Python file that defines study(), or its folder")
+        results = (Path(path) / "study.json").is_file()
+        which = "these are the results of one:" if results else f"`rlm-loop study init {path}` makes one, or"
+        raise StudyError(
+            f"there is no experiment {path}; {which} give a Python file that defines study(), or its folder"
+        )
     _refuse_twice(file)
     name = f"_experiment_{file.resolve().parent.name}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise StudyError(f"{path} is not a Python file")
+        unpack = f": unpack it (`{command}`) and give" if (command := unpacking(path)) else "; give"
+        raise StudyError(f"{path} is not a Python file{unpack} one that defines study(), or its folder")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles in the file look themselves up there
     try:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.hints.places import no_study
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.run.progress import Progress, duration
@@ -140,7 +141,7 @@ def status(folder: str | Path, *, now: Callable[[], float] = time.time) -> Statu
     """
     lock = read_lock(folder)
     if lock is None:
-        raise StudyError(f"{folder} holds no study (no study.json); run one there, or give another folder")
+        raise StudyError(no_study(folder))
     tries = list(every_row(folder))
     rows = latest(tries)
     running = claimed(Path(folder) / RESULTS)

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from rlm_loop.hints.places import no_study
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
 from rlm_loop.traces.reader import RunRecord, read
@@ -32,8 +33,10 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
     """
     lock, rows = read_lock(folder), read_rows(folder)
-    if lock is None or not rows:
-        raise StudyError(f"{folder} holds no results of a study; run one there first")
+    if lock is None:
+        raise StudyError(no_study(folder))
+    if not rows:
+        raise StudyError(f"{folder} holds no results yet; run the study first")
     there = Path(target)
     head = json.dumps({"schema": SCHEMA, "study": lock["name"]}, separators=(",", ":"))
     lines = [head, *(json.dumps(r, ensure_ascii=False, separators=(",", ":")) for r in rows)]

@@ -6,6 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from rlm_loop.hints.places import no_study
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.folder import claim
 from rlm_loop.study.store.parquet import read_parquet, write_parquet
@@ -29,8 +30,10 @@ def compact(folder: str | Path, *, keep: bool = True) -> Path:
             claim(stack.enter_context(lines.open("rb")), there)
         before = bytes_of(lines) if lines.exists() else None
         rows = list(rows_from(there, before))
-        if read_lock(there) is None or not rows:
-            raise StudyError(f"{folder} holds no results of a study; run one there first")
+        if read_lock(there) is None:
+            raise StudyError(no_study(folder))
+        if not rows:
+            raise StudyError(f"{folder} holds no results yet; run the study first")
         part = there / f"{PARQUET}.part"
         try:
             write_parquet(part, rows, before or b"")

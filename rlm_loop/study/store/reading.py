@@ -53,7 +53,7 @@ def read_lock(folder: str | Path) -> dict[str, Any] | None:
     path = Path(folder) / LOCK
     try:
         lock = parse(file_bytes(path).decode())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(f"cannot read {path}: {error}") from error

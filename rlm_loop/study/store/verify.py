@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.past_run import ledger_of
+from rlm_loop.hints.places import no_study
+from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.archive import read_packed
-from rlm_loop.study.store.reading import read_rows
+from rlm_loop.study.store.reading import read_lock, read_rows
 from rlm_loop.study.store.rows import Row, finished
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import TraceError
@@ -37,6 +39,8 @@ def traces_of(folder: str | Path) -> Iterator[tuple[Row, Path]]:
 
     Raises `StudyError` for rows that cannot be read, and `TraceError` for an archive that cannot.
     """
+    if read_lock(folder) is None:
+        raise StudyError(no_study(folder))
     packed = read_packed(folder)
     with tempfile.TemporaryDirectory() as scratch:
         for row in filter(finished, read_rows(folder)):
