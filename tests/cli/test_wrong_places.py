@@ -56,8 +56,8 @@ OF_A_TRACE = {
 OF_AN_EXPERIMENT = {
     "results.zip": "is not a Python file: unpack it (`unzip results.zip`) and give one that defines study()",
     "notes.txt": "is not a Python file; give one that defines study(), or its folder",
-    "runs/mine": "these are the results of one: give a file that defines study()",
-    "empty": "`rlm-loop study init empty` makes one, or give a file that",
+    "runs/mine": "these are the results of one: give a Python file that defines study()",
+    "empty": "`rlm-loop study init empty` makes one, or give a Python file",
     "nowhere": "there is no experiment nowhere; `rlm-loop study init` writes one",
 }
 OTHERS = [
