@@ -44,7 +44,12 @@ TOOLS: list[dict[str, Any]] = [
         },
         "outputSchema": {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "object"}}}},
     },
-    {"name": "count", "description": "How often this was called.", "inputSchema": schema()},
+    {
+        "name": "count",
+        "description": "How often this was called.",
+        "inputSchema": schema(),
+        "outputSchema": {"type": "object", "properties": {"content": TEXT}},
+    },
     {"name": "text", "inputSchema": schema(characters={"type": "integer"})},
     {"name": "picture", "description": "A picture and its caption.", "inputSchema": schema()},
     {"name": "refuse", "description": "Fails, and says why.", "inputSchema": schema()},
@@ -67,7 +72,7 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {**said(json.dumps(found)), "structuredContent": {"result": found}}
     if name == "count":
         COUNTED += 1
-        return said(str(COUNTED))
+        return {**said(str(COUNTED)), "structuredContent": {"content": str(COUNTED)}}
     if name == "text":
         return said("é" * arguments["characters"])
     if name == "picture":

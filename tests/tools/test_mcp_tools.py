@@ -74,6 +74,7 @@ def test_a_tool_is_told_as_the_server_has_it(tools: McpTools) -> None:
             "required": ["a", "b"],
         },
     }
+    assert tools["count"].signature == "count() -> str: How often this was called."  # not the object around it
     assert tools["text"].description == "text"
     assert [t.name for t in tools[-2:]] == ["pid", "final_answer_"]  # from the second page; a taken name is changed
     with pytest.raises(KeyError, match="has no tool 'add'; it has add_numbers, people"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.tools.function import ToolError
 from rlm_loop.tools.mcp.address import McpError, McpServer
-from rlm_loop.tools.mcp.results import is_wrapped, value_of
+from rlm_loop.tools.mcp.results import value_of, wrapper_of
 from rlm_loop.tools.mcp.server import AGAIN, ServerThread
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Connection:
             raise
         except Exception as error:  # the server's refusal, or an answer that breaks the protocol
             raise ToolError("runtime", " ".join(str(error).split())[:1000] or type(error).__name__) from error
-        return value_of(result, tool.name, wrapped=is_wrapped(tool.output_schema), longest=self.server.longest)
+        return value_of(result, tool.name, wrapper=wrapper_of(tool.output_schema), longest=self.server.longest)
 
     def listed(self) -> list[Listed]:
         """All tools that the server offers.  Raises `McpError`."""

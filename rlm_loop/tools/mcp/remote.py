@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from rlm_loop.tools.function import Tool, ToolError
-from rlm_loop.tools.mcp.results import is_wrapped
+from rlm_loop.tools.mcp.results import wrapper_of
 from rlm_loop.tools.mcp.schemas import fields_of, plain_schema, python_names, signature_of, type_of
 from rlm_loop.tools.schema import Fields, show_type
 
@@ -100,7 +100,8 @@ def served_tool(name: str, tool: Listed, place: Place, timeout: float) -> Served
     fields = fields_of(schema)
     theirs = [field for field, _, _ in fields]
     output: dict[str, Any] = tool.output_schema or {"type": "string"}
-    inner: Any = output["properties"]["result"] if is_wrapped(output) else output
+    wrapper = wrapper_of(output)
+    inner: Any = output if wrapper is None else output["properties"][wrapper]
     returns = type_of(inner, output)
     names = dict(zip(python_names(theirs), theirs, strict=True))
     remote = RemoteFunction(place, tool, signature_of(fields, schema, returns), names)

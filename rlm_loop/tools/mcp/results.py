@@ -12,18 +12,23 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 
-def value_of(result: CallToolResult, name: str, *, wrapped: bool, longest: int) -> Any:
+#: Under these names servers put what is no object, since a structured result has to be one: the Python SDK's
+#: `result`, and `content` of the reference servers in TypeScript.  They say nothing of the value.
+_WRAPPERS = (["result"], ["content"])
+
+
+def value_of(result: CallToolResult, name: str, *, wrapper: str | None, longest: int) -> Any:
     """The structured value where there is one, else the text.
 
-    `wrapped` says that the tool's value stands under `result`, as servers do for what is no object.  Raises
-    `ToolError` for a failure that the server states, and for more than `longest` characters.
+    `wrapper` is the name under which the tool's value stands (see `wrapper_of`).  Raises `ToolError` for a failure
+    that the server states, and for more than `longest` characters.
     """
     text = "\n".join(filter(None, map(_text, result.content)))
     if result.is_error:
         raise ToolError("runtime", text[:longest] or f"{name} failed and did not say why")
     value: Any = text if result.structured_content is None else result.structured_content
-    if wrapped and isinstance(value, Mapping) and "result" in value:
-        value = cast("Mapping[str, Any]", value)["result"]
+    if wrapper is not None and isinstance(value, Mapping) and wrapper in value:
+        value = cast("Mapping[str, Any]", value)[wrapper]
     size = len(as_text(value))
     if size > longest:
         raise ToolError(
@@ -32,10 +37,11 @@ def value_of(result: CallToolResult, name: str, *, wrapped: bool, longest: int) 
     return value
 
 
-def is_wrapped(schema: Any) -> bool:
-    """Whether a schema of results is an object of nothing but `result`."""
+def wrapper_of(schema: Any) -> str | None:
+    """The one name in a schema of results that says nothing of the value; `None` where there is no such name."""
     properties: Any = schema.get("properties") if isinstance(schema, dict) else None
-    return isinstance(properties, dict) and list(cast("dict[str, Any]", properties)) == ["result"]
+    names = list(cast("dict[str, Any]", properties)) if isinstance(properties, dict) else []
+    return names[0] if names in _WRAPPERS else None
 
 
 def _text(block: Any) -> str:
