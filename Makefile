@@ -42,8 +42,8 @@ hosted: | $(VENV)/bin/python
 
 # As well: what the formats of other tools need asks for other versions than constraints.txt has.
 formats: | $(VENV)/bin/python
-	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,otel,studies]" inspect-ai==0.3.285 \
-	  openinference-semantic-conventions hypothesis pytest pytest-xdist
+	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,otel,studies,verifiers]" inspect-ai==0.3.285 \
+	  openinference-semantic-conventions verifiers==0.4.0 hypothesis pytest pytest-xdist
 	$(PYTEST) tests/formats
 
 notebooks: $(TEST_READY)

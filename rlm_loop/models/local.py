@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,9 @@ class LocalModel:
     call, and models with the same file and settings share one loaded copy.  With one slot and a seed the text is
     the same in every run; more slots answer calls side by side, at the price of that.  `context_size` is the
     window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs nothing, so the
-    price is known and zero.
+    price is known and zero.  With `token_ids` a reply keeps what a trainer needs of it under `extra["tokens"]`: the ids
+    that were sampled and the logarithms of their probabilities, before temperature and filters; `prompt_ids` gives the
+    ids of a request.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class LocalModel:
         slots: int = 1,
         max_tokens: int = 512,
         verbose: bool = False,
+        token_ids: bool = False,
     ) -> None:
         self._where = os.fspath(path_or_name)
         known = catalog.find(self._where)
@@ -56,6 +60,7 @@ class LocalModel:
         self.temperature = temperature
         self.slots = slots
         self.max_tokens = max_tokens
+        self.token_ids = token_ids
         self._verbose = verbose
         self._settings: ServerSettings | None = None
         self._measured: list[tuple[Prompt, list[Part]]] = []
@@ -123,6 +128,7 @@ class LocalModel:
             "seed": self.seed,
             "cache_prompt": True,
             **prompt.sampling,
+            **({"logprobs": True, "top_logprobs": 1} if self.token_ids else {}),  # without `top_` there are none
         }
         start = time.perf_counter()
         answer = server.chat(body)
@@ -131,7 +137,12 @@ class LocalModel:
         last = prompt.messages[-1] if prompt.messages else None
         if last is not None and last.role == "assistant":  # llama.cpp goes on with it, and sends its text along
             reply = replace(reply, text=reply.text.removeprefix(last.text))
-        return reply
+        return replace(reply, extra={**reply.extra, "tokens": _sampled(answer)}) if self.token_ids else reply
+
+    def prompt_ids(self, prompt: Prompt) -> list[int]:
+        """The ids of the tokens of a request as the model reads them, those of the chat template included."""
+        server = self.load()
+        return server.ids(server.render(self._body(server, _ends_in_one(prompt))))
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """The exact parts of a prompt, in the order in which the model reads them.
@@ -173,6 +184,12 @@ class LocalModel:
 
     def __repr__(self) -> str:
         return f"LocalModel({self._where!r}, context_size={self.context_size}, slots={self.slots})"
+
+
+def _sampled(answer: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The tokens of a completion and the logarithms of their probabilities, in order; the one that ends it is one."""
+    found: list[Mapping[str, Any]] = (answer["choices"][0].get("logprobs") or {}).get("content") or []
+    return {"ids": [token["id"] for token in found], "logprobs": [round(token["logprob"], 6) for token in found]}
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:

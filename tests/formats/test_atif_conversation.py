@@ -10,7 +10,15 @@ import pytest
 from rlm_loop.agents.past_run import ledger_of, outcome_of
 from rlm_loop.formats.traces.as_trace import record_of, write_conversations
 from rlm_loop.formats.traces.conversation import conversation_of
-from rlm_loop.formats.traces.usage import from_atif, from_inspect, to_atif, to_inspect, to_otel
+from rlm_loop.formats.traces.usage import (
+    from_atif,
+    from_inspect,
+    from_verifiers,
+    to_atif,
+    to_inspect,
+    to_otel,
+    to_verifiers,
+)
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Score
 from rlm_loop.report.run import run_page
@@ -69,7 +77,21 @@ def test_conventions(usage: Usage, atif: dict[str, object], inspect: tuple[int, 
     assert written is not None
     assert (written["input_tokens"], written["total_tokens"]) == inspect  # without the cache; with it
     assert from_inspect(written) == usage
-    assert to_otel(usage)["gen_ai.usage.input_tokens"] == usage.input_tokens
+    spans = to_otel(usage)
+    for names in (
+        ("gen_ai.usage.input_tokens", "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_write.input_tokens"),
+        (
+            "llm.token_count.prompt",
+            "llm.token_count.prompt_details.cache_read",
+            "llm.token_count.prompt_details.cache_write",
+        ),
+    ):
+        found = [spans.get(name) for name in names]
+        assert found == [usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+    trained = to_verifiers(usage)
+    assert trained is not None
+    assert trained["prompt_tokens"] == usage.input_tokens - (usage.cache_read_tokens or 0)  # pyright: ignore
+    assert from_verifiers(trained) == replace(usage, cache_write_tokens=None)
 
 
 def test_what_is_not_known_is_left_out_and_never_zero() -> None:
@@ -78,4 +100,5 @@ def test_what_is_not_known_is_left_out_and_never_zero() -> None:
     assert from_atif({"completion_tokens": 20}) == unknown
     assert from_atif({}) is None
     assert to_inspect(unknown) is None
+    assert to_verifiers(unknown) is None
     assert to_otel(unknown) == {"gen_ai.usage.output_tokens": 20, "llm.token_count.completion": 20}

@@ -6,7 +6,8 @@
 """
 
 from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, conversation_of
-from rlm_loop.formats.traces.convert import export_study, export_trace, import_trace, send_study, send_trace
+from rlm_loop.formats.traces.convert import export_trace, import_trace, send_trace
+from rlm_loop.formats.traces.convert_study import export_study, send_study
 from rlm_loop.formats.traces.errors import FormatError
 
 __all__ = [

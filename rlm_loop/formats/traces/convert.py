@@ -1,24 +1,22 @@
-"""From a trace or a study to files of other tools, and back: which format, which run, which file."""
+"""From a trace to files of other tools, and back: which format, which run, which file."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from rlm_loop.formats.traces.conversation import Conversation, conversation_of
 from rlm_loop.formats.traces.errors import FormatError
-from rlm_loop.outcome import Score
-from rlm_loop.study.results import Results, load_study
+from rlm_loop.messages import Prompt
+from rlm_loop.models import LocalModel, get_model
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.runs import Run
 
 #: Formats that are written.
-Format = Literal["atif", "inspect", "hf", "otel"]
+Format = Literal["atif", "inspect", "hf", "otel", "verifiers"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
@@ -38,11 +36,11 @@ def export_trace(
     format or a file that is its own source, `TraceError` as `read` does, `ImportError` where a format needs a package
     that is not installed, `OSError` as writing does.
     """
-    _check(to, content)
+    check(to, content)
     target = Path(out)
     if isinstance(source, (str, Path)) and target.exists() and target.samefile(source):
         raise FormatError(f"{out} is the trace itself; name another file")
-    _write(_conversation(source, run), to, target, content)
+    write(_conversation(source, run), to, target, content)
     return target
 
 
@@ -63,26 +61,6 @@ def send_trace(
     from rlm_loop.formats.traces.otel.spans import spans_of
 
     send_spans(spans_of(_conversation(source, run), content=content), address, headers)
-
-
-def export_study(study: str | Path | Results, to: Format, out: str | Path, *, content: bool = True) -> list[Path]:
-    """Write every run of a study, with its score, into the folder `out`; returns the files' paths.
-
-    `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Raises
-    `StudyError` where the folder holds no study, and otherwise as `export_trace`.
-    """
-    _check(to, content)
-    return _write_all(_results(study), to, Path(out), content)
-
-
-def send_study(
-    study: str | Path | Results, address: str, *, content: bool = True, headers: Mapping[str, str] | None = None
-) -> int:
-    """Send every run of a study that has a trace, with its score, as `send_trace` does; returns how many."""
-    episodes = episodes_of(_results(study))
-    for conversation, _ in episodes:
-        send_trace(conversation, address, content=content, headers=headers)
-    return len(episodes)
 
 
 def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Conversation, ...]:
@@ -119,7 +97,8 @@ def _read(path: str | Path) -> tuple[Conversation, ...]:
     return from_log(path) if isinstance(value, dict) and "eval" in value else (from_trajectory(value, path),)
 
 
-def _check(to: str, content: bool) -> None:
+def check(to: str, content: bool) -> None:
+    """Raise `FormatError` for a format that is not there, or that cannot be written without what was said."""
     if to not in FORMATS:
         raise FormatError(f"there is no format {to!r}; there are {', '.join(FORMATS)}")
     if not content and to != "otel":
@@ -132,11 +111,8 @@ def _conversation(source: str | Path | RunRecord | Conversation, run: Run) -> Co
     return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)
 
 
-def _results(study: str | Path | Results) -> Results:
-    return study if isinstance(study, Results) else load_study(study)
-
-
-def _write(conversation: Conversation, to: Format, target: Path, content: bool) -> None:
+def write(conversation: Conversation, to: Format, target: Path, content: bool) -> None:
+    """Write one run as one file."""
     match to:
         case "atif":
             from rlm_loop.formats.traces.atif import to_trajectory
@@ -155,50 +131,22 @@ def _write(conversation: Conversation, to: Format, target: Path, content: bool) 
             from rlm_loop.formats.traces.otel.spans import spans_of
 
             write_spans(spans_of(conversation, content=content), target)
+        case "verifiers":
+            from rlm_loop.formats.traces.verifiers_out import record_of_run
+
+            write_lines([record_of_run(conversation, prompt_ids_of)], target)
 
 
-def _write_all(results: Results, to: Format, folder: Path, content: bool) -> list[Path]:
-    episodes = episodes_of(results)
-    match to:
-        case "atif" | "otel":
-            ending = "atif.json" if to == "atif" else "otlp.jsonl"
-            files = [(conversation, folder / f"{name}.{ending}") for conversation, name in episodes]
-            for conversation, path in files:
-                _write(conversation, to, path, content)
-            return [path for _, path in files]
-        case "inspect":
-            from rlm_loop.formats.traces.inspect_out import write_log
-
-            logs: dict[Path, list[Conversation]] = {}
-            for conversation, _ in episodes:
-                words = [str(conversation.episode[part]) for part in ("arm", "model", "suite")]
-                name = re.sub(r"[^\w.-]+", "-", "--".join(words))
-                logs.setdefault(folder / f"{name}.eval", []).append(conversation)
-            for path, conversations in logs.items():
-                write_log(conversations, path)
-            return list(logs)
-        case "hf":
-            from rlm_loop.formats.traces.sessions import write_dataset
-
-            return write_dataset(results, episodes, folder)
+def prompt_ids_of(model: str, prompt: Prompt) -> list[int]:
+    """The ids of a request's tokens; only models whose replies kept theirs are asked, and those are local ones."""
+    return cast(LocalModel, get_model(model)).prompt_ids(prompt)
 
 
-#: What of a study's row says which episode it is.
-_EPISODE = ("study", "arm", "model", "suite", "task", "seed")
-
-
-def episodes_of(results: Results) -> Sequence[tuple[Conversation, str]]:
-    """The runs of a study that have a trace, each with its score and the name of its trace in its arm's folder."""
-    found: list[tuple[Conversation, str]] = []
-    for row in results.rows:
-        if not row.get("trace"):
-            continue
-        score = Score(row["resolved"], row.get("value") or 0.0, str(row.get("score_reason") or ""))
-        conversation = conversation_of(results.trace(row), score)
-        about = {**conversation.about, "episode": {name: row.get(name) for name in _EPISODE}}
-        name = str(row["trace"]).removeprefix("traces/").removesuffix(".gz").removesuffix(".jsonl")
-        found.append((replace(conversation, about=about), name))
-    return found
+def write_lines(values: Sequence[Any], target: Path) -> None:
+    """Write values as JSON Lines."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(value, ensure_ascii=False) + "\n" for value in values]
+    target.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
 
 
 def _as_json(value: Any, target: Path) -> None:

@@ -6,9 +6,11 @@
 | ATIF | all of the prompt | a part of them | no field: under `extra` | left out |
 | OpenTelemetry GenAI, OpenInference | all of the prompt | a part of them | a part of them | left out |
 | Inspect | what was charged in full | apart | apart | no usage at all |
+| verifiers | what was not read from a cache | apart | a part of them | no usage at all |
 
-Sources: the field descriptions of `atif.Metrics`, the docstring of `inspect_ai.model.ModelUsage`, and the semantic
-conventions' `gen_ai.usage.input_tokens` ("SHOULD include all types of input tokens, including cached tokens").
+Sources: the field descriptions of `atif.Metrics`, the docstrings of `inspect_ai.model.ModelUsage` and of
+`verifiers.v1.types.Usage`, and the semantic conventions' `gen_ai.usage.input_tokens` ("SHOULD include all types of
+input tokens, including cached tokens").
 """
 
 from __future__ import annotations
@@ -81,6 +83,27 @@ def from_inspect(usage: Mapping[str, Any], calls: int = 1) -> Usage:
         written,
         usage.get("reasoning_tokens"),
     )
+
+
+def to_verifiers(usage: Usage) -> dict[str, Any] | None:
+    """The fields of verifiers' `Usage`; `None` where input or output is not known, which it cannot say."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return {
+        "prompt_tokens": usage.input_tokens - (usage.cache_read_tokens or 0),
+        "completion_tokens": usage.output_tokens,
+        "cached_input_tokens": usage.cache_read_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost": usage.cost,
+    }
+
+
+def from_verifiers(usage: Mapping[str, Any], calls: int = 1) -> Usage:
+    """The usage of verifiers' by its fields; it does not say what was written to a cache."""
+    read = usage.get("cached_input_tokens")
+    total = int(usage["prompt_tokens"]) + (read or 0)
+    known = usage.get("cost"), None, usage.get("reasoning_tokens")
+    return Usage(total, int(usage["completion_tokens"]), read, calls, *known)
 
 
 def to_otel(usage: Usage) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""From a study to files of other tools: which of its runs, with which score, into which file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rlm_loop.formats.traces.conversation import Conversation, conversation_of
+from rlm_loop.formats.traces.convert import Format, check, prompt_ids_of, send_trace, write, write_lines
+from rlm_loop.outcome import Score
+from rlm_loop.study.results import Results, load_study
+
+
+def export_study(study: str | Path | Results, to: Format, out: str | Path, *, content: bool = True) -> list[Path]:
+    """Write every run of a study, with its score, into the folder `out`; returns the files' paths.
+
+    `study` is the folder of a study's results, or the results.  Episodes that have no trace are left out.  Raises
+    `StudyError` where the folder holds no study, and otherwise as `export_trace`.
+    """
+    check(to, content)
+    return _write_all(_results(study), to, Path(out), content)
+
+
+def send_study(
+    study: str | Path | Results, address: str, *, content: bool = True, headers: Mapping[str, str] | None = None
+) -> int:
+    """Send every run of a study that has a trace, with its score, as `send_trace` does; returns how many."""
+    episodes = episodes_of(_results(study))
+    for conversation, _ in episodes:
+        send_trace(conversation, address, content=content, headers=headers)
+    return len(episodes)
+
+
+def _results(study: str | Path | Results) -> Results:
+    return study if isinstance(study, Results) else load_study(study)
+
+
+def _write_all(results: Results, to: Format, folder: Path, content: bool) -> list[Path]:
+    episodes = episodes_of(results)
+    match to:
+        case "atif" | "otel":
+            ending = "atif.json" if to == "atif" else "otlp.jsonl"
+            files = [(conversation, folder / f"{name}.{ending}") for conversation, name in episodes]
+            for conversation, path in files:
+                write(conversation, to, path, content)
+            return [path for _, path in files]
+        case "verifiers":
+            from rlm_loop.formats.traces.verifiers_out import record_of_run
+
+            target = folder / "traces.jsonl"
+            write_lines([record_of_run(conversation, prompt_ids_of) for conversation, _ in episodes], target)
+            return [target]
+        case "inspect":
+            from rlm_loop.formats.traces.inspect_out import write_log
+
+            logs: dict[Path, list[Conversation]] = {}
+            for conversation, _ in episodes:
+                words = [str(conversation.episode[part]) for part in ("arm", "model", "suite")]
+                name = re.sub(r"[^\w.-]+", "-", "--".join(words))
+                logs.setdefault(folder / f"{name}.eval", []).append(conversation)
+            for path, conversations in logs.items():
+                write_log(conversations, path)
+            return list(logs)
+        case "hf":
+            from rlm_loop.formats.traces.sessions import write_dataset
+
+            return write_dataset(results, episodes, folder)
+
+
+#: What of a study's row says which episode it is.
+_EPISODE = ("study", "arm", "model", "suite", "task", "seed")
+
+
+def episodes_of(results: Results) -> Sequence[tuple[Conversation, str]]:
+    """The runs of a study that have a trace, each with its score and the name of its trace in its arm's folder."""
+    found: list[tuple[Conversation, str]] = []
+    for row in results.rows:
+        if not row.get("trace"):
+            continue
+        score = Score(row["resolved"], row.get("value") or 0.0, str(row.get("score_reason") or ""))
+        conversation = conversation_of(results.trace(row), score)
+        about = {**conversation.about, "episode": {name: row.get(name) for name in _EPISODE}}
+        name = str(row["trace"]).removeprefix("traces/").removesuffix(".gz").removesuffix(".jsonl")
+        found.append((replace(conversation, about=about), name))
+    return found
