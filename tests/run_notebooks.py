@@ -24,8 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-#: What a notebook looks at: "1" asks models, anything else reads what was recorded.
-SWITCH = "RLM_LOOP_LIVE"
+#: What a notebook looks at: the model that it asks; without one it reads what was recorded.
+SWITCH = "RLM_LOOP_MODEL"
+#: Of what a cell shows, that which needs the kernel that showed it.
+ALIVE = "application/vnd.jupyter.widget-view+json"
 
 
 class Stale(Exception):
@@ -85,9 +87,11 @@ def compare(path: Path, executed: Any) -> None:
 
 
 def save(path: Path, executed: Any) -> None:
-    """Write the notebook with what it showed; what differs from machine to machine is left out."""
+    """Write the notebook with what it showed, but no widgets and nothing that differs from machine to machine."""
     import nbformat
 
+    for output in (output for cell in executed.cells for output in cell.get("outputs", ())):
+        output.get("data", {}).pop(ALIVE, None)
     executed.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
@@ -96,7 +100,9 @@ def save(path: Path, executed: Any) -> None:
 
 
 def main(folder: Path, *, names: Sequence[str] = (), keep: bool = False, live: bool = False) -> int:
-    os.environ[SWITCH] = "1" if live else "0"
+    os.environ.pop(SWITCH, None)
+    if live:
+        os.environ[SWITCH] = "local"
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!rlm-loop`
     if not live:
         os.environ["PIP_NO_INDEX"] = os.environ["HF_HUB_OFFLINE"] = "1"
@@ -132,7 +138,9 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"))
     parser.add_argument("names", nargs="*", help="parts of the names of those that are wanted; default all")
     parser.add_argument("--save", action="store_true", help="write what the cells showed into the files")
-    parser.add_argument("--live", action="store_true", help=f"set {SWITCH}=1: ask models; nothing is compared")
+    parser.add_argument(
+        "--live", action="store_true", help=f"set {SWITCH}=local: ask the local model; nothing is compared"
+    )
     return parser.parse_intermixed_args(arguments)
 
 

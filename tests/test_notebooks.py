@@ -8,17 +8,31 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from rlm_loop.study import load_study
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 #: A folder of this machine or of a temporary file; `/home/...` in the words of a text is none.
 PLACES = re.compile(r"/(?:tmp|root|home|Users|work)/\w|/pytest-of-")
 LIMIT = 700_000  # bytes: a page that is read in a browser
+#: What a person reads in five minutes, pictures and tables looked at: words of text, words that cells print, cells.
+WORDS, PRINTED, CELLS = 550, 120, 20
+SWITCH = 'MODEL = os.environ.get("RLM_LOOP_MODEL")  # "local", say; without it what was recorded is read'
+#: A unified diff, and the beginning of a figure's alternative text.
+DIFF = re.compile(r"^\s*@@ |^\s*(?:---|\+\+\+) \S", re.M)
+ALT = re.compile(
+    r"^(?:Share of|Paired|Stacked bars|Heat map|Overhead by turn|Resolve rate|Tasks resolved and|Call tree)"
+)
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
@@ -40,6 +54,10 @@ def code(path: Path) -> list[dict[str, Any]]:
     return [c for c in cells(path) if c["cell_type"] == "code"]
 
 
+def streams(path: Path) -> list[str]:
+    return ["".join(o["text"]) for c in code(path) for o in c["outputs"] if o["output_type"] == "stream"]
+
+
 def test_the_subjects_are_all_there() -> None:
     assert [p.stem for p in NOTEBOOKS] == [
         "01_quickstart",
@@ -49,8 +67,7 @@ def test_the_subjects_are_all_there() -> None:
         "05_recursion_and_long_contexts",
         "06_your_own_model_and_tasks",
         "07_from_notebook_to_study",
-        "08_bug_fixing",
-        "09_harness_tax",
+        "08_harness_tax",
     ]
 
 
@@ -68,8 +85,20 @@ class TestEach:
         assert re.search(r"\d", finding), "a finding has numbers"
 
     def test_it_says_how_to_ask_a_model_and_does_not_by_itself(self, path: Path) -> None:
-        assert "RLM_LOOP_LIVE=1" in source(cells(path)[0])
-        assert 'os.environ.get("RLM_LOOP_LIVE") == "1"' in source(code(path)[0])
+        assert "`RLM_LOOP_MODEL=local`" in source(cells(path)[0])
+        assert source(code(path)[0]).splitlines().count(SWITCH) == 1
+        assert "LIVE" not in path.read_text(encoding="utf-8")
+
+    def test_it_is_read_in_five_minutes(self, path: Path) -> None:
+        text = [source(c) for c in cells(path) if c["cell_type"] == "markdown"]
+        assert sum(len(t.split()) for t in text) <= WORDS
+        assert sum(len(printed.split()) for printed in streams(path)) <= PRINTED
+        assert len(cells(path)) <= CELLS
+
+    def test_no_cell_prints_a_diff_or_what_a_figure_shows(self, path: Path) -> None:
+        for printed in streams(path):
+            assert not DIFF.search(printed), printed
+            assert not ALT.search(printed), printed
 
     def test_it_is_read_without_being_run(self, path: Path) -> None:
         numbers = [c["execution_count"] for c in code(path)]
@@ -98,6 +127,10 @@ class TestEach:
             assert own in ([], ["model"]), source(cell)  # `model` chooses what is recorded or live
             assert len(body) <= 16, source(cell)
 
+    def test_no_value_is_shown_as_a_record_of_pages_where_there_is_no_html(self, path: Path) -> None:
+        plain = [o["data"]["text/plain"] for c in code(path) for o in c["outputs"] if "text/plain" in o.get("data", {})]
+        assert max((len("".join(text)) for text in plain), default=0) < 3000
+
     def test_it_is_no_larger_than_a_page(self, path: Path) -> None:
         assert path.stat().st_size < LIMIT
 
@@ -111,7 +144,77 @@ def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
         html = "".join(shown["data"]["text/html"])
         assert "answered" in html
         assert "<progress" not in html
-        assert "answered: 1 turn" in "".join(shown["data"]["text/plain"])
+        assert "answered: " in "".join(shown["data"]["text/plain"])
+
+
+def test_the_quickstart_counts_exactly() -> None:
+    assert "code: exact | lean: exact" in "".join(streams(NOTEBOOKS[0]))
+
+
+@pytest.mark.parametrize("number", ["02", "03"])
+def test_the_explorer_is_a_picture_and_a_table_without_a_kernel(number: str) -> None:
+    (path,) = (p for p in NOTEBOOKS if p.stem.startswith(number))
+    (cell,) = (c for c in code(path) if source(c).startswith("explore("))
+    menus, picture, table = (o["data"] for o in cell["outputs"])
+    assert set(menus) == {"text/plain"}
+    assert "image/png" in picture
+    assert "<table" in "".join(table["text/html"])
+
+
+STUDIES = ROOT / "experiments"
+
+
+def drawn_in_notebooks() -> dict[str, Callable[[], Any]]:
+    """The figures with numbers on their axes, as the notebooks draw them."""
+    from rlm_loop.report import size_figure
+    from rlm_loop.report.figures import (
+        dose_response,
+        overhead_by_turn,
+        paired_differences,
+        paired_slopes,
+        resolve_against_tokens,
+        stacked_causes,
+    )
+
+    def of(name: str) -> Any:
+        return load_study(STUDIES / name / "results")
+
+    return {
+        "02 overhead": lambda: overhead_by_turn(
+            pandas.read_csv(STUDIES / "token_overhead" / "results" / "scripted.csv")
+        ),
+        "02 doses": lambda: dose_response(of("token_overhead")),
+        "02 explorer": lambda: paired_slopes(of("token_overhead")),
+        "03 differences": lambda: paired_differences(of("headline"), baseline="react-text"),
+        "03 tokens": lambda: resolve_against_tokens(of("headline")),
+        "03 causes": lambda: stacked_causes(of("headline")),
+        "04 slopes": lambda: paired_slopes(of("lean_vs_react"), baseline="lean"),
+        "05 sizes": lambda: size_figure(load_study(STUDIES / "recursion_depth" / "results" / "oracle")),
+    }
+
+
+@pytest.mark.parametrize("name", drawn_in_notebooks())
+def test_ticks_are_numbers_that_are_read_at_a_glance(name: str) -> None:
+    figure = drawn_in_notebooks()[name]()
+    figure.canvas.draw()
+    ticks = [t.get_text() for a in figure.axes for axis in (a.xaxis, a.yaxis) for t in axis.get_ticklabels()]
+    numbers = [tick for tick in ticks if re.search(r"\d", tick) and not re.search(r"[a-zA-Z]{2}", tick)]
+    assert len(numbers) >= 4
+    for number in numbers:
+        assert len(number) <= 7, number
+        assert not re.search(r"\d{4}", number), f"{number} has no separator of thousands"
+
+
+def test_ticks_of_a_narrow_range_are_short_too() -> None:
+    """The prompts of a study whose arms differ by 0.6 %."""
+    from rlm_loop.report.figures.style import round_ticks, sheet
+
+    axes = sheet(4, 3).subplots()
+    axes.set_yscale("log")
+    axes.set_ylim(2402.118, 2435.661855)
+    round_ticks(axes.yaxis, 2402.118, 2435.661855, "{x:,.10g}")
+    axes.figure.canvas.draw()
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["2,400", "2,440"]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +231,7 @@ def script() -> ModuleType:
 @pytest.fixture(autouse=True)
 def switches_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """The script sets variables for its kernels; they are put back."""
-    for name in ("RLM_LOOP_LIVE", "PIP_NO_INDEX", "HF_HUB_OFFLINE", "PATH"):
+    for name in ("RLM_LOOP_MODEL", "PIP_NO_INDEX", "HF_HUB_OFFLINE", "PATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
 
 
@@ -147,17 +250,25 @@ def outputs(path: Path) -> list[str]:
 def test_running_saving_and_being_out_of_date(
     script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(tmp_path, "import os", "os.environ['RLM_LOOP_LIVE']")
+    path = write(tmp_path, "import os", "os.environ.get('RLM_LOOP_MODEL', 'none')")
     before = path.read_bytes()
     assert script.main(tmp_path) == 1
     assert "cell 2 shows" in capsys.readouterr().err
     assert path.read_bytes() == before  # it runs a copy
     assert script.main(tmp_path, keep=True) == 0
-    assert outputs(path) == ["'0'"]
+    assert outputs(path) == ["'none'"]
     assert "execution" not in code(path)[0]["metadata"]
     saved = path.read_bytes()
     assert script.main(tmp_path, live=True) == 0  # nothing is compared then
     assert path.read_bytes() == saved
+    assert os.environ["RLM_LOOP_MODEL"] == "local"
+
+
+def test_a_saved_notebook_has_no_widget_that_needs_its_kernel(script: ModuleType, tmp_path: Path) -> None:
+    alive = "{'application/vnd.jupyter.widget-view+json': {'model_id': 'x'}, 'text/plain': 'menus'}"
+    path = write(tmp_path, f"from IPython.display import display\ndisplay({alive}, raw=True)")
+    assert script.main(tmp_path, keep=True) == 0
+    assert [set(o["data"]) for c in code(path) for o in c["outputs"]] == [{"text/plain"}]
 
 
 def test_a_name_that_no_notebook_has(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,6 +124,8 @@ def test_the_command_is_one_that_can_be_given_again(tmp_path: Path) -> None:
         str(tmp_path / "rlm_loop" / "cli.py"),
     ):  # the latter is `python -m rlm_loop.cli.main`
         assert command([program, "study", "run", str(tmp_path / "x")], tmp_path) == "rlm-loop study run x"
+    launcher = "/usr/lib/python3/ipykernel_launcher.py"
+    assert command([launcher, "-f", "/tmp/kernel-7.json"], tmp_path) == "a Jupyter notebook"
 
 
 def test_provenance(tmp_path: Path) -> None:

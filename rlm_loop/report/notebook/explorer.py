@@ -35,6 +35,7 @@ def look(results: Results, arm: str = ALL, suite: str = ALL, measure: str = "res
     whole = [frame.assign(suite="all suites")] if frame["suite"].nunique() > 1 else []
     shown = pandas.concat([frame, *whole]).astype({measure: float})
     table = shown.pivot_table(index="suite", columns="arm", values=measure, sort=False)
+    table = table.rename_axis(index=None, columns=None)
     return figure, table[arms].map(lambda x: words.format(x=x))  # pyright: ignore[reportUnknownLambdaType]
 
 

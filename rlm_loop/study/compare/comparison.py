@@ -122,6 +122,10 @@ class Comparison(Judged):
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """IPython's plain text: the sentences, where the record would be pages."""
+        printer.text(str(self))
+
     def _repr_html_(self) -> str:
         import html
 

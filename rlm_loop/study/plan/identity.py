@@ -179,6 +179,8 @@ def _version(package: str) -> str | None:
 def command(argv: Sequence[str], here: Path) -> str:
     """A command line without this machine's folders: paths below `here` are made relative, others lose theirs."""
     program = Path(argv[0]).name if argv else ""
+    if program == "ipykernel_launcher.py":  # its arguments are a connection file, which says nothing
+        return "a Jupyter notebook"
     # `python -m rlm_loop.cli.main` is the same program
     words = ["rlm-loop" if program == "cli.py" else program, *(_local(word, here) for word in argv[1:])] if argv else []
     return " ".join(words)[:500]
