@@ -24,14 +24,22 @@ LOADED = re.compile(
     re.IGNORECASE,
 )
 
-#: The address of the first hit of a search, as soon as there is one.
+#: What a newcomer looks for, and the page that answers.
+SOUGHT = [
+    ("injector", "injectors"),
+    ("which model should I use", "start"),
+    ("vllm", "start"),
+    ("max steps", "concepts"),
+    ("when not to use", "start"),
+]
+#: Waits until a search has the page among its hits.
 FOUND = """new Promise(done => {
-  const look = () => {
-    const hit = document.querySelector('.md-search-result__link')
-    hit ? done(hit.href) : setTimeout(look, 50)
-  }
+  const hits = () => [...document.querySelectorAll('.md-search-result__link')]
+  const look = () => hits().some(hit => hit.href.includes('/%s.html')) ? done(true) : setTimeout(look, 50)
   look()
 })"""
+#: Pages that a person reads, and the words of each (references may have more).
+PAGES, WORDS = 25, 1200
 
 
 def hook(name: str) -> ModuleType:
@@ -52,6 +60,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(command, cwd=docs.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_what_a_person_reads_is_short_and_little() -> None:
+    text = (docs.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    read = re.findall(r"- ([\w/]+\.md)", text[text.index("nav:") : text.index("- Reference:")])
+    assert len(read) <= PAGES
+    words = {page: len((docs.ROOT / "docs" / page).read_text(encoding="utf-8").split()) for page in read}
+    assert {page: n for page, n in words.items() if n > WORDS} == {}
 
 
 @pytest.mark.slow
@@ -80,10 +96,11 @@ def test_it_opens_from_a_folder(site: Path, tmp_path: Path) -> None:
         assert [r for r in browser.requests() if r.startswith("http")] == []
         assert browser.complaints() == []
         assert browser.value("document.body.dataset.mdColorScheme") == "slate"
-        browser.value("document.querySelector('.md-search__input').focus()")
-        browser.type("injecto")
-        browser.press("r")  # the search listens to keys
-        assert "injector" in browser.value(FOUND)
+        for words, page in SOUGHT:
+            browser.value("{const box = document.querySelector('.md-search__input'); box.value = ''; box.focus()}")
+            browser.type(words[:-1])
+            browser.press(words[-1])  # the search listens to keys
+            assert browser.value(FOUND % page)
 
 
 @pytest.mark.slow

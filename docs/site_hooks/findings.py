@@ -43,5 +43,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for picture, data in pictures.items():
             files.append(File.generated(config, f"findings/{picture}", content=data))
         listed.append({title: name})
-    next(entry["Findings"] for entry in config.nav or [] if "Findings" in entry).append({"Experiments": listed})
+    next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry).append({"Experiments": listed})
     return files

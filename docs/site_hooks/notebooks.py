@@ -53,5 +53,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for name, data in pictures.items():
             files.append(File.generated(config, f"notebooks/{name}", content=data))
         listed.append({heading: f"notebooks/{path.stem}.md"})
-    next(entry["Findings"] for entry in config.nav or [] if "Findings" in entry).append({"Notebooks": listed})
+    next(entry["Reference"] for entry in config.nav or [] if "Reference" in entry).append({"Notebooks": listed})
     return files
