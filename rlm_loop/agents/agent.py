@@ -364,7 +364,7 @@ class Agent(metaclass=TakesLimits):
         recursion, setup = self.recursion(), self.setup(task)
         record = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
         slots = recursion.tree.calls
-        sent: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        sent: dict[str, Any] = {"max_tokens": self.max_tokens, "temperature": self.temperature, "hooks": self.hooks}
         metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
         more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}

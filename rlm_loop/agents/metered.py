@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,6 +19,8 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
 from rlm_loop.models.counting import measured, size_unmeasured
+from rlm_loop.models.listening import listener, tell
+from rlm_loop.tools.hooks import notify
 from rlm_loop.tools.threads import GivenUp, Pending
 from rlm_loop.traces.trace import Trace, common
 
@@ -43,6 +46,8 @@ class Metered:
     slots: Slots | None = None
     price: PricePerToken | None = None
     temperature: float | None = None
+    hooks: tuple[object, ...] = ()
+    """Those that have `on_text` hear the reply while it is written."""
     turn: int = 0
     """The turn of the latest call."""
     _sent: tuple[Message, ...] = field(default=(), repr=False)
@@ -107,6 +112,25 @@ class Metered:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
+        with self._heard():
+            return self._completed(prompt, turn)
+
+    @contextmanager
+    def _heard(self) -> Generator[None]:
+        """Whoever wants to see the reply grow hears the model meanwhile; where nobody does, it need not stream it."""
+        hooks = [hook for hook in self.hooks if _hears(hook)]
+        if not hooks:
+            yield
+            return
+        token = listener.set(lambda kind, text: notify(hooks, "on_text", kind=kind, text=text, node=self.node.path))
+        try:
+            tell("begin")
+            yield
+            tell("end")
+        finally:
+            listener.reset(token)
+
+    def _completed(self, prompt: Prompt, turn: int) -> Reply:
         scope, who = self.node.scope, self._where(turn)
         scope.check()
         parts = self._in_time(lambda: measured(self.model, prompt))  # it may have to load the model
@@ -243,3 +267,8 @@ class Metered:
 
     def _where(self, turn: int) -> dict[str, Any]:
         return {"node": self.node.path, "depth": self.node.depth, "turn": turn}
+
+
+def _hears(hook: object) -> bool:
+    """Whether a hook has `on_text` of its own: one that answers to any name has not asked for each piece of text."""
+    return inspect.getattr_static(hook, "on_text", None) is not None and getattr(hook, "on_text", None) is not None

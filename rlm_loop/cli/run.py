@@ -103,6 +103,9 @@ def run(
     trace: Annotated[str | None, Option(metavar="FILE", help="Append what happens to this file.")] = None,
     json_: Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")] = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="Show the answer only, not the steps.")] = False,
+    no_live: Annotated[
+        bool, Option("--no-live", help="Show a reply when it is there, not while the model writes it.")
+    ] = False,
 ) -> int:
     """Run one agent on a question: its steps as they happen, the answer last.
 
@@ -113,7 +116,7 @@ def run(
     from rlm_loop.agents.loop import Interrupted
     from rlm_loop.cli.steps import LiveSteps
 
-    live = None if quiet or json_ else LiveSteps(notes())
+    live = None if quiet or json_ else LiveSteps(notes(), writes=not no_live)
     try:
         asking = _asking(live, "-" in (question, context_file)) if approve else None
         asked, given = _texts(question, context_file)

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.tree import FOLD
 from rlm_loop.actions import RunCode
-from rlm_loop.report.notebook.formatting import action_text, clipped, observation_text, prose, visible
+from rlm_loop.report.notebook.formatting import action_text, causes_line, clipped, observation_text, prose, visible
 from rlm_loop.report.notebook.live.subcalls import SubCalls
+from rlm_loop.report.notebook.live.writing import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console, RenderableType
+    from rich.live import Live
     from rich.panel import Panel
-    from rich.status import Status
+    from rich.spinner import Spinner
     from rich.text import Text
 
+    from rlm_loop.accounting.ledger import Ledger
     from rlm_loop.accounting.tree import TraceTree
     from rlm_loop.actions import Observation
     from rlm_loop.messages import Usage
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rlm_loop.actions import CallTool, RunCode
+
+
+#: Lines of a reply that is being written.
+WRITTEN = 12
 
 
 def step_panel(turn: Turn) -> Panel:
@@ -88,20 +95,58 @@ def tree_lines(tree: TraceTree, *, fold: int, root: bool = True) -> Iterator[Tex
 
 
 class LiveSteps:
-    """A hook that shows each step of the root as it happens, its sub-calls, and what goes on in between."""
+    """A hook that shows each step of the root as it happens, its sub-calls, and what goes on in between.
 
-    def __init__(self, console: Console) -> None:
+    In a terminal that is the reply as it is written, too, unless `writes` is false.
+    """
+
+    def __init__(self, console: Console, *, writes: bool = False) -> None:
         self._console = console
-        self._status: Status | None = None
+        self._live: Live | None = None
         self._calls = SubCalls()
         self._turn = 0
+        self._writing = Writing()
+        self._ledger: Ledger | None = None
+        self._began = self._console.get_time()
+        self._line = ""
+        self._causes = ""
+        self.on_text = self._hear if writes and console.is_terminal and not console.is_dumb_terminal else None
+
+    def on_run_start(self, *, ledger: Ledger | None = None, **_: object) -> None:
+        self._ledger, self._began = ledger, self._console.get_time()
 
     def on_step_start(self, *, turn_index: int, **_: object) -> None:
         if self._calls.agents:  # the step of a sub-agent
             return
-        self._turn = turn_index
-        self._status = self._console.status(f"turn {turn_index}: the model writes, code runs ...", spinner="dots")
-        self._status.start()
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        self.stop()
+        self._turn, self._writing, self._line = turn_index, Writing(), ""
+        spinner = Spinner("dots", style="status.spinner")
+        self._live = Live(console=self._console, get_renderable=lambda: self._now(spinner), transient=True)
+        self._live.start()
+
+    def _hear(self, *, kind: str, text: str, node: str) -> None:
+        if node not in self._calls:
+            self._writing = self._writing.heard(kind, text)
+            if kind == "end" and self._ledger is not None:
+                self._causes = causes_line(self._ledger.by_cause(), self._ledger.counting)
+
+    def _now(self, spinner: Spinner) -> RenderableType:
+        """What goes on at this moment."""
+        from rich.console import Group
+        from rich.text import Text
+
+        seconds = self._console.get_time() - self._began
+        spinner.update(text=Text(f"turn {self._turn}: {self._line or self._writing} · {seconds:.0f} s"))
+        parts: list[RenderableType] = [spinner]
+        if written := self._writing.shown:
+            lines = Text(written).wrap(self._console, self._console.width)
+            parts.append(Text("\n").join(lines[-WRITTEN:]))
+        if self._causes:
+            parts.append(Text(self._causes, style="dim", no_wrap=True, overflow="ellipsis"))
+        return Group(*parts)
 
     def on_subcall_start(
         self, *, node: str, kind: str, model: str | None = None, prompt: str = "", **_: object
@@ -125,15 +170,13 @@ class LiveSteps:
                 self._console.print(line, soft_wrap=True)
 
     def _say(self) -> None:
-        status = self._status
-        if status is not None:
-            status.update(f"turn {self._turn}: {self._calls.line()}")
+        self._line = self._calls.line()
 
     def stop(self) -> None:
         """End the animation; called again it does nothing."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
 
 _QUESTION = "Run this? [y]es, [a]ll from now on, [n]o, or a reason for the model: "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, custom_input
 from rlm_loop.models import wire
+from rlm_loop.models.streams import joined as joined
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -128,39 +129,6 @@ def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
             f"response_format of type {kind!r} has no schema; send json_schema.schema", param="response_format"
         )
     return cast("dict[str, Any]", schema)
-
-
-def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body that the chunks of a stream make together."""
-    whole: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", "content": ""}
-    calls: dict[Any, dict[str, Any]] = {}
-    finish = None
-    for event in events:
-        whole |= {k: v for k, v in event.items() if v is not None and k != "choices"}
-        for choice in event.get("choices") or ():
-            if choice.get("index", 0) != 0:
-                continue
-            finish = choice.get("finish_reason") or finish
-            for name, value in (choice.get("delta") or {}).items():
-                if name == "tool_calls":
-                    for call in value or ():
-                        _grow(calls.setdefault(call.get("index", 0), {}), call)
-                elif isinstance(value, str) and name != "role":
-                    message[name] = message.get(name, "") + value
-    if calls:
-        message["tool_calls"] = list(calls.values())
-    return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
-
-
-def _grow(call: dict[str, Any], more: Mapping[str, Any]) -> None:
-    for name, value in more.items():
-        if isinstance(value, Mapping):
-            _grow(call.setdefault(name, {}), cast("Mapping[str, Any]", value))
-        elif isinstance(value, str) and name in ("arguments", "input", "name"):
-            call[name] = call.get(name, "") + value
-        elif value is not None:
-            call[name] = value
 
 
 def heard(body: Mapping[str, Any]) -> Reply:

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.message import Message
@@ -25,6 +25,7 @@ from rlm_loop.meter.request import Refused, Request, RequestMessage
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.http import Http
 from rlm_loop.models.responses import LONGEST, Lost, TooLate
+from rlm_loop.models.streams import events_of
 from rlm_loop.traces.received import parse
 
 _log = logging.getLogger(__name__)
@@ -236,20 +237,6 @@ def _unpacked(data: bytes, packing: str) -> bytes:
     if len(found) > LONGEST:
         raise ValueError("an answer too long to be read")
     return found
-
-
-def events_of(data: bytes) -> Iterator[Mapping[str, Any]]:
-    """The objects in server-sent events; what is none is passed over."""
-    lines: list[str] = []
-    for line in [*data.decode("utf-8", "replace").splitlines(), ""]:
-        if line.startswith("data:"):
-            lines.append(line[5:].strip())
-        elif not line and lines:
-            with suppress(ValueError):
-                value = parse("\n".join(lines))
-                if isinstance(value, dict):
-                    yield cast("dict[str, Any]", value)
-            lines.clear()
 
 
 def understood(exchange: Exchange) -> tuple[Request, Reply, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.chat import tools_of
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, function_of
+from rlm_loop.models.anthropic_wire import joined as joined
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import whole
 
@@ -87,35 +88,6 @@ def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(tool.get("input_schema"), dict):
         return {k: v for k, v in tool.items() if k != "cache_control"}
     return function_of(tool.get("name"), tool.get("description"), tool["input_schema"])
-
-
-def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The body that the events of a stream make together.  Later figures of the usage are the whole's."""
-    message: dict[str, Any] = {}
-    blocks: dict[Any, dict[str, Any]] = {}
-    for event in events:
-        match event.get("type"):
-            case "message_start":
-                message = dict(event.get("message") or {})
-            case "content_block_start":
-                blocks[event.get("index")] = dict(event.get("content_block") or {})
-            case "content_block_delta":
-                block, delta = blocks.setdefault(event.get("index"), {}), event.get("delta") or {}
-                for name in ("text", "thinking", "partial_json"):
-                    if isinstance(delta.get(name), str):
-                        block[name] = block.get(name, "") + delta[name]
-            case "message_delta":
-                message |= event.get("delta") or {}
-                new = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
-                message["usage"] = {**(message.get("usage") or {}), **new}
-            case "error":
-                message["error"] = event.get("error")
-            case _:
-                pass
-    for block in blocks.values():
-        if text := block.pop("partial_json", ""):
-            block["input"] = text
-    return {**message, "content": list(blocks.values())}
 
 
 def heard(body: Mapping[str, Any]) -> Reply:

@@ -28,7 +28,11 @@ _WORDS = {
     "seed": ("seed",),
     "response_format": ("response_format", "json_schema", "responseSchema", "output_format", "format"),
     "max_tokens": ("max_tokens",),
+    "stream": ("stream",),
+    "stream_options": ("stream_options", "include_usage"),
 }
+#: How a reply comes, not what it is: that it was asked for otherwise is no part of the record.
+_TRANSPORT = ("stream", "stream_options")
 _REFUSES = re.compile(
     r"unsupported|n[o']t (be )?(support|permit|allow|accept|available|valid)|un(known|recognized|expected)"
     r"|extra (inputs|fields)|cannot find field|only the default|deprecated",
@@ -55,7 +59,7 @@ class Adapting:
         while True:
             asked, given, instead = self._fitted(prompt, settings)
             try:
-                return attempt(asked, given), instead
+                return attempt(asked, given), {k: v for k, v in instead.items() if k not in _TRANSPORT}
             except RequestRejected as error:
                 if not self._learn(error, _sent(asked, given)):
                     raise
@@ -69,7 +73,8 @@ class Adapting:
             prompt = replace(prompt, stop=())
         if "response_format" in instead:
             prompt = replace(prompt, reply_schema=None)
-        given = {k: v for k, v in settings.items() if k not in instead}
+        dropped = {*instead, *(_TRANSPORT if "stream" in instead else ())}
+        given = {k: v for k, v in settings.items() if k not in dropped}
         given |= {_OTHER_NAME[k]: settings[k] for k in instead if k in _OTHER_NAME}
         return prompt, given, instead
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models import anthropic_wire
 from rlm_loop.models.adapting import Adapting
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel, Provider, without_password
+from rlm_loop.models.streams import Form
 from rlm_loop.models.wire import compact, with_options
 
 ANTHROPIC = Provider(
@@ -33,6 +34,8 @@ class AnthropicModel(OpenAICompatibleModel):
     """
 
     provider = ANTHROPIC
+    _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
+    _form: ClassVar[Form] = anthropic_wire.EVENTS
 
     def __init__(self, model: str, base_url: str | None = None, *, cache: bool = True, **more: Any) -> None:
         address = (base_url or os.environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC.home).rstrip("/").removesuffix("/v1")

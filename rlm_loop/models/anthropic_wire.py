@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rlm_loop.messages import Message, Prompt, ToolCall
+from rlm_loop.models.listening import Kind
+from rlm_loop.models.streams import Form
 from rlm_loop.models.wire import arguments_object, whole
 
 Block = dict[str, Any]
@@ -85,6 +87,47 @@ def as_chat(answer: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [{"message": message, "finish_reason": _FINISH.get(stated, stated)}],
         "usage": _usage(answer.get("usage")),
     }
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together.  Later figures of the usage are the whole's."""
+    message: dict[str, Any] = {}
+    blocks: dict[Any, Block] = {}
+    for event in events:
+        match event.get("type"):
+            case "message_start":
+                message = dict(event.get("message") or {})
+            case "content_block_start":
+                blocks[event.get("index")] = dict(event.get("content_block") or {})
+            case "content_block_delta":
+                block, delta = blocks.setdefault(event.get("index"), {}), event.get("delta") or {}
+                for name in ("text", "thinking", "signature", "partial_json"):
+                    if isinstance(delta.get(name), str):
+                        block[name] = block.get(name, "") + delta[name]
+            case "message_delta":
+                message |= event.get("delta") or {}
+                new = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+                message["usage"] = {**(message.get("usage") or {}), **new}
+            case "error":
+                message["error"] = event.get("error")
+            case _:
+                pass
+    for block in blocks.values():
+        if text := block.pop("partial_json", ""):
+            block["input"] = arguments_object(text)
+    return {**message, "content": list(blocks.values())}
+
+
+def _pieces(event: Mapping[str, Any]) -> Iterator[tuple[Kind, Any]]:
+    block, delta = event.get("content_block") or {}, event.get("delta") or {}
+    yield "call", f"\n{block['name']} " if block.get("type") == "tool_use" else ""
+    yield "thinking", delta.get("thinking")
+    yield "text", delta.get("text")
+    yield "call", delta.get("partial_json")
+
+
+EVENTS = Form(_pieces, joined, lambda event: event.get("type") == "message_stop")
+"""How this API streams."""
 
 
 def _usage(stated: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseErro
 from urllib3.util import parse_url
 
 from rlm_loop.models.connections import POOLS, ended_with_its_scope
-from rlm_loop.models.responses import LONGEST, BadAddress, Lost, Response, TooLate
+from rlm_loop.models.responses import LONGEST, BadAddress, BrokenOff, Lost, Response, TooLate
 from rlm_loop.traces.received import unpacked
 
 #: So many connections are kept open; more are made where more calls are under way at once.
@@ -59,18 +59,20 @@ class Http:
         self._server, self._path, self._direct = f"{place.scheme}://{place.netloc}", place.path or "", proxy is None
         self._open = self._opener()
 
-    def post(self, path: str, body: Mapping[str, Any] | str) -> Response:
+    def post(self, path: str, body: Mapping[str, Any] | str, heard: Callable[[bytes], None] | None = None) -> Response:
         """Send an object to `path` below the address, as JSON; a text is JSON already.
+
+        `heard` is given the pieces of an answer of no stated length as they come; the response has them all.
 
         Raises `UnicodeEncodeError` for a body that is no valid text, `TooLate` and `Lost`.
         """
         if not isinstance(body, str):
             body = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return self._ask("POST", path, body=body.encode())
+        return self._ask("POST", path, heard, body=body.encode())
 
     def get(self, path: str, timeout: float | None = None) -> Response:
         """Ask for `path` below the address, for `timeout` seconds where it is given.  Raises `TooLate` and `Lost`."""
-        return self._ask("GET", path, **({} if timeout is None else {"timeout": timeout}))
+        return self._ask("GET", path, None, **({} if timeout is None else {"timeout": timeout}))
 
     @contextmanager
     def relay(
@@ -103,17 +105,21 @@ class Http:
         """What sends a request: the server's own pool, since a manager reads the address anew for each request."""
         return self._manager.connection_from_url(self._server).urlopen if self._direct else self._manager.urlopen
 
-    def _ask(self, method: str, path: str, **more: Any) -> Response:
+    def _ask(self, method: str, path: str, heard: Callable[[bytes], None] | None, **more: Any) -> Response:
         options: dict[str, Any] = {"retries": False, "redirect": False, "preload_content": False}
         address = self._path + path if self._direct else self._server + self._path + path
+        headers = self._headers if heard is None else {**self._headers, "Accept-Encoding": "identity"}
+        answer: urllib3.HTTPResponse | None = None
         try:
             with ended_with_its_scope():
-                answer = self._open(method, address, headers=self._headers, **options, **more)
-                data = _body(answer)
+                answer = cast("urllib3.HTTPResponse", self._open(method, address, headers=headers, **options, **more))
+                data = _body(answer, heard)
             if answer.headers.get("Content-Encoding", "").lower() == "gzip":
                 data = unpacked(data, LONGEST)
         except (HTTPError, OSError) as error:
-            raise _lost(error) from error
+            lost = _lost(error)
+            gone = answer is not None and isinstance(error, HTTPError) and not isinstance(lost, TooLate)
+            raise (BrokenOff(str(lost)) if gone else lost) from error
         return Response(answer.status, answer.headers, answer.reason or "", data)
 
 
@@ -126,14 +132,16 @@ def _lost(error: BaseException) -> TooLate | Lost:
     return kind(str(inner))
 
 
-def _body(answer: urllib3.HTTPResponse) -> bytes:
+def _body(answer: urllib3.HTTPResponse, heard: Callable[[bytes], None] | None = None) -> bytes:
     """What was sent, as it was sent; raises `OSError` beyond `LONGEST`, before it is held."""
     size, pieces = 0, list[bytes]()
     length = answer.length_remaining
     if length is not None and length <= LONGEST:
         return answer.read(decode_content=False)
     if length is None:
-        for piece in answer.stream(1 << 20, decode_content=False):
+        for piece in answer.stream(1 << 20, decode_content=False) if heard is None else _as_it_comes(answer):
+            if heard is not None:
+                heard(piece)
             pieces.append(piece)
             size += len(piece)
             if size > LONGEST:
@@ -142,6 +150,14 @@ def _body(answer: urllib3.HTTPResponse) -> bytes:
             return b"".join(pieces)
     answer.close()
     raise OSError(f"it sent more than {LONGEST:,} bytes")
+
+
+def _as_it_comes(answer: urllib3.HTTPResponse) -> Iterator[bytes]:
+    """The pieces of an answer without waiting for a full one."""
+    if answer.chunked:
+        yield from answer.read_chunked(decode_content=False)
+    while not answer.chunked and (piece := answer.read1(decode_content=False)):
+        yield piece
 
 
 def _by(proxy: str, settings: dict[str, Any]) -> urllib3.ProxyManager:

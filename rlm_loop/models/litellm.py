@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+from rlm_loop.accounting.scope import call_scope
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
@@ -19,7 +22,9 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
+from rlm_loop.models.listening import listener
 from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.streams import CHAT, STREAMED, joined, tell_of
 from rlm_loop.traces.redact import redact, remember
 
 _importing = threading.Lock()
@@ -106,6 +111,7 @@ class LiteLLMModel:
         limit = self.max_tokens if max_tokens is None else max_tokens
         own = {**self._settings, "max_tokens": limit, **prompt.sampling}
         settings = {k: v for k, v in own.items() if v is not None}
+        settings |= STREAMED if listener.get() is not None else {}
         fixed = {"timeout": self.timeout, **self._options}
         start = time.perf_counter()
         (answer, not_applied), waited = self._retry.call(
@@ -129,11 +135,44 @@ class LiteLLMModel:
 
     def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
         try:
-            return litellm.completion(model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request))
+            answer = litellm.completion(
+                model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request)
+            )
+            return answer if isinstance(answer, litellm.ModelResponse) else self._put_together(litellm, answer)
+        except ModelError:
+            raise
         except Exception as error:  # sorted by class below
             translated = self._translated(litellm, error)
             # a notebook keeps what it shows of a cause: an address with its key, say
             raise translated from (error if redact(str(error)) == str(error) else None)
+
+    def _put_together(self, litellm: Any, chunks: Any) -> Any:
+        """The completion that comes in chunks.  Where nobody waits for it any more, the connection is closed.
+
+        LiteLLM leaves out refusals, and makes up a usage and an end where the provider sent none: these are read from
+        what it reads.
+        """
+        scope, events, sent = call_scope.get(), list[dict[str, Any]](), list[dict[str, Any]]()
+        stream = chunks.completion_stream
+        if stream is not None:  # else it begins with the first chunk
+            chunks.completion_stream = _kept(stream, sent)
+        try:
+            for chunk in chunks:
+                if scope is not None:
+                    scope.check()
+                events.append(chunk.model_dump())
+                tell_of(events[-1], CHAT)
+        finally:
+            with suppress(Exception):
+                stream.close()  # pyright: ignore[reportOptionalMemberAccess]
+        if not chunks.received_finish_reason:
+            raise ModelUnreachable(f"{self._name} broke off in the middle of its reply", self._name, True)
+        body = joined(events)
+        if stream is not None:
+            body["usage"] = next((one["usage"] for one in reversed(sent) if one.get("usage")), None)
+            if refusal := joined(one for one in sent if "text" not in one)["choices"][0]["message"].get("refusal"):
+                body["choices"][0]["message"]["provider_specific_fields"] = {"refusal": refusal}
+        return litellm.ModelResponse(**body)
 
     def _check_keys(self, litellm: Any) -> None:
         """Say which variable is missing before the call: some providers' clients report it as a server error."""
@@ -195,6 +234,14 @@ class LiteLLMModel:
 
     def __repr__(self) -> str:
         return f"LiteLLMModel({self._name!r})"
+
+
+def _kept(stream: Any, sent: list[dict[str, Any]]) -> Iterator[Any]:
+    """The stream that LiteLLM reads, with what it brings noted in `sent`."""
+    for item in stream:
+        with suppress(Exception):
+            sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
+        yield item
 
 
 def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:

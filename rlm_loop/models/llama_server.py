@@ -22,7 +22,9 @@ from typing import Any, cast
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
+from rlm_loop.models.listening import listener, tell
 from rlm_loop.models.responses import Lost, TooLate
+from rlm_loop.models.streams import CHAT, STREAMED, body_of, hearing
 
 #: Main memory in which llama.cpp may keep the states of earlier prompts (its own default is 8 GB).
 PROMPT_CACHE_MIB = 1024
@@ -102,8 +104,8 @@ class LlamaServer:
         self._trailer: str | None = None
 
     def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """One completion, as the body of a chat-completions response."""
-        return self._post("/v1/chat/completions", body)
+        """One completion, as the body of a chat-completions response; in events where somebody listens."""
+        return self._post("/v1/chat/completions", {**body, **(STREAMED if listener.get() is not None else {})})
 
     def render(self, body: Mapping[str, Any]) -> str:
         """The text that the chat template makes of a request."""
@@ -141,8 +143,8 @@ class LlamaServer:
 
     def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            response = self._http.post(path, body)
-            answer: Any = response.json()
+            response = self._http.post(path, body, hearing(CHAT) if body.get("stream") else None)
+            answer = body_of(response, CHAT)
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
@@ -150,10 +152,8 @@ class LlamaServer:
             ) from error
         except (Lost, TooLate) as error:
             raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
-        except ValueError as error:
-            raise ModelError(f"llama.cpp sent no JSON ({error})", self.model) from error
         if not isinstance(answer, dict):
-            raise ModelError(f"llama.cpp sent no object but {str(answer)[:120]!r}", self.model)
+            raise ModelError(f"llama.cpp sent no object but {response.text[:120]!r}", self.model)
         said = cast("dict[str, Any]", answer)
         if response.status >= 400 or "error" in said:
             raise self._refusal(said.get("error"))
@@ -186,6 +186,7 @@ def shared(settings: ServerSettings) -> LlamaServer:
     key = (os.getpid(), settings)  # a forked child has the memory but not the threads: it loads its own
     with _lock:
         if key not in _loaded:
+            tell("loading", settings.path.name)
             _loaded[key] = LlamaServer(settings)
         return _loaded[key]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, cast
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError, RequestRejected
+from rlm_loop.models.listening import Kind
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models.streams import Form
 from rlm_loop.models.wire import arguments_object
 
 _log = logging.getLogger(__name__)
@@ -24,6 +26,25 @@ KEY_VARIABLE = "OLLAMA_API_KEY"
 ROOM = 2048
 
 
+def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the lines of a stream make together."""
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    for event in events:
+        whole |= event
+        for name, value in (event.get("message") or {}).items():
+            message[name] = message[name] + value if message.get(name) and name != "role" else value
+    return {**whole, "message": message}
+
+
+def _pieces(event: Mapping[str, Any]) -> Iterator[tuple[Kind, Any]]:
+    message = event.get("message") or {}
+    yield "thinking", message.get("thinking")
+    yield "text", message.get("content")
+    for call in message.get("tool_calls") or ():
+        yield "call", f"\n{call['function']['name']} {json.dumps(call['function'].get('arguments'))}"
+
+
 class OllamaModel(OpenAICompatibleModel):
     """A model of an Ollama server at `base_url` (`http://localhost:11434`), with a window that its prompts fit into.
 
@@ -34,6 +55,9 @@ class OllamaModel(OpenAICompatibleModel):
     Everything else is as in `OpenAICompatibleModel`, but `options` go into the request's `options`, and a key is looked
     for in `OLLAMA_API_KEY`.
     """
+
+    _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
+    _form: ClassVar[Form] = Form(_pieces, _joined, lambda event: event.get("done"))
 
     def __init__(
         self, model: str, base_url: str = "http://localhost:11434", *, context_size: int | None = None, **more: Any
@@ -67,7 +91,7 @@ class OllamaModel(OpenAICompatibleModel):
         body: dict[str, Any] = {
             "model": self.model,
             "messages": _messages(prompt),
-            "stream": False,
+            "stream": bool(settings.get("stream")),
             "options": {**given, **stop, **self._options, "num_ctx": size},
             "truncate": False,
             "shift": False,  # newer servers then refuse what they would cut

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from rlm_loop.accounting.prices import Price, known_price
@@ -26,8 +26,10 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
-from rlm_loop.models.responses import BadAddress, Lost, Response, TooLate
+from rlm_loop.models.listening import listener
+from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
 from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.streams import CHAT, STREAMED, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
 
 if TYPE_CHECKING:
@@ -108,6 +110,9 @@ class OpenAICompatibleModel:
 
     interruptible = True
     provider = OPENAI
+    #: What asks for a reply in events, where somebody listens, and how these are read.
+    _streaming: ClassVar[Mapping[str, Any]] = STREAMED
+    _form: ClassVar[Form] = CHAT
 
     @property
     def name(self) -> str:
@@ -131,6 +136,7 @@ class OpenAICompatibleModel:
         limit = self.max_tokens if max_tokens is None else max_tokens
         own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
         settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
+        settings |= self._streaming if listener.get() is not None else {}
         start = time.perf_counter()
         (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
         reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
@@ -170,7 +176,12 @@ class OpenAICompatibleModel:
     def _send(self, path: str, body: str) -> Mapping[str, Any]:
         """The object that the server answers with."""
         try:
-            response = self._http().post(path, body)
+            response = self._http().post(path, body, hearing(self._form))
+            if response.status != 200:
+                raise self._refusal(response)
+            answer = body_of(response, self._form)
+            if (fault := fault_of(response, answer)) is not None:
+                raise self._refusal(fault)
         except UnicodeEncodeError as error:
             raise RequestRejected(
                 "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
@@ -185,18 +196,15 @@ class OpenAICompatibleModel:
                 self.name,
                 retryable=True,
             ) from error
+        except BrokenOff as error:
+            said = f"{without_password(self.base_url)} broke off the connection in the middle of its reply ({error})"
+            raise ModelUnreachable(said, self.name, retryable=True) from error
         except Lost as error:
             raise ModelUnreachable(
                 f"{without_password(self.base_url)} cannot be reached ({error}): is the server running?",
                 self.name,
                 retryable=True,
             ) from error
-        if response.status != 200:
-            raise self._refusal(response)
-        try:
-            answer: Any = response.json()
-        except ValueError:
-            answer = None
         if not isinstance(answer, dict):  # a gateway's page
             raise ModelError(f"{self.name} sent no completion but {response.text[:120]!r}", self.name, retryable=True)
         return cast("dict[str, Any]", answer)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models import responses_wire
 from rlm_loop.models.adapting import Adapting
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.openai_compatible import OPENAI, OpenAICompatibleModel, without_password
+from rlm_loop.models.streams import Form
 from rlm_loop.models.wire import compact, with_options
 
 _ENCRYPTED = "reasoning.encrypted_content"
@@ -25,6 +26,9 @@ class ResponsesModel(OpenAICompatibleModel):
     API has no stop strings and no seed.  Without a `base_url` the price is the one of `known_price`.  Everything else
     is as in `OpenAICompatibleModel`.
     """
+
+    _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
+    _form: ClassVar[Form] = responses_wire.EVENTS
 
     def __init__(self, model: str, base_url: str | None = None, **more: Any) -> None:
         address = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI.home

@@ -24,6 +24,10 @@ class Lost(ConnectionError):
     """The server cannot be reached, or went away in the middle."""
 
 
+class BrokenOff(Lost):
+    """The server went away in the middle of its answer."""
+
+
 @dataclass(frozen=True)
 class Response:
     """What a server answered; `headers` are looked up in any case."""

@@ -5,10 +5,12 @@ After the API reference ("Create a model response") and the guide on reasoning (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rlm_loop.messages import Message, Prompt, ToolCall
+from rlm_loop.models.listening import Kind
+from rlm_loop.models.streams import Form
 
 Item = dict[str, Any]
 
@@ -44,6 +46,40 @@ def as_chat(answer: Mapping[str, Any]) -> dict[str, Any]:
         "choices": [{"message": message, "finish_reason": _finish(answer, bool(calls), bool(refusal and not text))}],
         "usage": answer.get("usage"),
     }
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together: the last one has it whole, if the stream came to its end."""
+    whole: dict[str, Any] = {}
+    items: list[Any] = []
+    for event in events:
+        if isinstance(response := event.get("response"), Mapping):
+            whole |= cast("Mapping[str, Any]", response)
+        elif event.get("type") == "response.output_item.done":
+            items.append(event.get("item"))
+        elif event.get("type") == "error":
+            whole.setdefault("error", event)
+    return {**whole, "output": whole.get("output") or items}
+
+
+def _pieces(event: Mapping[str, Any]) -> Iterator[tuple[Kind, Any]]:
+    item = event.get("item") or {}
+    match event.get("type"):
+        case "response.output_item.added" if item.get("type") == "function_call":
+            yield "call", f"\n{item.get('name')} "
+        case "response.function_call_arguments.delta":
+            yield "call", event.get("delta")
+        case "response.output_text.delta":
+            yield "text", event.get("delta")
+        case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+            yield "thinking", event.get("delta")
+        case _:
+            pass
+
+
+_LAST = ("response.completed", "response.incomplete", "response.failed")
+EVENTS = Form(_pieces, joined, lambda event: event.get("type") in _LAST)
+"""How this API streams."""
 
 
 def _finish(answer: Mapping[str, Any], called: bool, refused: bool) -> str:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.models.base import ModelError
+from rlm_loop.models.listening import tell
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class Retry:
                 if not error.retryable or number == self.attempts or pause > self.patience:
                     error.waited = waited
                     raise
+                tell("retry", f"asked again in {pause:.1f} s: {error}")
                 self.sleep(pause)
                 waited += pause
         raise ValueError("a Retry needs at least one attempt")

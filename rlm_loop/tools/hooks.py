@@ -9,10 +9,14 @@ A hook is any object with some of these methods; each is given, by keyword, thos
 | `on_run_error` | `error`, `trace` |
 | `on_step_start` | `turn_index`, `node`, `steps_remaining` |
 | `on_step_end` | `turn`, `node`, `steps_remaining` |
+| `on_text` | `kind`, `text`, `node` |
 | `on_tool_start` | `tool`, `arguments`, `node` |
 | `on_tool_end` | `tool`, `result`, `node` |
 | `on_subcall_start` | `node`, `depth`, `kind`, `model`, `prompt` |
 | `on_subcall_end` | `node`, `depth`, `ok`, `error`, `answer`, `seconds`, `usage` |
+
+`on_text` is told of a reply while the model writes it; `kind` says what the text is (`models.listening.Kind`).  A hook
+that has it (and not as `None`) makes the models stream that can, from their threads; reply and costs are the same.
 
 `on_run_end` is told of a run that was interrupted or failed as well: `outcome` holds what was done until then.
 `on_run_error` is told instead where there is none, since the run never got to its first turn.  `ledger` is the run's

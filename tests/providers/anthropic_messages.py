@@ -7,13 +7,13 @@ tool results") and the errors that the service is known to give; roles alternate
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import anthropic.types
 from pydantic import ConfigDict, Field, ValidationError
-from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict  # pyright: ignore
+from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
 
 Solid = Annotated[str, Field(pattern=r"\S")]
 Id = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$")]
@@ -149,6 +149,31 @@ class AnthropicMessages(Provider):
     def given(self, body: Any) -> set[str]:
         names = {"stop_sequences": "stop", "temperature": "temperature", "max_tokens": "max_tokens"}
         return {ours for theirs, ours in names.items() if theirs in body}
+
+    def events(self, answer: dict[str, Any], body: Any) -> Iterator[str]:
+        """As in the reference ("Streaming messages"): the usage grows, and arguments come as text."""
+        first = {**answer, "content": [], "stop_reason": None, "stop_sequence": None}
+        first["usage"] = {**answer["usage"], "output_tokens": 1, "output_tokens_details": None}
+        yield sse({"type": "message_start", "message": first}, "message_start")
+        yield sse({"type": "ping"}, "ping")
+        for index, block in enumerate(answer["content"]):
+            start, deltas = dict(block), list[dict[str, Any]]()
+            for name, kind in (("text", "text"), ("thinking", "thinking"), ("signature", "signature")):
+                if block.get(name):
+                    start[name] = ""
+                    deltas += [{"type": f"{kind}_delta", name: half} for half in halves(block[name])]
+            if block["type"] == "tool_use":
+                start["input"] = {}
+                pieces = halves(json.dumps(block["input"]) if block["input"] else "")
+                deltas += [{"type": "input_json_delta", "partial_json": half} for half in pieces]
+            yield sse({"type": "content_block_start", "index": index, "content_block": start}, "content_block_start")
+            for delta in deltas:
+                event = {"type": "content_block_delta", "index": index, "delta": delta}
+                yield sse(event, "content_block_delta")
+            yield sse({"type": "content_block_stop", "index": index}, "content_block_stop")
+        ended = {k: answer[k] for k in ("stop_reason", "stop_sequence")}
+        yield sse({"type": "message_delta", "delta": ended, "usage": answer["usage"]}, "message_delta")
+        yield sse({"type": "message_stop"}, "message_stop")
 
     def answer(self, said: Said, body: Any) -> Any:
         text = said.until(body.get("stop_sequences")) if said.text is not None else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 from serving import INPUT, OUTPUT, Provider, Refused, Said, Strict  # pyright: ignore
@@ -64,6 +64,7 @@ class Request(Strict):
 class Ollama(Provider):
     """A model of `length` tokens with a token for every four characters; an old server knows no `truncate`."""
 
+    media: ClassVar[str] = "application/x-ndjson"
     length: int = 32768
     old: bool = False
     truncated: list[int] = field(default_factory=list[int])
@@ -130,8 +131,8 @@ class Ollama(Provider):
             "eval_count": OUTPUT,
             "eval_duration": 4,
         }
-        if body.get("stream", True):
+        if body.get("stream", True):  # lines of JSON
             first = {k: done[k] for k in ("model", "created_at", "message")} | {"done": False}
             last = {**done, "message": {"role": "assistant", "content": ""}}
-            return "".join(json.dumps(line) + "\n" for line in (first, last))
+            return [json.dumps(line) + "\n" for line in (first, last)]
         return done

@@ -7,13 +7,13 @@ guide on reasoning ("parameters that are not supported") and the types of `opena
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from openai.types.chat import ChatCompletion
 from pydantic import Field, ValidationError
-from serving import CACHE_READ, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict  # pyright: ignore
+from serving import CACHE_READ, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
 
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 
@@ -50,6 +50,11 @@ class Tool(Strict):
     function: Function
 
 
+class StreamOptions(Strict):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
 class Request(Strict):
     model: str
     messages: Annotated[list[Message], Field(min_length=1)]
@@ -65,6 +70,7 @@ class Request(Strict):
     response_format: dict[str, Any] | None = None
     reasoning_effort: str | None = None
     stream: bool | None = None
+    stream_options: StreamOptions | None = None
     n: int | None = None
     user: str | None = None
 
@@ -90,6 +96,8 @@ class OpenAIChat(Provider):
             if first["type"] == "extra_forbidden":
                 raise self._no(f"Unrecognized request argument supplied: {place}", None, None) from None
             raise self._no(f"Invalid value at '{place}': {first['msg']}", place, "invalid_value") from None
+        if request.stream_options is not None and not request.stream:
+            raise self._no("The 'stream_options' parameter is only allowed when 'stream' is enabled.", None, None)
         self._check_order(request.messages)
         if self.reasoning:
             self._check_reasoning(request)
@@ -143,6 +151,27 @@ class OpenAIChat(Provider):
     def given(self, body: Any) -> set[str]:
         limits = {"max_tokens"} if "max_completion_tokens" in body else set[str]()
         return limits | ({"stop", "temperature", "seed", "max_tokens"} & body.keys())
+
+    def events(self, answer: dict[str, Any], body: Any) -> Iterator[str]:
+        """Text and arguments in two pieces each; the usage comes last, where it was asked for."""
+        (choice,), usage = answer["choices"], (body.get("stream_options") or {}).get("include_usage")
+        head = {k: answer[k] for k in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+        message = choice["message"]
+        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "", "refusal": None}]
+        deltas += [{name: half} for name in ("content", "refusal") for half in halves(message.get(name) or "") if half]
+        for n, call in enumerate(message.get("tool_calls") or ()):
+            arguments = call["function"]["arguments"]
+            whole = {**call, "function": {**call["function"], "arguments": ""}} if isinstance(arguments, str) else call
+            pieces = halves(arguments) if isinstance(arguments, str) else ()
+            deltas += [{"tool_calls": [{"index": n, **whole}]}]
+            deltas += [{"tool_calls": [{"index": n, "function": {"arguments": piece}}]} for piece in pieces]
+        choices = [[{"index": 0, "delta": d, "logprobs": None, "finish_reason": None}] for d in deltas]
+        choices += [[{"index": 0, "delta": {}, "logprobs": None, "finish_reason": choice["finish_reason"]}]]
+        for one in choices:
+            yield sse({**head, "choices": one, "obfuscation": "xyz", **({"usage": None} if usage else {})})
+        if usage:
+            yield sse({**head, "choices": [], "usage": answer["usage"]})
+        yield "data: [DONE]\n\n"
 
     def answer(self, said: Said, body: Any) -> Any:
         stops = [body["stop"]] if isinstance(body.get("stop"), str) else body.get("stop")

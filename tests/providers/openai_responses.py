@@ -7,14 +7,15 @@ and each answer here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from openai.types.responses import Response
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import Field, TypeAdapter, ValidationError
-from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict  # pyright: ignore
+from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
 
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 TYPES = TypeAdapter(ResponseCreateParamsNonStreaming)
@@ -68,6 +69,7 @@ class Request(Strict):
     max_output_tokens: Annotated[int, Field(ge=16)] | None = None
     text: dict[str, Any] | None = None
     reasoning: dict[str, Any] | None = None
+    stream: bool | None = None
 
 
 @dataclass
@@ -83,7 +85,7 @@ class OpenAIResponses(Provider):
             raise _no("You didn't provide an API key.", None, 401)
         try:
             request = Request.model_validate(body)
-            TYPES.validate_python(body)
+            TYPES.validate_python({k: v for k, v in body.items() if k != "stream"})
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
@@ -108,6 +110,27 @@ class OpenAIResponses(Provider):
     def given(self, body: Any) -> set[str]:
         names = {"temperature": "temperature", "max_output_tokens": "max_tokens"}
         return {ours for theirs, ours in names.items() if theirs in body}
+
+    def events(self, answer: dict[str, Any], body: Any) -> Iterator[str]:
+        """As in the reference ("Streaming events"), without those that a part begins and ends with."""
+        number = itertools.count()
+
+        def event(kind: str, **more: Any) -> str:
+            return sse({"type": kind, "sequence_number": next(number), **more}, kind)
+
+        empty = {**answer, "status": "in_progress", "output": [], "usage": None}
+        yield event("response.created", response=empty)
+        for index, item in enumerate(answer["output"]):
+            at = {"item_id": item["id"], "output_index": index}
+            begun = {**item, **{name: value for name, value in (("content", []), ("arguments", "")) if name in item}}
+            yield event("response.output_item.added", output_index=index, item=begun)
+            for place, part in enumerate(item.get("content") or ()):
+                for half in halves(part.get("text") or ""):
+                    yield event("response.output_text.delta", **at, content_index=place, delta=half, logprobs=[])
+            for half in halves(item.get("arguments") or ""):
+                yield event("response.function_call_arguments.delta", **at, delta=half)
+            yield event("response.output_item.done", output_index=index, item=item)
+        yield event("response.completed", response=answer)
 
     def answer(self, said: Said, body: Any) -> Any:
         number = len(self.requests)

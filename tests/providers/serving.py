@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -55,6 +55,7 @@ class Provider:
     refused: list[Any] = field(default_factory=list[Any])
     headers: list[Mapping[str, str]] = field(default_factory=list[Any])
     address: str = ""
+    media: ClassVar[str] = "text/event-stream"
 
     def check(self, path: str, headers: Mapping[str, str], body: Any) -> None:
         """Raises `Refused`."""
@@ -79,11 +80,30 @@ class Provider:
             self.refused.append((body, refused.body))
             return refused.status, {}, refused.body
         self.requests.append(body)
-        return 200, {}, self.answer(self.says.pop(0), body)
+        answer = self.answer(self.says.pop(0), body)
+        if body.get("stream") and isinstance(answer, dict):
+            answer = list(self.events(answer, body))
+        if isinstance(answer, list):
+            return 200, {"Content-Type": self.media}, answer
+        return 200, {}, answer
+
+    def events(self, answer: dict[str, Any], body: Any) -> Iterator[str]:
+        """The same answer in server-sent events."""
+        raise NotImplementedError
 
     def lookup(self, path: str, body: Any) -> Any:
         """What is asked beside the chat, such as what a model is; `None` for the chat itself."""
         return None
+
+
+def halves(text: str) -> tuple[str, str]:
+    """A text as two pieces."""
+    return text[: len(text) // 2], text[len(text) // 2 :]
+
+
+def sse(event: Any, kind: str = "") -> str:
+    """A server-sent event."""
+    return (f"event: {kind}\n" if kind else "") + f"data: {json.dumps(event)}\n\n"
 
 
 @contextmanager
@@ -97,8 +117,15 @@ def serving(provider: Provider) -> Iterator[Provider]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             headers = {name.lower(): value for name, value in self.headers.items()}
             status, more, answer = provider.handle(self.path, headers, body)
-            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
             self.send_response(status)
+            if isinstance(answer, list):  # events, each in a chunk of its own
+                for name, value in {**more, "Transfer-Encoding": "chunked"}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                for event in [*answer, ""]:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(event.encode()), event.encode()))
+                return
+            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
             for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **more}.items():
                 self.send_header(name, value)
             self.end_headers()

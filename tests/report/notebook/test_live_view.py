@@ -198,7 +198,17 @@ def test_what_comes_often_is_drawn_now_and_then_and_turns_always() -> None:
 
 def test_what_was_written_cannot_become_markup_nor_steer_a_terminal() -> None:
     state = RunState(
-        HOSTILE, HOSTILE, HOSTILE, (turn(1, HOSTILE),), 2, HOSTILE, HOSTILE, {HOSTILE: 3}, None, note=HOSTILE
+        HOSTILE,
+        HOSTILE,
+        HOSTILE,
+        (turn(1, HOSTILE),),
+        2,
+        HOSTILE,
+        HOSTILE,
+        {HOSTILE: 3},
+        None,
+        note=HOSTILE,
+        written=HOSTILE,
     )
     page = live_html(state)
     assert "<script" not in page

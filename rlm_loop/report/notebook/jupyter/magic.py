@@ -47,7 +47,7 @@ def run_cell(shell: Any, line: str, cell: str) -> Any:
         raise UsageError(str(error)) from None
     if wanted.background:
         return _in_background(shell, wanted, asked, options)
-    view = LiveView(note=f"{wanted.note}; the outcome is kept as {wanted.out}")
+    view = LiveView(note=f"{wanted.note}; the outcome is kept as {wanted.out}", writes=wanted.writes)
     ask = asked.ask if isinstance(asked, Conversation) else asked.run
     try:
         outcome = ask(wanted.question, hooks=() if wanted.quiet else (view,), **options)
@@ -81,7 +81,7 @@ def _asked(shell: Any, wanted: MagicCall) -> tuple[Agent | Conversation, dict[st
 def _in_background(shell: Any, wanted: MagicCall, asked: Agent | Conversation, options: dict[str, Any]) -> None:
     how = f"to stop: the stop button, or {wanted.out}.stop() in a cell; what was done until then is kept"
     note = f"{wanted.note}; the run is kept as {wanted.out}, its outcome as {wanted.out}.outcome"
-    view = LiveView(note=note, how_to_stop=how)
+    view = LiveView(note=note, how_to_stop=how, writes=wanted.writes)
     shell.user_ns[wanted.out] = start(
         asked,
         wanted.question,

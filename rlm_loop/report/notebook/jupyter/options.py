@@ -35,6 +35,7 @@ class MagicCall:
     trace: str | None
     quiet: bool
     background: bool
+    writes: bool = True
     session: str = ""
     going: Conversation | None = None
 
@@ -77,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
         "and with the REPL",
     )
     made.add_argument("--quiet", action="store_true", help="no live view; the outcome is the cell's value")
+    made.add_argument("--no-live", action="store_true", help="show a reply when it is there, not while it is written")
     made.add_argument("--background", action="store_true", help="return at once; the variable holds a LiveRun")
     return made
 
@@ -118,6 +120,7 @@ def read_call(line: str, text: str, namespace: Mapping[str, Any], hidden: Collec
         given.trace,
         given.quiet,
         given.background,
+        not given.no_live,
         given.session or "",
         going,
     )

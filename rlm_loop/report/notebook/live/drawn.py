@@ -15,6 +15,8 @@ from rlm_loop.report.notebook.live.state import RunState
 
 #: Turns of a running agent that are shown whole, the latest; of the others one line each.
 WHOLE = 3
+#: Lines of a reply that is being written.
+WRITTEN = 20
 #: Lines of earlier turns; of still earlier ones only the number is told.
 LINES = 20
 
@@ -35,6 +37,7 @@ def live_html(state: RunState) -> str:
         facts=" · ".join(fact for fact in (state.agent, state.model, state.note) if fact),
         earlier=_earlier(state.turns[:-WHOLE]),
         turns=[turn_values(turn) for turn in state.turns[-WHOLE:]],
+        written=last_lines(state.written),
         causes=causes_values(state.by_cause, state.counting),
         how_to_stop=state.how_to_stop,
     )
@@ -43,7 +46,13 @@ def live_html(state: RunState) -> str:
 def doing(state: RunState) -> str:
     """What goes on now, in a few words."""
     turn = f"turn {state.turn}" if state.turn else "starting"
-    return ": ".join(filter(None, [turn, state.subcalls or state.doing]))
+    now = ": ".join(filter(None, [turn, state.subcalls or state.doing]))
+    return f"{now} · {state.seconds:.0f} s" if state.seconds >= 1 else now
+
+
+def last_lines(text: str) -> str:
+    """The end of a text that is being written."""
+    return visible("\n".join(text.split("\n")[-WRITTEN:]))
 
 
 def begin_text(state: RunState) -> str:
@@ -72,6 +81,7 @@ def live_text(state: RunState) -> str:
     if state.error:
         return end_text(state)
     parts = [begin_text(state), *(turn_text(turn) for turn in state.turns[-WHOLE:]), visible(doing(state))]
+    parts.append(last_lines(state.written))
     return "\n".join(filter(None, [*parts, causes_line(state.by_cause, state.counting)]))
 
 

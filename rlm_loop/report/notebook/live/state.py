@@ -16,7 +16,7 @@ class RunState:
     `subcalls` how its sub-calls stand in a few words, `by_cause` the input tokens so far and `counting` how they were
     counted.  `outcome` is there once the run is over, `error` where it could not even begin.  `stopping` tells that
     somebody asked it to stop, `note` is one line for the reader (what the context is, where the outcome will be kept),
-    `how_to_stop` another.
+    `how_to_stop` another.  `written` is the end of the reply that is being written, `seconds` how long the run takes.
     """
 
     question: str = ""
@@ -33,3 +33,5 @@ class RunState:
     stopping: bool = False
     note: str = ""
     how_to_stop: str = ""
+    written: str = ""
+    seconds: float = 0.0

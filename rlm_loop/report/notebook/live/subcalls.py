@@ -39,6 +39,9 @@ class SubCalls:
         with self._lock:
             return any(n.kind == "agent" and n.ok is None for n in self._nodes.values())
 
+    def __contains__(self, node: str) -> bool:
+        return node in self._nodes
+
     def __len__(self) -> int:
         return len(self._nodes)
 

@@ -11,7 +11,10 @@ from rlm_loop.report.notebook.live.state import RunState
 
 
 class Surface(Protocol):
-    """Shows the moments of one run, in order.  Called from the run's threads, one at a time."""
+    """Shows the moments of one run, in order.  Called from the run's threads, one at a time.
+
+    One with the attribute `writes = True` is shown the replies as they are written, and each second.
+    """
 
     def begin(self, state: RunState) -> None: ...
     def update(self, state: RunState) -> None: ...
@@ -24,6 +27,8 @@ class NotebookSurface:
     It needs nothing of the front end but display updates, which Jupyter, VS Code and Colab have: no script, no widget.
     Raises `ImportError` where IPython is not installed.
     """
+
+    writes = True
 
     def __init__(self) -> None:
         from IPython.display import display, update_display

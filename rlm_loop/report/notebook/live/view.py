@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.report.notebook.live.state import RunState
 from rlm_loop.report.notebook.live.subcalls import SubCalls
 from rlm_loop.report.notebook.live.surface import Surface, in_kernel, surface_here
+from rlm_loop.report.notebook.live.writing import Writing
 
 INTERRUPT = "to stop: interrupt the kernel (the stop button); what was done until then is kept"
 CTRL_C = "to stop: Ctrl-C; what was done until then is kept"
@@ -25,7 +27,8 @@ class LiveView:
     Each turn appears as it ends, with the input tokens by cause so far and the state of the sub-calls; when the run is
     over the view shows its outcome, which is also `outcome` here, an interrupted run's too.  `surface` is where it is
     shown: by default the cell's output in a notebook, lines of text elsewhere.  `every` is the least time in seconds
-    between two drawings within a turn, `note` one line to be shown with it, `how_to_stop` another.
+    between two drawings within a turn, `note` one line to be shown with it, `how_to_stop` another.  In a notebook the
+    reply is shown while the model writes it; `writes=False` shows it when it is there.
 
     A view shows one run at a time; a further run makes a new output.  A view that cannot be drawn never ends the run.
     """
@@ -37,11 +40,16 @@ class LiveView:
         note: str = "",
         how_to_stop: str | None = None,
         every: float = 0.2,
+        writes: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open, self._every, self._clock = surface, every, clock
         self._note = note
         self._how = how_to_stop
+        self._writes = writes
+        self._writing = Writing()
+        self._began = 0.0
+        self._over = threading.Event()
         self._lock = threading.RLock()
         self._surface: Surface | None = None
         self._latest: Surface | None = None
@@ -81,13 +89,36 @@ class LiveView:
             self.state = RunState(question, agent, model, note=self._note, how_to_stop=how)
             self._surface = self._latest = self._open()
             self._surface.begin(self.state)
-            self._drawn = self._clock()
+            self._drawn = self._began = self._clock()
+            self._over = threading.Event()
+            if self.on_text is not None:
+                context = contextvars.copy_context()  # so that a kernel shows it under the cell that started the run
+                threading.Thread(target=context.run, args=(self._tick, self._over), daemon=True).start()
+
+    @property
+    def on_text(self) -> Callable[..., None] | None:
+        """Hears a reply while it is written; `None` where nothing is shown of it."""
+        return self._hear if self._writes and getattr(self._surface, "writes", False) else None
+
+    def _hear(self, *, kind: str, text: str, node: str) -> None:
+        with self._lock:
+            if node not in self._calls:
+                self._writing = self._writing.heard(kind, text)
+                soon = kind in ("text", "thinking", "call")
+                self._draw(soon=soon, doing=str(self._writing), written=self._writing.shown)
+
+    def _tick(self, over: threading.Event) -> None:
+        while not over.wait(1.0):
+            with self._lock:
+                if not over.is_set():
+                    self._draw(soon=True)
 
     def on_step_start(self, *, turn_index: int) -> None:
         with self._lock:
             if not self._calls.agents:  # else it is a sub-agent's
                 self._calls = SubCalls()
-                self._draw(turn=turn_index, doing="the model writes, its code runs", subcalls="")
+                self._writing = Writing()
+                self._draw(turn=turn_index, doing=str(self._writing), subcalls="")
 
     def on_tool_start(self, *, tool: str) -> None:
         with self._lock:
@@ -97,7 +128,7 @@ class LiveView:
     def on_step_end(self, *, turn: Turn) -> None:
         with self._lock:
             if not self._calls.agents:
-                self._draw(turns=(*self.state.turns, turn), doing="", subcalls="")
+                self._draw(turns=(*self.state.turns, turn), doing="", written="", subcalls="")
 
     def on_subcall_start(self, *, node: str, kind: str, model: str | None = None, prompt: str = "") -> None:
         self._calls.start(node, kind, model, self.state.turn, prompt)
@@ -119,6 +150,7 @@ class LiveView:
 
     def _end(self, **changes: Any) -> None:
         self.state = replace(self.state, by_cause=self._ledger.by_cause(), counting=self._ledger.counting, **changes)
+        self._over.set()
         surface, self._surface = self._surface, None
         if surface is not None:
             surface.end(self.state)
@@ -130,5 +162,6 @@ class LiveView:
         if self._surface is None or (soon and now - self._drawn < self._every):
             return
         self._drawn = now
-        self.state = replace(self.state, by_cause=self._ledger.by_cause(), counting=self._ledger.counting)
+        spent = {"by_cause": self._ledger.by_cause(), "counting": self._ledger.counting}
+        self.state = replace(self.state, seconds=now - self._began, **spent)
         self._surface.update(self.state)

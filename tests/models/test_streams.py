@@ -1,0 +1,320 @@
+"""Replies in events: put together to what a whole reply says, retried where they break off, hung up where runs end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from rlm_loop import Budget, DirectAgent
+from rlm_loop.agents.loop import Interrupted
+from rlm_loop.messages import Prompt, Reply, Usage, say
+from rlm_loop.models import ModelError, OpenAICompatibleModel, ScriptedModel
+from rlm_loop.models.base import ModelUnreachable, RateLimited, RequestRejected
+from rlm_loop.models.listening import listener
+from rlm_loop.models.retry import Retry
+from rlm_loop.models.streams import Events, events_of, joined
+
+#: What a server does with one request: it is given what sends a piece, and what waits until the client has hung up.
+Act = Callable[[Callable[[str], None], Callable[[], None]], None]
+
+
+def chunk(text: str | None = None, finish: str | None = None, **more: Any) -> str:
+    delta = {} if text is None else {"content": text}
+    event = {"id": "x1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+    return f"data: {json.dumps(event)}\n\n"
+
+
+END = chunk(finish="stop") + chunk(choices=[], usage={"prompt_tokens": 7, "completion_tokens": 2}) + "data: [DONE]\n\n"
+NO_USAGE = chunk(finish="stop") + "data: [DONE]\n\n"
+
+
+class Streaming:
+    """Does with each request the next of `acts`: sends a stream, or a status with a body."""
+
+    def __init__(self, *acts: Act | tuple[int, Any], chunked: bool = True) -> None:
+        self.acts, self.chunked = list(acts), chunked
+        self.requests: list[dict[str, Any]] = []
+        self.hung_up = threading.Event()
+        self.address = ""
+
+    @contextmanager
+    def serving(self) -> Generator[Streaming]:
+        owner = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1" if owner.chunked else "HTTP/1.0"
+
+            def do_POST(self) -> None:
+                owner.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                act = owner.acts.pop(0)
+                if isinstance(act, tuple):
+                    data = json.dumps(act[1]).encode()
+                    self.send_response(act[0])
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+                if owner.chunked:
+                    self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                try:
+                    act(self.send, self.wait)
+                except ConnectionError:
+                    self.close_connection = True
+                else:
+                    if owner.chunked:
+                        self.wfile.write(b"0\r\n\r\n")
+
+            def send(self, text: str) -> None:
+                data = text.encode()
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if owner.chunked else data)
+
+            def wait(self) -> None:
+                assert self.connection.recv(1) == b""
+                owner.hung_up.set()
+                raise ConnectionError
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+def sends(*pieces: str) -> Act:
+    def act(send: Callable[[str], None], wait: Callable[[], None]) -> None:
+        for piece in pieces:
+            send(piece)
+
+    return act
+
+
+def breaks_off(*pieces: str) -> Act:
+    def act(send: Callable[[str], None], wait: Callable[[], None]) -> None:
+        sends(*pieces)(send, wait)
+        raise ConnectionError
+
+    return act
+
+
+def goes_on(send: Callable[[str], None], wait: Callable[[], None]) -> None:
+    """Send a piece, and then nothing for as long as the client waits."""
+    send(chunk("a piece "))
+    wait()
+
+
+def model(server: Streaming, attempts: int = 1) -> OpenAICompatibleModel:
+    return OpenAICompatibleModel("m", server.address, retry=Retry(attempts, first=0.0, sleep=lambda _: None))
+
+
+def asked(one: OpenAICompatibleModel) -> tuple[Reply, list[tuple[str, str]]]:
+    """A reply, and what was heard of it."""
+    heard: list[tuple[str, str]] = []
+    token = listener.set(lambda kind, text: heard.append((kind, text)))
+    try:
+        return one.complete(Prompt((say("user", "?", "task"),))), heard
+    finally:
+        listener.reset(token)
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_reply_is_heard_as_it_comes(chunked: bool) -> None:
+    with Streaming(sends(chunk("Hel"), chunk("lo"), END), chunked=chunked).serving() as server:
+        reply, heard = asked(model(server))
+    assert (reply.text, reply.finish_reason, reply.usage) == ("Hello", "stop", Usage(7, 2))
+    assert heard == [("text", "Hel"), ("text", "lo")]
+    assert server.requests[0]["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_connection_that_breaks_off_is_tried_again_and_nothing_of_it_counts(chunked: bool) -> None:
+    acts = breaks_off(chunk("Half a re")), sends(chunk("All of it"), END)
+    with Streaming(*acts, chunked=chunked).serving() as server:
+        reply, heard = asked(model(server, attempts=2))
+    assert reply.text == "All of it"
+    assert reply.usage == Usage(7, 2)
+    assert [kind for kind, _ in heard] == ["text", "retry", "text"]
+    assert "broke off the connection in the middle of its reply" in heard[1][1]
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+def test_the_error_says_that_it_broke_off(chunked: bool) -> None:
+    said = "broke off the connection in the middle of its reply"
+    with (
+        Streaming(breaks_off(chunk("Half a re")), chunked=chunked).serving() as server,
+        pytest.raises(ModelUnreachable, match=said) as caught,
+    ):
+        asked(model(server))
+    assert caught.value.retryable
+
+
+def no(said: str, parameter: str | None = None) -> tuple[int, Any]:
+    return 400, {"error": {"message": said, "param": parameter}}
+
+
+REFUSALS = {
+    "the usage, by a field": ([no("Unsupported parameter", "stream_options")], {"stream"}),
+    "the usage, in words": ([no("stream_options: Extra inputs are not permitted")], {"stream"}),
+    "events": ([no("Your organization must be verified to stream: unsupported value", "stream")], set[str]()),
+    "both": ([no("unknown field: stream_options"), no("stream is not supported")], set[str]()),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_a_server_does_not_take_is_not_sent_again_and_is_no_part_of_the_record(case: str) -> None:
+    refusals, left = REFUSALS[case]
+    whole = 200, {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}
+    then = sends(chunk("Hello"), NO_USAGE) if "stream" in left else whole
+    with Streaming(*refusals, then, then).serving() as server:
+        one = model(server)
+        for _ in range(2):
+            reply, _heard = asked(one)
+            assert reply.text == "Hello"
+            assert reply.usage == Usage(None, None)  # as of any reply without
+            assert "not_applied" not in reply.extra
+            assert {"stream", "stream_options"} & server.requests[-1].keys() == left
+    assert len(server.requests) == len(refusals) + 2
+
+
+ERRORS = {
+    "limits the rate": ({"error": {"code": 429, "message": "slow down"}}, RateLimited, True),
+    "refuses": ({"error": {"code": 400, "message": "too long"}}, RequestRejected, False),
+    "fails": ({"error": {"code": "server_error", "message": "oh"}}, ModelError, True),
+    "says a word": ({"error": "oh"}, ModelError, True),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_among_the_events_is_the_one_it_would_be_before_them(case: str) -> None:
+    event, kind, retryable = ERRORS[case]
+    acts = sends(chunk("Half"), f"data: {json.dumps(event)}\n\n", "data: [DONE]\n\n")
+    with Streaming(acts).serving() as server, pytest.raises(kind) as caught:
+        asked(model(server))
+    assert caught.value.retryable == retryable
+
+
+def test_a_server_that_sends_it_whole_all_the_same_is_read() -> None:
+    whole = {"choices": [{"message": {"content": "Hello"}, "finish_reason": "stop"}]}
+    with Streaming((200, whole)).serving() as server:
+        reply, heard = asked(model(server))
+    assert (reply.text, heard) == ("Hello", [])
+
+
+@pytest.mark.parametrize("event", [{}, [], "x", {"choices": 3}, {"choices": [[]]}, {"choices": [{"delta": 5}]}])
+def test_events_of_another_shape_are_a_providers_error(event: Any) -> None:
+    with Streaming(sends(f"data: {json.dumps(event)}\n\n")).serving() as server, pytest.raises(ModelError):
+        asked(model(server))
+
+
+# -- who looks on, and how it ends
+
+
+class Once:
+    """A hook that does something when it hears the first piece."""
+
+    def __init__(self, does: Callable[[], Any]) -> None:
+        self.does, self.heard = does, list[str]()
+
+    def on_text(self, kind: str, text: str) -> None:
+        self.heard.append(text)
+        if kind == "text":
+            self.does()
+
+
+def test_a_stop_hangs_up() -> None:
+    piece = threading.Event()
+    with Streaming(goes_on).serving() as server:
+        run = DirectAgent(model=model(server)).start("?", hooks=[Once(piece.set)])
+        assert piece.wait(60)
+        run.stop()
+        outcome = run.result(60)
+        assert server.hung_up.wait(60)
+    assert (outcome.stop, outcome.answer) == ("interrupted", None)  # what was shown is no reply
+
+
+def test_a_time_limit_hangs_up() -> None:
+    once = Once(lambda: None)
+    with Streaming(goes_on).serving() as server:
+        outcome = DirectAgent(model=model(server), budget=Budget(seconds=1.2)).run("?", hooks=[once])
+        assert server.hung_up.wait(60)
+    assert (outcome.stop, outcome.answer) == ("seconds", None)
+
+
+@pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread")
+def test_ctrl_c_hangs_up() -> None:
+    def press() -> None:
+        threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
+
+    with Streaming(goes_on).serving() as server:
+        with pytest.raises(Interrupted) as caught:
+            DirectAgent(model=model(server)).run("?", hooks=[Once(press)])
+        assert server.hung_up.wait(60)
+    assert (caught.value.outcome.stop, caught.value.outcome.answer) == ("interrupted", None)
+
+
+def test_a_hook_that_raises_does_not_end_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> None:
+        raise RuntimeError("no")
+
+    with Streaming(sends(chunk("Hel"), chunk("lo"), END)).serving() as server:
+        assert DirectAgent(model=model(server)).run("?", hooks=[Once(broken)]).answer == "Hello"
+    assert "a hook raised in on_text" in caplog.text
+
+
+def test_a_model_of_ones_own_need_not_know_of_it() -> None:
+    once = Once(lambda: None)
+    assert DirectAgent(model=ScriptedModel(["42"])).run("?", hooks=[once]).answer == "42"
+    assert once.heard == ["", ""]  # that the call begins and ends
+
+
+# -- how events are read
+
+
+def test_pieces_may_be_cut_anywhere() -> None:
+    data = ("event: x\r\n" + chunk("Größe") + ": a comment\n\n" + '{"a": 1}\n' + END).encode()
+    whole = list(events_of(data))
+    assert len(whole) == 4
+    for size in (1, 2, 3, 7, len(data)):
+        events = Events()
+        assert [e for at in range(0, len(data), size) for e in events.feed(data[at : at + size])] == whole
+
+
+def test_calls_with_the_same_index_and_other_ids_are_several() -> None:
+    """As some servers send them; a call goes on where its id is repeated, or left out."""
+
+    def delta(**call: Any) -> dict[str, Any]:
+        return {"choices": [{"delta": {"tool_calls": [{"index": 0, **call}]}}]}
+
+    body = joined(
+        [
+            delta(id="a", function={"name": "f", "arguments": '{"x'}),
+            delta(function={"arguments": '": 1'}),
+            delta(id="a", function={"arguments": "}"}),
+            delta(id="b", function={"name": "g", "arguments": "{}"}),
+        ]
+    )
+    calls = body["choices"][0]["message"]["tool_calls"]
+    assert [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in calls] == [
+        ("a", "f", '{"x": 1}'),
+        ("b", "g", "{}"),
+    ]
