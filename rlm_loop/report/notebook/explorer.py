@@ -34,7 +34,7 @@ def look(results: Results, arm: str = ALL, suite: str = ALL, measure: str = "res
         figure = paired_slopes(frame, measure=measure, baseline=base, arms=dict.fromkeys([base, *arms]))
     whole = [frame.assign(suite="all suites")] if frame["suite"].nunique() > 1 else []
     shown = pandas.concat([frame, *whole]).astype({measure: float})
-    table = shown.pivot_table(index="suite", columns="arm", values=measure, sort=False)
+    table = shown.pivot_table(index="suite", columns="arm", values=measure)
     table = table.rename_axis(index=None, columns=None)
     return figure, table[arms].map(lambda x: words.format(x=x))  # pyright: ignore[reportUnknownLambdaType]
 
