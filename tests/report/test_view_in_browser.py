@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe import needs_axe, violations
 from browser import MISSING, Browser, chromium
 from contrast import CONTRAST
 from made_study import made_study
@@ -182,8 +183,6 @@ def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: 
         assert browser.value("document.querySelector('.stop .mark').textContent") == "answered"
 
 
-#: Where `npm install axe-core` in the repository puts it.
-AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = ("", "e", "side", "prompt")
 
 
@@ -224,14 +223,7 @@ def test_everybody_can_read_it(browser: Browser, url: str, page: str) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: npm install axe-core")
+@needs_axe
 @pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_nothing(browser: Browser, url: str, page: str) -> None:
-    there = address(browser, url, page)
-    for width, dark in ((390, True), (1280, False)):
-        browser.open(there, width=width, dark=dark)
-        browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
-        browser.value(f"{AXE.read_text(encoding='utf-8')}; 0")
-        browser.value(SETTLED)
-        found = "axe.run().then(said => said.violations.map(v => [v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
-        assert browser.value(found) == []
+    assert violations(browser, address(browser, url, page)) == []

@@ -51,7 +51,7 @@ def fairness_of(found: FairnessCheck | None) -> Fairness:
     return Fairness(
         found.differs,
         [] if found.fair else list(dict.fromkeys(d.factor for d in found.undeclared)),
-        Table(title, ["factor", "", "covers"], rows, labels=3),
+        Table(title, ["factor", "found", "covers"], rows, labels=3),
         shown,
         [*begun, *unknown[:_MOST]],
     )
