@@ -10,12 +10,12 @@ from folder import CUSTOMERS, FORMER, NOTES, OLD_ORDERS, OLD_PRICES, ORDERS, PRI
 from rlm_loop import Suite, Task
 
 HEADING = (
-    "The files of a shop are read with the file tools alone: open(), os and pandas do not find them. The text of a "
-    "file is what read_text_file returns, for example for the path 'archive/customers-2025.csv'. There are "
+    "Import nothing and open nothing: read each file with read_text_file, which returns its text. For example, the "
+    "path 'archive/customers-2025.csv' gives the names of customers, one a line after the header. There are "
     "customers.csv with the columns customer,city; products.csv with product,price; orders-2026-01.csv, "
     "orders-2026-02.csv and orders-2026-03.csv with customer,product,quantity, one line an order after the header; "
-    "in archive customers-2025.csv, products-2025.csv and orders-2025-12.csv with the same columns (customers: the "
-    "name alone); in notes ada.txt, ben.txt, cleo.txt, fay.txt and gus.txt.\n"
+    "archive/products-2025.csv and archive/orders-2025-12.csv with the same columns as those of 2026; and "
+    "notes/ada.txt, notes/ben.txt, notes/cleo.txt, notes/fay.txt and notes/gus.txt.\n"
 )
 
 
