@@ -64,6 +64,16 @@ def test_spans_are_sent_as_they_end_and_are_those_of_the_trace(exporter: Any, tm
     hook.close()
 
 
+def test_reading_takes_a_tenth_of_the_time_at_most(exporter: Any) -> None:
+    times = iter([0.0, 2.0, 20.9, 21.1, 21.2])  # a reading of 2 s; then 1 s and nine times as long as it are waited for
+    hook = OpenTelemetryHook(exporter=exporter, every=1.0, clock=lambda: next(times))
+    watching = Watching(hook, exporter)
+    cells = ["```python\nn = 1\n```", "```python\nn = 2\n```", "```python\nfinal_answer = n\n```"]
+    agent(hook, watching, replies=cells).run("How many?")
+    assert [len(names) for names in watching.seen] == [2, 2, 6]
+    hook.close()
+
+
 def test_a_run_without_a_file_is_sent_as_well_and_two_runs_are_two_traces(exporter: Any) -> None:
     hook = OpenTelemetryHook(exporter=exporter, content=False)
     for _ in range(2):

@@ -34,8 +34,9 @@ class OpenTelemetryHook:
 
     They are those that `rlm-loop trace export --to otel` makes of the trace, under the same ids.  Where the caller has
     a span of its own open when a run starts, the run is a part of it.  `exporter` is any exporter of OpenTelemetry,
-    instead of an address.  What is recorded is read again at the end of a turn or a sub-call, once in `every` seconds,
-    and sent by a thread of OpenTelemetry's; the end of a run waits until all is sent.  One hook serves runs in several
+    instead of an address.  What is recorded is read again at the end of a turn or a sub-call, once in `every` seconds
+    and for at most a tenth of the time (0: each time), and sent by a thread of OpenTelemetry's; the end of a run waits
+    until all is sent.  One hook serves runs in several
     threads.  An address that does not answer is a warning of OpenTelemetry's and never ends a run.  Raises
     `ImportError` without the extra `otel`.
     """
@@ -57,7 +58,7 @@ class OpenTelemetryHook:
         self._processor = BatchSpanProcessor(exporter)
         self._content, self._every, self._clock = content, every, clock
         self._runs: dict[str, _Run] = {}
-        self._read = float("-inf")
+        self._next = float("-inf")
         self._lock = threading.Lock()
 
     def on_run_start(self, *, trace: Trace) -> None:
@@ -90,11 +91,12 @@ class OpenTelemetryHook:
     def _tell(self) -> None:
         with self._lock:
             now = self._clock()
-            if now - self._read < self._every:
+            if now < self._next:
                 return
             for run in self._runs.values():
                 self._send(run, whole=False)
-            self._read = self._clock()
+            after = self._clock()
+            self._next = after + self._every + 9 * (after - now) if self._every else now
 
     def _over(self, run: str | None) -> None:
         with self._lock:
