@@ -1,6 +1,7 @@
 """How long `rlm-loop view` takes to show a folder of many episodes, and how much memory it takes.
 
     python benchmarks/view.py [--episodes 5000] [--kinds study packed runs] [--repeat 3]
+    python benchmarks/view.py --kinds study --inspect PYTHON     # beside `inspect view`, on the same runs exported
 
 The episodes are copies of ones that a scripted model ran (two turns each), with names and figures of their own: as a
 study with a trace file an episode, the same packed as `study export` packs it, and as runs that belong to no study.
@@ -9,6 +10,10 @@ folder is read (`first byte`), and the one after it (`again`); in headless Chrom
 the first picture (`first paint`) and to the first lines of the table (`lines`); one episode; and the first search in
 all transcripts.  Each is the median of the repetitions, for each of which the command is started anew.  `memory` is the
 server's largest resident set in MiB, before and after the search.
+
+PYTHON is that of an environment with this package and its extra `inspect`.  The same episodes are exported (`study
+export --to inspect`: a log an arm), which is timed apart, and shown by `inspect view` in the same browser with an empty
+profile.  `lines` is when its table has rows: of the logs, its first page, and of all samples (`#/samples/`).
 """
 
 from __future__ import annotations
@@ -18,15 +23,15 @@ import contextlib
 import json
 import random
 import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rlm_loop import Suite, Task, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
@@ -73,6 +78,57 @@ def made(folder: Path, episodes: int) -> None:
     (folder / "study.json").write_text(
         json.dumps({**lock, "tasks": {"numbers": dict.fromkeys(names, digest)}}), "utf-8"
     )
+
+
+#: When rows are there, looked for in every frame; the count is the viewer's own ("5000 rows").
+INSPECT = """(async () => {
+  const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
+  const there = () => /(\\d+) rows/.exec(document.body.innerText);
+  while (!painted() || !there() || document.querySelectorAll("[role=row]").length < 2)
+    await new Promise(done => requestAnimationFrame(done));
+  return [painted().startTime / 1000, performance.now() / 1000, Number(there()[1])];
+})()"""
+
+
+@contextlib.contextmanager
+def served_by_inspect(python: str, logs: Path) -> Iterator[tuple[str, int, float]]:
+    """`inspect view` over logs: its address, its process, and the seconds until it listened."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    began = time.perf_counter()
+    command = [str(Path(python).with_name("inspect")), "view", "start", "--log-dir", str(logs), "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while True:
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                break
+            if process.poll() is not None:
+                raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}/", process.pid, time.perf_counter() - began
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measured_inspect(python: str, logs: Path, profile: Path, episodes: int) -> dict[str, float]:
+    """One start of `inspect view`: its first byte, its first page, the table of all samples, and its memory."""
+    from browser import Browser
+
+    found: dict[str, float] = {}
+    with served_by_inspect(python, logs) as (url, process, found["up"]):
+        found["first byte"] = get(url)[0]
+        found["again"] = get(url)[0]
+        for name, page in (("logs", ""), ("samples", "#/samples/")):
+            with Browser(profile / name) as browser:  # an empty profile each: it keeps what it read in the browser
+                browser.open(url, fragment=page)
+                paint, lines, count = browser.value(INSPECT)
+                while name == "samples" and count < episodes:
+                    paint, lines, count = browser.value(INSPECT)
+            found |= {f"{name}: first paint": paint, f"{name}: lines": lines, f"{name}: rows": count}
+        found["memory"] = peak(process)
+    return found
 
 
 @contextlib.contextmanager
@@ -147,6 +203,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=5000)
     parser.add_argument("--kinds", nargs="+", default=["study", "packed", "runs"], choices=["study", "packed", "runs"])
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--inspect", metavar="PYTHON", help="measure `inspect view` of this environment too")
     given = parser.parse_args()
     sys.path.insert(0, str(TESTS))  # where the driver of the browser is
     with tempfile.TemporaryDirectory() as at:
@@ -158,9 +215,34 @@ def main() -> None:
             if kind == "runs":  # last, since it takes the traces away from the study
                 (study / "traces").rename(runs)
             folder = {"study": study, "packed": packed, "runs": runs}[kind]
-            all_of: list[dict[str, Any]] = [measured(folder, Path(at) / f"{kind}-{n}") for n in range(given.repeat)]
-            middle = {name: round(statistics.median(one[name] for one in all_of), 3) for name in all_of[0]}
-            print(f"{kind}, {given.episodes:,} episodes: {json.dumps(middle)}", flush=True)
+            told(kind, given.episodes, [measured(folder, Path(at) / f"{kind}-{n}") for n in range(given.repeat)])
+            if given.inspect and kind == "study":
+                logs, began = Path(at) / "logs", time.perf_counter()
+                command = [
+                    "-m",
+                    "rlm_loop.cli.main",
+                    "study",
+                    "export",
+                    str(folder),
+                    "--to",
+                    "inspect",
+                    "--out",
+                    str(logs),
+                ]
+                subprocess.run([given.inspect, *command], check=True, stdout=subprocess.DEVNULL)
+                print(f"exported to inspect in {time.perf_counter() - began:.1f} s", flush=True)
+                profiles = [Path(at) / f"inspect-{n}" for n in range(given.repeat)]
+                told(
+                    "inspect",
+                    given.episodes,
+                    [measured_inspect(given.inspect, logs, p, given.episodes) for p in profiles],
+                )
+
+
+def told(kind: str, episodes: int, all_of: Sequence[Mapping[str, float]]) -> None:
+    """Print the median of each figure."""
+    middle = {name: round(statistics.median(one[name] for one in all_of), 3) for name in all_of[0]}
+    print(f"{kind}, {episodes:,} episodes: {json.dumps(middle)}", flush=True)
 
 
 if __name__ == "__main__":
