@@ -74,6 +74,7 @@ def no_network() -> Iterator[None]:
         # Child processes are not reached by the patches above: the clients they may run are told to stay offline.
         patch.setenv("PIP_NO_INDEX", "1")
         patch.setenv("HF_HUB_OFFLINE", "1")
+        patch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and what is printed would be folded
         patch.delenv("RLM_LOOP_MODEL", raising=False)  # it names the model of agents that are given none
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         yield

@@ -1,4 +1,4 @@
-"""`rlm-loop doctor`: what this machine can do, what is missing and how to get it, and what isolation is worth."""
+"""`rlm-loop doctor`: what this machine can do, which models it reaches, what is missing, what isolation is worth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from rlm_loop.cli.setup import as_json
-from rlm_loop.cli.terminal import echo, results
+from rlm_loop.cli.terminal import echo, fitting, results
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 def doctor(as_text: Annotated[bool, Option("--json", help="Print one JSON object instead of tables.")] = False) -> None:
-    """Say what this machine can do, what is missing and how to get it, and what isolation protects from."""
-    from rlm_loop.cli import machine
+    """Say what this machine can do, which models it reaches, what is missing, and what isolation protects from."""
+    from rlm_loop.cli import machine, reachable
     from rlm_loop.repl.isolation.kinds import PROTECTION
 
     kinds, others, chosen = machine.isolation(), machine.surroundings(), machine.chosen()
+    models = reachable.models()
     if as_text:
-        found = {"isolation": kinds, "surroundings": others}
+        found = {"isolation": kinds, "surroundings": others, "models": models}
         data = {name: [asdict(f) for f in findings] for name, findings in found.items()}
         echo(as_json({"auto": chosen, **data, "protection": {k: dict(v) for k, v in PROTECTION.items()}}))
         return
@@ -33,13 +34,15 @@ def doctor(as_text: Annotated[bool, Option("--json", help="Print one JSON object
     console.print(_found(kinds))
     console.print("\nWhat else is here")
     console.print(_found(others))
+    console.print("\nModels")
+    console.print(_found(models))
     console.print("\nWhat each kind protects from, as far as it goes (docs/isolation.md)")
     console.print(_protection([k.name for k in kinds]))
-    missing = [f for f in (*kinds, *others) if not f.there and f.how]
+    missing = [f for f in (*kinds, *others, *models) if not f.there and f.how]
     if missing:
         console.print("\nHow to get what is missing")
         for finding in missing:
-            echo(f"  {finding.name}: {finding.how}")
+            echo(fitting(f"  {finding.name}: {finding.how}"))
 
 
 def _found(findings: Iterable[Finding]) -> Table:

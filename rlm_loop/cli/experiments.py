@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from rlm_loop.cli.setup import INTERRUPTED, Misuse
-from rlm_loop.cli.terminal import echo, note, results
+from rlm_loop.cli.terminal import echo, note, results, room
 from rlm_loop.tasks.base import OLD_SPLITS
 
 if TYPE_CHECKING:
     from rlm_loop.report.tables.table import Table
     from rlm_loop.study import Results, Study
 
+_BORDERS = 20  # characters that a drawn table takes besides its cells
 Experiment = Annotated[
     str, Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
@@ -112,10 +113,10 @@ def show_results(found: Results) -> None:
 
 
 def show_table(table: Table, *, markdown: bool = False) -> None:
-    """A table: drawn where it fits the terminal, in plain characters elsewhere."""
+    """A table: drawn where it fits the terminal, in plain characters elsewhere; a pipe gets whole lines."""
     if markdown:
         echo(table.to_markdown())
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and len(max(table.to_text().splitlines(), key=len)) + _BORDERS < (room() or 0):
         results().print(table)
     else:
-        echo(table.to_text())
+        echo(table.to_text(room()))

@@ -22,7 +22,7 @@ from rlm_loop.cli.experiments import (
 from rlm_loop.cli.formats import export_results
 from rlm_loop.cli.setup import as_json, setup_of
 from rlm_loop.cli.study_report import anytime, failures, report
-from rlm_loop.cli.terminal import echo
+from rlm_loop.cli.terminal import echo, fitting
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
 app.command("init")(study_files.init)
@@ -98,7 +98,7 @@ def status(
         rows.append([arm.arm, arm.model, str(arm.planned), str(arm.done), str(arm.failed), shown])
     show_table(Table(found.name, ["arm", "model", "planned", "finished", "failed", "resolved"], rows, labels=2))
     for line in found.lines():
-        echo(line)
+        echo(fitting(line))
 
 
 @app.command("compact")
@@ -163,7 +163,7 @@ def fairness_check(
     if found is None:
         options = chosen_options(chosen or [], split) | ({} if model is None else {"model": model})
         found = checked(load(experiment, **options))
-    echo(as_json(found.to_dict()) if json_ else str(found))
+    echo(as_json(found.to_dict()) if json_ else fitting(found))
     return 0 if found.fair else 1
 
 

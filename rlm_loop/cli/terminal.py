@@ -6,10 +6,13 @@ the title, or rewrite the lines above; a bidirectional control shows code in ano
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.notebook.formatting import harmless
+from rlm_loop.report.tables.fitting import folded
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
@@ -23,7 +26,21 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 def note(text: object) -> None:
     """Print a line that is not the result: to standard error, so that the result can be piped."""
-    echo(text, err=True)
+    echo(fitting(text, err=True), err=True)
+
+
+def fitting(text: object, *, err: bool = False) -> str:
+    """A text in lines that fit the terminal; as it is where nothing says how wide that is."""
+    width = room(err=err)
+    return str(text) if width is None else folded(str(text), width)
+
+
+def room(*, err: bool = False) -> int | None:
+    """The characters of a line: what `COLUMNS` says, else the terminal; `None` for a pipe or a file."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    return shutil.get_terminal_size().columns if (sys.stderr if err else sys.stdout).isatty() else None
 
 
 def notes() -> Console:

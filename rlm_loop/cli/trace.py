@@ -9,7 +9,7 @@ from typer import Option
 
 from rlm_loop.cli import formats, trace_price, trace_replay
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
-from rlm_loop.cli.terminal import echo, results
+from rlm_loop.cli.terminal import echo, fitting, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 trace_price.add_to(app)
@@ -109,7 +109,7 @@ def runs(
             continue
         notes = [f"does not count: {record.aborted}"] * (record.aborted is not None) + [found.fault] * bool(found.fault)
         mark = f"  [{'; '.join(map(str, notes))}]" if notes else ""
-        echo(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}"))
+        echo(fitting(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}")))
 
 
 @app.command()

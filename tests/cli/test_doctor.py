@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from lazy import needs
 
-from rlm_loop.cli import machine
+from rlm_loop.cli import machine, reachable
 from rlm_loop.cli.main import main
+from rlm_loop.models.catalog import DEFAULT, names
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.isolation.kinds import LAUNCHERS, PROTECTION
 from rlm_loop.repl.isolation.sandbox import Sandbox
@@ -21,7 +26,7 @@ def test_the_tables_name_every_kind_and_what_is_missing(capsys: pytest.CaptureFi
     out = capsys.readouterr().out
     for part in ("plain", "hardened", "sandbox", "container", "network", 'launcher="auto" means'):
         assert part in out
-    missing = [f for f in (*machine.isolation(), *machine.surroundings()) if not f.there]
+    missing = [f for f in (*machine.isolation(), *machine.surroundings(), *reachable.models()) if not f.there]
     assert all(f.how and f"{f.name}: {f.how}" in out for f in missing)
 
 
@@ -39,6 +44,98 @@ def test_json_is_one_object_and_tells_the_truth(capsys: pytest.CaptureFixture[st
     with PythonREPL(launcher="auto", timeout=60) as repl:
         repl.start()
         assert said["auto"] == repl.isolation
+
+
+SERVER = {"models": [{"name": f"m{n}"} for n in range(5)]}
+
+
+@pytest.mark.parametrize(
+    ("named", "there", "part"),
+    [
+        (None, True, "not set: local is taken"),
+        ("ollama/qwen3", True, "names ollama/qwen3"),
+        ("nonsense", False, "names nonsense, which is no model"),
+    ],
+)
+def test_the_default_model(named: str | None, there: bool, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if named is not None:
+        monkeypatch.setenv("RLM_LOOP_MODEL", named)
+    found = reachable.default()
+    assert (found.name, found.there, found.found) == ("RLM_LOOP_MODEL", there, part)
+    assert there or "no model is called 'nonsense'" in found.how
+
+
+def test_the_local_models_are_those_of_the_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
+    known = DEFAULT
+    file = tmp_path / "models" / known.filename
+    file.parent.mkdir()
+    with file.open("wb") as sparse:
+        sparse.truncate(known.size)
+    found = {f.name: f for f in reachable.on_this_machine()}
+    assert list(found) == [f"local:{name}" for name in names()]
+    assert [name for name, f in found.items() if f.there] == [f"local:{known.name}"]
+    assert found["local:smollm2-135m"].how == "rlm-loop models pull smollm2-135m"
+
+
+@pytest.mark.parametrize(
+    ("body", "there", "part"),
+    [
+        (json.dumps(SERVER), True, "ollama/m0, ollama/m1, ollama/m2, ollama/m3 and 1 more"),
+        (json.dumps({"models": []}), True, "has no models: ollama pull NAME"),
+        ("not JSON", False, "no server answers at http://127.0.0.1:"),
+        (None, False, "no server answers at http://127.0.0.1:"),
+    ],
+)
+def test_a_server_of_ollama(body: str | None, there: bool, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write((body or "").encode() if self.path == "/api/tags" else b"{}")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.server_address[1]}")
+        if body is None:
+            server.server_close()
+            found = reachable.ollama()
+        else:
+            thread = threading.Thread(target=server.handle_request)
+            thread.start()
+            found = reachable.ollama()
+            thread.join()
+    assert found.there is there
+    assert part in found.found
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, [("keys", False)]),
+        ({"OPENAI_API_KEY": " "}, [("keys", False)]),
+        ({"GROQ_API_KEY": "gsk-mine", "OPENAI_API_KEY": "sk-mine"}, [("OPENAI_API_KEY", True), ("GROQ_API_KEY", True)]),
+    ],
+    ids=str,
+)
+def test_keys_are_named_and_never_shown(environment: dict[str, str], said: list[Any]) -> None:
+    found = reachable.by_key(environment)
+    assert [(f.name, f.there) for f in found] == said
+    assert "mine" not in str(found)
+
+
+@needs("litellm", extra="litellm")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("variable", reachable.KEYS)
+def test_the_variables_are_those_that_litellm_reads(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from litellm import validate_environment
+
+    for name in reachable.KEYS:
+        monkeypatch.delenv(name, raising=False)
+    model = reachable.KEYS[variable][0]
+    assert variable in validate_environment(model)["missing_keys"]
 
 
 def test_every_kind_has_an_answer_to_every_hazard() -> None:

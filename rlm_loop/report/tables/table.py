@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.report.tables.fitting import fitted_text
+
 
 @dataclass(frozen=True)
 class Table:
@@ -51,8 +53,10 @@ class Table:
         rows = [[row[i] for i in shown] for row in self.rows]
         return latex_table(self.title, [self.columns[i] for i in shown], rows, self.notes, self.labels, label)
 
-    def to_text(self) -> str:
-        """The table for a terminal or a log, in plain characters."""
+    def to_text(self, width: int | None = None) -> str:
+        """The table for a terminal or a log, in plain characters; lines of at most `width`, where one is given."""
+        if width is not None:
+            return fitted_text(self, width)
         every = [self.columns, *self.rows]
         widths = [max(len(row[i]) for row in every) for i in range(len(self.columns))]
         lines = ["  ".join(self._padded(row, widths)).rstrip() for row in every]

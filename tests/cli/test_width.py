@@ -1,0 +1,123 @@
+"""What the command line prints fits a terminal of 80 columns: help, tables, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from lazy import needs
+
+from rlm_loop import LeanAgent, ScriptedModel, Task, ToolLoopAgent
+from rlm_loop.cli.main import app, main
+from rlm_loop.report.tables.fitting import folded
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study import Study
+
+pytestmark = needs("pandas", "matplotlib", extra="studies")
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, (*path, name))
+
+
+HELP = [(*path, "--help") for path in commands(typer.main.get_command(app))]
+RESULTS = [
+    ("presets",),
+    ("doctor",),
+    ("models", "list"),
+    ("study", "status", "runs"),
+    ("study", "report", "runs"),
+    ("study", "list", "."),
+    ("study", "fairness-check", "runs"),
+    ("trace", "show", "run.jsonl"),
+    ("trace", "runs", "run.jsonl"),
+    ("trace", "cache", "run.jsonl"),
+]
+ERRORS = [
+    ("run", "How many?", "--model", "nonsense"),
+    ("run", "How many?", "--repl", "sandox"),
+    ("run", "How many?", "--history", "windw"),
+    ("study", "status", "nowhere"),
+    ("study", "run", "nowhere", "--set", "x"),
+    ("trace", "show", "nowhere.jsonl"),
+    ("compare", "study.txt"),
+    ("trace", "price", "run.jsonl"),
+    ("study", "status", "--nonsense"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("width")
+    arms: dict[str, Any] = {
+        "a loop of calls with a long name": LeanAgent(
+            model=ScriptedModel(["4"] * 4, name="local:a-model-of-a-long-name")
+        ),
+        "another loop": ToolLoopAgent(model=ScriptedModel(["5"] * 4, name="local:a-model-of-a-long-name")),
+    }
+    factors = {"max_steps": [5, 10]}
+    Study("a-study-of-a-long-name", arms, [Task("a", "2 + 2?", 4), Task("b", "3 + 1?", 4)], factors=factors).run(
+        folder / "runs", progress=False
+    )
+    LeanAgent(model=ScriptedModel(["4"])).run("What is " + "2 + " * 60 + "2?", trace=folder / "run.jsonl")
+    (folder / "study.txt").touch()
+    return folder
+
+
+@pytest.mark.parametrize("argv", [*HELP, *RESULTS, *ERRORS], ids=" ".join)
+def test_it_fits_80_columns(
+    argv: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("COLUMNS", "80")
+    code = main(argv)
+    out, err = capsys.readouterr()
+    assert code == (2 if argv in ERRORS else 0), err
+    assert out + err
+    assert [line for line in f"{out}\n{err}".splitlines() if len(line) > 80] == []
+
+
+def test_a_pipe_gets_whole_lines(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    main(["study", "report", "runs"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) > 120
+
+
+WIDE = Table("A table", ["arm", *(f"figure {n}" for n in range(6))], [["code", *map(str, range(6))]], ["A note."])
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (80, "arm   figure 0  figure 1  figure 2  figure 3  figure 4  figure 5"),
+        (40, "arm   figure 0  figure 1  figure 2\n"),
+        (10, "arm   figure 0\n"),
+    ],
+)
+def test_every_figure_is_shown_once_beside_its_name(width: int, shown: str) -> None:
+    text = WIDE.to_text(width)
+    assert shown in text
+    assert [text.count(f"figure {n}") for n in range(6)] == [1] * 6
+    assert text.count("A note.") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("short", 80, "short"),
+        ("one two three", 8, "one two\n  three"),
+        ("  one two three", 9, "  one two\n    three"),
+        ("a /long/path/of/one/word b", 10, "a\n  /long/path/of/one/word\n  b"),
+        ("one\ntwo", 80, "one\ntwo"),
+    ],
+)
+def test_lines_are_folded_at_words(text: str, width: int, shown: str) -> None:
+    assert folded(text, width) == shown
