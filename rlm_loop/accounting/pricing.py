@@ -23,11 +23,11 @@ from rlm_loop.traces.runs import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ANY", "Bill", "Line", "Price", "PriceError", "price", "read_prices"]
+__all__ = ["ANY", "Bill", "CallPrice", "Price", "PriceError", "price", "read_prices"]
 
 
 @dataclass(frozen=True)
-class Line:
+class CallPrice:
     """One call.  `low` and `high` are US dollars; both are `None` where its tokens are not known.
 
     `cached` and `written` are what the cost was worked out with, `None` where a range was taken over them.
@@ -54,7 +54,7 @@ class Bill:
     `output`.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[CallPrice, ...]
     causes: Mapping[str, float]
     cache: str
     parts: Mapping[tuple[str, str, str], float] = field(default_factory=dict[tuple[str, str, str], float])
@@ -83,7 +83,7 @@ class Bill:
         """One row a call."""
         import pandas as pd
 
-        return pd.DataFrame([asdict(line) for line in self.lines], columns=[f.name for f in fields(Line)])
+        return pd.DataFrame([asdict(line) for line in self.lines], columns=[f.name for f in fields(CallPrice)])
 
     def __str__(self) -> str:
         cost = self.cost
@@ -130,7 +130,7 @@ def price(
     models = {(e["request"], e.get("node", "0")): "" for e in record.of("reply")}
     models |= {(e["digest"], e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
     table = _table(prices, set(models.values()))
-    lines: list[Line] = []
+    lines: list[CallPrice] = []
     parts: dict[tuple[str, str, str], float] = {}
     for event, prompt, _, found in accounts_of(record):
         model = models[event["request"], event.get("node", "0")]
@@ -138,14 +138,16 @@ def price(
         number, usage = int(event["charged"]["call"]), found.usage
         who = (number, int(event["turn"]), int(event["depth"]), model)
         if usage.input_tokens is None or usage.output_tokens is None:
-            lines.append(Line(*who, usage.input_tokens, None, None, usage.output_tokens, None, None))
+            lines.append(CallPrice(*who, usage.input_tokens, None, None, usage.output_tokens, None, None))
             continue
         cases = _cases(own, usage, rows_under(event, prompt, found, None), (simulated or {}).get(number))
         costs = [own.of_input(usage.input_tokens, *case) for case in cases]
         out = usage.output_tokens * own.output / 1e6
         same = len(set(cases)) == 1
         used = cases[0] if same else (cases[0][0] if len({c[0] for c in cases}) == 1 else None, None)
-        lines.append(Line(*who, usage.input_tokens, *used, usage.output_tokens, min(costs) + out, max(costs) + out))
+        lines.append(
+            CallPrice(*who, usage.input_tokens, *used, usage.output_tokens, min(costs) + out, max(costs) + out)
+        )
         dear = cases[costs.index(max(costs))]
         for row in rows_under(event, prompt, found, *dear):
             hit, put = row.cached or 0, row.written or 0
@@ -159,7 +161,7 @@ def price(
         if "call" in event:  # under way when the run ended: billed, and nobody knows how much
             who = (int(event["call"]), int(event["turn"]), int(event["depth"]))
             model = models.get((event["request"], event.get("node", "0")), "")
-            lines.append(Line(*who, model, None, None, None, None, None, None))
+            lines.append(CallPrice(*who, model, None, None, None, None, None, None))
     how = f"cache simulated ({report.rules.name})" if report is not None else "cached tokens as reported"
     causes: dict[str, float] = {}
     for (cause, _, _), dollars in parts.items():

@@ -47,11 +47,11 @@ def compare(
     Nothing is asked of where they come from: `rlm-loop compare a.csv b.csv`, or one table with a column `arm`.
     """
     from rlm_loop.formats.results.loaded import load_sources
-    from rlm_loop.formats.results.source import Reading
+    from rlm_loop.formats.results.source import ReadOptions
     from rlm_loop.report.compare import compare_page, flip_table, measure_table, said, suite_table
     from rlm_loop.study.compare.comparison import compare as compare_results
 
-    loaded = load_sources(*files, reading=Reading(score, threshold, _columns(column or [])))
+    loaded = load_sources(*files, reading=ReadOptions(score, threshold, _columns(column or [])))
     results = loaded.results.only(*arm) if arm else loaded.results
     compared = compare_results(results, baseline, missing=missing, cluster=cluster)  # pyright: ignore[reportArgumentType]
     for line in loaded.notes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
-from rlm_loop.dialects.fences import PYTHON, Block, Reading, looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.fences import PYTHON, Block, FencedReply, looks_like_refusal, read_fences, strip_answer_prefix
 from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
 from rlm_loop.dialects.wording import CODE_RULE, tool_lines
@@ -50,7 +50,7 @@ class CodeBlocks(DialectDefaults):
             return Malformed("The code block is not closed and does not compile.", notes=block.notes)
         return RunCode(block.code, notes=block.notes)
 
-    def _text(self, reply: Reply, reading: Reading) -> Action:
+    def _text(self, reply: Reply, reading: FencedReply) -> Action:
         """The answer, or what keeps the text from being one."""
         empty, skipped, notes, prose = reading.blocks, reading.skipped, reading.notes, reading.prose
         if reply.tool_calls:

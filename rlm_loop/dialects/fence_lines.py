@@ -13,7 +13,7 @@ _WORD = re.compile(r"[^\s{},;:=()\[\]]*")
 
 
 @dataclass(frozen=True)
-class Mark:
+class FenceMark:
     """A run of fence characters that starts a line, or that ends a line of code (`info` is None).
 
     `indent` is in columns and counts a list marker before the fence, `info` what follows the run on its line.
@@ -25,7 +25,7 @@ class Mark:
     info: str | None
     in_item: bool = False
 
-    def closes(self, opener: Mark) -> bool:
+    def closes(self, opener: FenceMark) -> bool:
         """Whether this mark is a closing fence for `opener`: the same character, no shorter, and nothing after it."""
         return (
             self.info == ""
@@ -42,22 +42,22 @@ class Mark:
         return word.group().lower() if word else ""
 
 
-def find_marks(lines: Sequence[str]) -> list[Mark]:
-    marks: list[Mark] = []
+def find_marks(lines: Sequence[str]) -> list[FenceMark]:
+    marks: list[FenceMark] = []
     for number, line in enumerate(lines):
         if ("```" in line or "~~~" in line) and (mark := _mark(number, line)) is not None:
             marks.append(mark)
     return marks
 
 
-def _mark(number: int, line: str) -> Mark | None:
+def _mark(number: int, line: str) -> FenceMark | None:
     match = _FENCE.fullmatch(line)
     if match is not None and not (match[3][0] == "`" and "`" in match[4]):  # else it is a span of inline code
-        return Mark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
+        return FenceMark(number, _column(match[1] + (match[2] or "")), match[3], match[4].strip(), match[2] is not None)
     tail = line.rstrip()
     code = tail.rstrip("`")
     if len(tail) - len(code) >= 3 and code.strip() and "`" not in code and "#" not in code:
-        return Mark(number, 0, tail[len(code) :], None)
+        return FenceMark(number, 0, tail[len(code) :], None)
     return None
 
 
@@ -100,6 +100,6 @@ class ListItems:
             self._columns.append(_column(item[0]) if len(item[3]) < 5 else _column(item[1] + item[2]) + 1)
         self._after_blank = False
 
-    def hold(self, mark: Mark) -> bool:
+    def hold(self, mark: FenceMark) -> bool:
         """Whether a fence may stand at this mark's column: at most three past the margin or an item's text."""
         return mark.in_item or mark.indent <= 3 or any(0 <= mark.indent - column <= 3 for column in self._columns)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Note
 from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
-from rlm_loop.dialects.fence_lines import ListItems, Mark, find_marks, indent_of, without_indent
+from rlm_loop.dialects.fence_lines import FenceMark, ListItems, find_marks, indent_of, without_indent
 from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
 
-__all__ = ["PYTHON", "Block", "Reading", "looks_like_refusal", "read_fences", "strip_answer_prefix"]
+__all__ = ["PYTHON", "Block", "FencedReply", "looks_like_refusal", "read_fences", "strip_answer_prefix"]
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
 
@@ -43,7 +43,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FencedReply:
     """What a reply holds: `blocks` in one of the languages, in order, and `skipped` ones.
 
     A block without code is in `blocks`, with the note "empty block": there is nothing to run, but a reply that has
@@ -58,7 +58,7 @@ class Reading:
     prose: str
 
 
-def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> Reading:
+def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> FencedReply:
     """Find the fenced blocks of `text`; those of `languages` are to run, `""` meaning a fence without a language.
 
     Total, and near linear in the text's length.  Line ends may be LF or CRLF; code gets LF.  An unclosed block has
@@ -110,7 +110,7 @@ def read_fences(text: str, *, languages: frozenset[str] = PYTHON) -> Reading:
             notes.append(f"line {block.line}: skipped a block of {mark.language or 'no language'}")
         for note in block.notes:
             notes.append(f"line {block.line}: {note}")
-    return Reading(tuple(blocks), tuple(skipped), tuple(notes), "\n".join(prose))
+    return FencedReply(tuple(blocks), tuple(skipped), tuple(notes), "\n".join(prose))
 
 
 def _skip(block: Block, placed: bool) -> Block:
@@ -120,7 +120,7 @@ def _skip(block: Block, placed: bool) -> Block:
     return replace(block, notes=notes)
 
 
-def _wraps(lines: Sequence[str], marks: Sequence[Mark], at: int) -> bool:
+def _wraps(lines: Sequence[str], marks: Sequence[FenceMark], at: int) -> bool:
     """Whether the fence is only decoration: with nothing but blank lines between, another one opens."""
     if marks[at].language not in ("", "markdown", "md") or at + 1 == len(marks):
         return False
@@ -128,7 +128,7 @@ def _wraps(lines: Sequence[str], marks: Sequence[Mark], at: int) -> bool:
     return bool(marks[at + 1].info) and end - start < 4 and not any(map(str.strip, lines[start:end]))
 
 
-def _ends(marks: Sequence[Mark], at: int, python: bool) -> Iterator[tuple[Mark, str]]:
+def _ends(marks: Sequence[FenceMark], at: int, python: bool) -> Iterator[tuple[FenceMark, str]]:
     """The marks that may end the block which `marks[at]` opens, each with a note ("" for a closing fence)."""
     opener = marks[at]
     tails = 0
@@ -155,7 +155,7 @@ def _ends(marks: Sequence[Mark], at: int, python: bool) -> Iterator[tuple[Mark, 
         yield mark, note
 
 
-def _block(lines: Sequence[str], marks: Sequence[Mark], at: int, python: bool) -> tuple[Block, int]:
+def _block(lines: Sequence[str], marks: Sequence[FenceMark], at: int, python: bool) -> tuple[Block, int]:
     """The block that `marks[at]` opens, and the line after it."""
     opener = marks[at]
     first: tuple[Block, int] | None = None  # the first end found, though inside a string: used if no other is better
@@ -186,7 +186,7 @@ def _block(lines: Sequence[str], marks: Sequence[Mark], at: int, python: bool) -
     return Block(code, opener.language, opener.line + 1, notes, closed=False), len(lines)
 
 
-def _body(lines: Sequence[str], opener: Mark, end: int, tail: str) -> str:
+def _body(lines: Sequence[str], opener: FenceMark, end: int, tail: str) -> str:
     """The lines between the fences, less the fence's own indentation, and dedented where all of it is indented.
 
     With `tail`, line `end` belongs to the body, and the fence at its end does not.

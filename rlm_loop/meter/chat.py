@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, custom_input
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of, custom_input
 from rlm_loop.models import wire
 from rlm_loop.models.streams import joined as joined
 
@@ -33,7 +33,7 @@ _FINISH = {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "cont
 
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = Reading(body)
+    form = FieldReader(body)
     several = form.take("n", int)
     listed = form.take("messages", list)
     if not listed:
@@ -41,7 +41,7 @@ def read(body: Any) -> Request:
     ignored: dict[str, None] = {}
     messages = tuple(_message(m, f"messages[{i}]", ignored) for i, m in enumerate(listed))
     tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
-    options = Reading(form.take("stream_options", dict) or {}, "stream_options")
+    options = FieldReader(form.take("stream_options", dict) or {}, "stream_options")
     not_applied = form.settings(*_OTHERS)
     choice = form.take("tool_choice")
     if choice not in (None, "auto", "none"):
@@ -64,7 +64,7 @@ def read(body: Any) -> Request:
 
 
 def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
-    form = Reading(data, where)
+    form = FieldReader(data, where)
     role = form.take("role", str)
     if role not in _ROLES:
         raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
@@ -86,7 +86,7 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
 
 
 def _call(data: Any, where: str) -> ToolCall:
-    form = Reading(data, where)
+    form = FieldReader(data, where)
     name = form.take("id", str)
     if custom := form.take("custom", dict):
         return ToolCall(name, str(custom.get("name") or ""), arguments_of(custom.get("input")))

@@ -13,7 +13,7 @@ from rlm_loop.meter.request import RequestMessage, said_back
 _RECENT = 64  # conversations looked at where none begins alike
 
 
-class Conversation:
+class MeteredConversation:
     """Requests that grow from each other.  `turn` counts its replies; it is `busy` while a request is under way."""
 
     def __init__(self, metered: Metered, known: Mapping[str, Sequence[str]] | None) -> None:
@@ -99,10 +99,10 @@ class Conversations:
     """
 
     def __init__(self) -> None:
-        self.all: list[Conversation] = []
-        self._opened: dict[tuple[RequestMessage, ...], list[Conversation]] = {}
+        self.all: list[MeteredConversation] = []
+        self._opened: dict[tuple[RequestMessage, ...], list[MeteredConversation]] = {}
 
-    def find(self, said: Sequence[RequestMessage], arrived: float) -> Conversation | None:
+    def find(self, said: Sequence[RequestMessage], arrived: float) -> MeteredConversation | None:
         """The conversation that a request which arrived then goes on from, `None` for a new one."""
         begun = opening(said)
         afresh = not _answered(said)
@@ -121,7 +121,7 @@ class Conversations:
                 return conversation
         return None
 
-    def grow(self, conversation: Conversation, said: Sequence[RequestMessage]) -> None:
+    def grow(self, conversation: MeteredConversation, said: Sequence[RequestMessage]) -> None:
         """The conversation's latest request is this one."""
         begun = opening(said)
         if begun != conversation.opening or not conversation.said:

@@ -169,7 +169,7 @@ class _Watch:
 
 
 @dataclass
-class Exchange:
+class ForwardedExchange:
     """What went through: the request, and the answer as far as it came.  `api` reads both."""
 
     api: Any
@@ -239,7 +239,7 @@ def _unpacked(data: bytes, packing: str) -> bytes:
     return found
 
 
-def understood(exchange: Exchange) -> tuple[Request, Reply, str]:
+def understood(exchange: ForwardedExchange) -> tuple[Request, Reply, str]:
     """What went through as request and reply, and what could not be read.
 
     A request that cannot be read is one of which nobody knows what its tokens are; a reply that cannot be read has no

@@ -9,7 +9,7 @@ from typing import Any, cast
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import (
-    Reading,
+    FieldReader,
     Refused,
     Request,
     RequestMessage,
@@ -34,7 +34,7 @@ _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 42
 
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = Reading(_camel(body))
+    form = FieldReader(_camel(body))
     listed = form.take("contents", (list, dict, str))
     if not listed:
         raise Refused("contents is missing or empty; send at least one content", param="contents")
@@ -43,7 +43,7 @@ def read(body: Any) -> Request:
         said.append(RequestMessage("user", unread=("previous_response",)))
     for index, content in enumerate(listed if isinstance(listed, list) else [listed]):
         said += _content(content, f"contents[{index}]")
-    config = Reading(form.take("generationConfig", dict) or {}, "generationConfig")
+    config = FieldReader(form.take("generationConfig", dict) or {}, "generationConfig")
     sampling = {_SAMPLING[name]: value for name, value in config.settings(*_SAMPLING).items()}
     choice: Any = (form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}
     several = config.take("candidateCount", int)
@@ -91,11 +91,11 @@ def _camel(value: Any) -> Any:
 
 def _content(content: Any, where: str, role: Any = None) -> Iterator[RequestMessage]:
     """One content; responses of functions, which come in a user's content here, are messages of their own."""
-    form = Reading({"parts": [content]} if isinstance(content, str) else content, where)
+    form = FieldReader({"parts": [content]} if isinstance(content, str) else content, where)
     parts = form.take("parts", (list, dict, str)) or []
     texts, thoughts, unread, calls = list[str](), list[str](), list[str](), list[ToolCall]()
     for one in cast("list[Any]", parts if isinstance(parts, list) else [parts]):
-        part: dict[str, Any] = {"text": one} if isinstance(one, str) else Reading(one, where).body
+        part: dict[str, Any] = {"text": one} if isinstance(one, str) else FieldReader(one, where).body
         if isinstance(part.get("text"), str):
             (thoughts if part.get("thought") else texts).append(part["text"])
         elif call := part.get("functionCall"):
@@ -127,7 +127,7 @@ def _called(call: Mapping[str, Any]) -> ToolCall:
 
 def _tools(listed: Any) -> Iterator[Mapping[str, Any]]:
     for tool in cast("list[Any]", listed or []):
-        for name, value in Reading(tool, "tools").body.items():
+        for name, value in FieldReader(tool, "tools").body.items():
             if name != "functionDeclarations":
                 yield {"type": name, name: value}
                 continue

@@ -9,7 +9,7 @@ from typing import Any, cast
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.chat import tools_of
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import Reading, Refused, Request, RequestMessage, arguments_of, content_of, function_of
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of, function_of
 from rlm_loop.models.anthropic_wire import joined as joined
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.wire import whole
@@ -24,7 +24,7 @@ _KINDS = {
 
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = Reading(body)
+    form = FieldReader(body)
     listed = form.take("messages", list)
     if not listed:
         raise Refused("messages is missing or empty; send at least one message", param="messages")
@@ -54,7 +54,7 @@ def read(body: Any) -> Request:
 
 def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[RequestMessage]:
     """One message; results of tools, which come in a user's message here, are messages of their own."""
-    form = Reading(data, where)
+    form = FieldReader(data, where)
     role, content = form.take("role", str), form.take("content", (str, list))
     if role not in ("user", "assistant", "system"):
         raise Refused(f"{where}.role is {role!r}; use user, assistant or system", param=f"{where}.role")

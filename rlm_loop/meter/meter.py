@@ -15,7 +15,7 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.messages import Reply
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
-from rlm_loop.meter.forward import Exchange, Provider, understood
+from rlm_loop.meter.forward import ForwardedExchange, Provider, understood
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Heard, Served, at_once
 from rlm_loop.meter.session import MeterSession
@@ -100,11 +100,11 @@ class Meter:
                 self.sessions[longest].trace.rest()
             return self.sessions[name]
 
-    def read_later(self, session: MeterSession, call: MeteredCall, exchange: Exchange) -> None:
+    def read_later(self, session: MeterSession, call: MeteredCall, exchange: ForwardedExchange) -> None:
         """Read what went through to the provider, and charge it; nobody waits for that."""
         self._worker.submit(self._read, session, call, exchange)
 
-    def _read(self, session: MeterSession, call: MeteredCall, exchange: Exchange) -> None:
+    def _read(self, session: MeterSession, call: MeteredCall, exchange: ForwardedExchange) -> None:
         try:
             if exchange.status == 200:
                 request, reply, call.unread = understood(exchange)

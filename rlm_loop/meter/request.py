@@ -75,7 +75,7 @@ class Refused(Exception):
         self.status = status
 
 
-class Reading:
+class FieldReader:
     """Takes fields out of a JSON object one by one, with an error that names the field; the rest is `ignored`."""
 
     def __init__(self, body: Any, what: str = "the request body") -> None:

@@ -11,7 +11,7 @@ from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.chat import error, tools_of
 from rlm_loop.meter.chat import schema_of as chat_schema
 from rlm_loop.meter.request import (
-    Reading,
+    FieldReader,
     Refused,
     Request,
     RequestMessage,
@@ -35,7 +35,7 @@ _RESULTS = ("function_call_output", "custom_tool_call_output", "local_shell_call
 
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
-    form = Reading(body)
+    form = FieldReader(body)
     instructions = form.take("instructions", str)
     previous, conversation = form.take("previous_response_id", str), form.take("conversation")
     given = form.take("input", (str, list))
@@ -49,10 +49,10 @@ def read(body: Any) -> Request:
     tools = list(_tools(form.take("tools", list)))
     for index, item in enumerate(items):
         if isinstance(item, dict) and cast("dict[str, Any]", item).get("type") == "additional_tools":
-            tools += _tools(Reading(item).take("tools", list))
+            tools += _tools(FieldReader(item).take("tools", list))
         else:
             _add(said, item, f"input[{index}]", ignored)
-    text = Reading(form.take("text", dict) or {}, "text")
+    text = FieldReader(form.take("text", dict) or {}, "text")
     wanted = text.take("format", dict)
     not_applied = form.settings(
         *("top_logprobs", "truncation", "parallel_tool_calls", "max_tool_calls", "reasoning", "verbosity")
@@ -79,7 +79,7 @@ def read(body: Any) -> Request:
 
 
 def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, None]) -> None:
-    form = Reading(item, where)
+    form = FieldReader(item, where)
     kind = form.take("type", str) or "message"
     if kind == "message":
         role = form.take("role", str)
@@ -163,7 +163,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
     texts: list[str] = []
     calls: list[ToolCall] = []
     for item in body["output"]:
-        form = Reading(item, "an item of the output")
+        form = FieldReader(item, "an item of the output")
         if item.get("type") == "message":
             texts.append(content_of(item.get("content"), "output")[0])
         elif item.get("type") in _CALLS:

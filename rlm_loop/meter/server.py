@@ -32,7 +32,7 @@ from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
-from rlm_loop.meter.forward import Exchange, Provider, answered
+from rlm_loop.meter.forward import ForwardedExchange, Provider, answered
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.request import Refused, Request
 from rlm_loop.meter.session import MeterSession
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         call = exchange = None
         if route is not None and not route.count:
             call = session.arrive(_protocol(route.api), self.arrived)
-            exchange = Exchange(route.api, raw or b"", route.model, route.stream)
+            exchange = ForwardedExchange(route.api, raw or b"", route.model, route.stream)
         status, error, delivered = 502, None, True
         began = time.perf_counter()
         try:
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
             session.leave(call, status=status, error=None if error is None else redact(error))
             self.server.meter.read_later(session, call, exchange)
 
-    def _pass_back(self, answer: BaseHTTPResponse, exchange: Exchange | None) -> None:
+    def _pass_back(self, answer: BaseHTTPResponse, exchange: ForwardedExchange | None) -> None:
         self.send_response_only(answer.status, answer.reason)
         for name, value in answered(answer.headers):
             self.send_header(name, value)

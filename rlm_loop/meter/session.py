@@ -16,7 +16,7 @@ from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.meter.causes import Causes
-from rlm_loop.meter.conversations import Conversation, Conversations, shared
+from rlm_loop.meter.conversations import Conversations, MeteredConversation, shared
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_form, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
@@ -250,7 +250,7 @@ class MeterSession:
         for before in self._held:
             self._record(before)
 
-    def _begin(self, request: Request, call: MeteredCall) -> Conversation:
+    def _begin(self, request: Request, call: MeteredCall) -> MeteredConversation:
         """A new conversation: the session's own, or one beside it."""
         root = self._root
         if self._started is None:
@@ -262,13 +262,13 @@ class MeterSession:
             metered = root.scoped(node, purpose="metered", max_tokens=request.max_tokens)
             about = {"parent": root.node.path, "turn": max(root.turn, 1), "depth": node.depth, "model": root.name}
             self.trace.record("subcall_start", node=node.path, kind="agent", **about)
-        conversation = Conversation(metered, self._known)
+        conversation = MeteredConversation(metered, self._known)
         conversation.began = call.arrived
         self._conversations.all.append(conversation)
         return conversation
 
     def _close_turn(
-        self, conversation: Conversation, request: Request | None, messages: Sequence[Message], now: float
+        self, conversation: MeteredConversation, request: Request | None, messages: Sequence[Message], now: float
     ) -> None:
         """The turn before is whole once the next request shows what came of it."""
         reply, conversation.reply_open = conversation.reply_open, None

@@ -142,7 +142,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Line:
+class FramePipe:
     """One end of the line between the two processes: frames of JSON with their length before them."""
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -173,7 +173,7 @@ class Line:
 # The process of the solution.
 
 
-def _serve(line: Line) -> None:
+def _serve(line: FramePipe) -> None:
     """Load the solution, then answer calls of it, for as long as anyone asks."""
     job = line.receive()
     _limit(job["limits"])
@@ -231,7 +231,7 @@ def _told(error: BaseException) -> list[Any]:
 class Judging:
     """Asks the process of the solution."""
 
-    def __init__(self, line: Line, process: int) -> None:
+    def __init__(self, line: FramePipe, process: int) -> None:
         self._line, self._process = line, process
 
     def ask(self, question: Any) -> Any:
@@ -299,11 +299,11 @@ def main() -> None:
         os.close(here[0])
         with contextlib.suppress(EOFError, OSError):
             _prctl(1, 9)  # PR_SET_PDEATHSIG
-            _serve(Line(there[0], here[1]))
+            _serve(FramePipe(there[0], here[1]))
         os._exit(0)
     os.close(there[0])
     os.close(here[1])
-    judging = Judging(Line(here[0], there[1]), process)
+    judging = Judging(FramePipe(here[0], there[1]), process)
     _prctl(4, 0)  # PR_SET_DUMPABLE: the other one, of the same user, can neither read nor write this one's memory
     job: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     with contextlib.suppress(OSError):

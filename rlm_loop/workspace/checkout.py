@@ -22,7 +22,7 @@ from rlm_loop.workspace.origins import CheckedSource, Source, Stored, recognise
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
 from rlm_loop.workspace.scan import Files, Scanner
-from rlm_loop.workspace.tree import Index
+from rlm_loop.workspace.tree import GitIndex
 
 
 class Workspace:
@@ -65,7 +65,7 @@ class Workspace:
             self.submodules = filled.submodules
             store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
             self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
-            self._index = Index(self._own)
+            self._index = GitIndex(self._own)
             if filled.tree:
                 self._index.load(filled.tree, filled.blobs, fresh=False)
             self._start = self._scanner.begin(filled.blobs)

@@ -13,7 +13,7 @@ from rlm_loop.workspace import objects
 from rlm_loop.workspace.git import Git, WorkspaceError
 from rlm_loop.workspace.patterns import Patterns
 from rlm_loop.workspace.scan import Files
-from rlm_loop.workspace.tree import Index
+from rlm_loop.workspace.tree import GitIndex
 
 _WIDTH = 52  # bytes in a line of a binary patch, whose first letter says how many there are
 _LENGTHS = string.ascii_uppercase + string.ascii_lowercase
@@ -57,7 +57,7 @@ def compose(git: Git, base: str, start: Files, now: Files, tree: str, tests: Pat
     tested = {name: "test file" for name in changes if tests.cover(name)}
     chosen = {name: new for name, (_, new) in changes.items() if name not in tested}
     if tested:
-        index = Index(git, "chosen")
+        index = GitIndex(git, "chosen")
         index.load(base, start.blobs)
         wanted = {**start.blobs, **chosen}
         tree = index.change({name: blob for name, blob in wanted.items() if blob.mode != objects.ABSENT})

@@ -15,7 +15,7 @@ from rlm_loop.workspace.git import Git
 from rlm_loop.workspace.objects import Blob
 
 
-class Index:
+class GitIndex:
     """An index file of ours, changed by differences, and the tree it makes."""
 
     def __init__(self, git: Git, name: str = "index") -> None:

@@ -22,7 +22,7 @@ from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
 from rlm_loop.report.study import write_trace_pages
-from rlm_loop.report.view import Index, viewing
+from rlm_loop.report.view import RunIndex, viewing
 from rlm_loop.report.view.episodes import FIELDS
 from rlm_loop.report.view.side import first_difference
 from rlm_loop.report.view.table import inert
@@ -179,7 +179,7 @@ def test_a_run_is_followed(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole.jsonl", CELL, "```python\nfinal_answer = 42\n```").read_bytes().splitlines(True)
     (tmp_path / "whole.jsonl").unlink()
     now = [0.0]
-    index = Index(tmp_path, clock=lambda: now[0])
+    index = RunIndex(tmp_path, clock=lambda: now[0])
     first = index.found()
     assert first.episodes == ()
     live = tmp_path / "live.jsonl"
@@ -199,9 +199,9 @@ def test_a_run_is_followed(tmp_path: Path) -> None:
 def test_a_running_study_shows_what_has_no_row_yet(tmp_path: Path) -> None:
     study = made_study(tmp_path / "study")
     lines = (study / "results.jsonl").read_text().splitlines(True)
-    whole = {e.id: e for e in Index(tmp_path).found().episodes}
+    whole = {e.id: e for e in RunIndex(tmp_path).found().episodes}
     (study / "results.jsonl").write_text("".join(lines[:-1]))
-    part = Index(tmp_path).found()
+    part = RunIndex(tmp_path).found()
     assert len(part.episodes) == len(whole)
     assert set(part.by_id) == set(whole)  # a link to a running episode stays good
     (without,) = (e for e in part.episodes if e.row is None)
@@ -220,7 +220,7 @@ def test_a_packed_study_opens(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "packed" / "traces.tar") as tar:
         members = {m.name: tar.extractfile(m) for m in tar.getmembers()}
         packed = {name: file.read() for name, file in members.items() if file is not None}
-    index = Index(tmp_path / "packed")
+    index = RunIndex(tmp_path / "packed")
     assert {e.path: index.trace(e) for e in index.found().episodes if e.path in packed} == packed
 
 
@@ -274,7 +274,7 @@ def test_what_is_damaged_is_said(tmp_path: Path) -> None:
     study = made_study(tmp_path / "study")
     with (study / "results.jsonl").open("a") as file:
         file.write('{"torn\n{}\n')
-    found = Index(tmp_path).found()
+    found = RunIndex(tmp_path).found()
     assert any("is damaged" in note for note in found.notes)
     assert found.episodes  # the traces are still shown
 
@@ -315,6 +315,6 @@ def test_data_cannot_end_its_element() -> None:
 
 
 def test_a_search_ends_with_the_server(folder: Path) -> None:
-    found = Transcripts(Index(folder))
+    found = Transcripts(RunIndex(folder))
     found.search("x")
     found.close()

@@ -14,24 +14,24 @@ COMPARED = 200
 
 
 @dataclass
-class Place:
+class CachedPrefix:
     """A node of the tree of prefixes: what may come next, and when it was last used."""
 
-    then: dict[Key, Place] = field(default_factory=dict["Key", "Place"])
+    then: dict[Key, CachedPrefix] = field(default_factory=dict["Key", "CachedPrefix"])
     begun: dict[Key, float] = field(default_factory=dict["Key", float])
     """Messages that were begun here, not ended: a reply, or the marker that asks for one."""
     used: float = 0.0
 
 
-def store(root: Place, sent: Sent, rules: Rules) -> None:
+def store(root: CachedPrefix, sent: Sent, rules: Rules) -> None:
     place, root.used = root, sent.at
     for key in sent.keys:
-        place = place.then.setdefault(key, Place())
+        place = place.then.setdefault(key, CachedPrefix())
         place.used = sent.at
     place.begun[sent.reply if rules.keeps_replies else ("assistant", "", "[]")] = sent.at
 
 
-def found(root: Place, sent: Sent, rules: Rules) -> int:
+def found(root: CachedPrefix, sent: Sent, rules: Rules) -> int:
     """Tokens of the longest prefix that is held."""
 
     def held(used: float) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlm_loop.accounting.prompt_cache.breaks import broken
-from rlm_loop.accounting.prompt_cache.prefixes import Place, found, store
+from rlm_loop.accounting.prompt_cache.prefixes import CachedPrefix, found, store
 from rlm_loop.accounting.prompt_cache.report import Break, CacheReport, Read
 from rlm_loop.accounting.prompt_cache.requests import Sent, timeline
 from rlm_loop.accounting.prompt_cache.rules import RULES, Rules
@@ -24,13 +24,13 @@ def simulate(trace: str | Path | RunRecord, rules: str | Rules, *, run: Run = No
             raise ValueError(f"no rules are called {rules!r}: use {', '.join(RULES)}, or Rules(...)")
         rules = RULES[rules]
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
-    caches: dict[str, Place] = {}
+    caches: dict[str, CachedPrefix] = {}
     before: dict[str, Sent] = {}
     reads: list[Read] = []
     breaks: list[Break] = []
     for sent, stored in timeline(record):
         scope = sent.model if rules.shared else f"{sent.model} {sent.node}"
-        root = caches.setdefault(f"{scope} {sent.tools}", Place())
+        root = caches.setdefault(f"{scope} {sent.tools}", CachedPrefix())
         if stored:
             store(root, sent, rules)
             continue

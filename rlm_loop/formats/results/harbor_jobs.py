@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import Reading, Said, Source, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
@@ -36,7 +36,7 @@ def _results(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def read_job(folder: Path, reading: Reading) -> Source:
+def read_job(folder: Path, reading: ReadOptions) -> Source:
     """The trials of a job, one row each; the arm is agent and model, the suite the data set.
 
     Trials of one task with one arm are numbered in the order of their start.  A trial that ended with an exception that
@@ -87,7 +87,7 @@ def _arm(trial: Trial) -> str:
     return " ".join(str(part) for part in (about.get("name"), model.get("name")) if part)
 
 
-def _row(trial: Trial, arm: str, suite: str, task: str, seed: int, score: str, reading: Reading, path: Path) -> Row:
+def _row(trial: Trial, arm: str, suite: str, task: str, seed: int, score: str, reading: ReadOptions, path: Path) -> Row:
     steps: Sequence[Mapping[str, Any]] = trial.get("step_results") or ()
     contexts = [c for c in (trial.get("agent_result"), *(s.get("agent_result") for s in steps)) if c]
     reward = ((trial.get("verifier_result") or {}).get("rewards") or {}).get(score)

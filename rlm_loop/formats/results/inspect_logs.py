@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import Reading, Said, Source, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes
 from rlm_loop.formats.results.zipped import Zipped
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
@@ -29,7 +29,7 @@ def is_inspect(value: object) -> bool:
     return isinstance(value, dict) and {"version", "status", "eval"} <= set(value)
 
 
-def read_inspect(path: Path, reading: Reading) -> Source:
+def read_inspect(path: Path, reading: ReadOptions) -> Source:
     """The samples of a log, one row for each sample and epoch; the arm is the model, the suite the task.
 
     A sample that ended with an error, or that nothing scored, is not judged.  Token counts include what was read from
@@ -91,7 +91,9 @@ def _packed(path: Path) -> Iterator[Sample]:
                 yield parsed(archive.read(name), f"{path}: {name}")
 
 
-def _row(sample: Sample, suite: str, model: str, reading: Reading, score: str | None, path: Path) -> tuple[Row, bool]:
+def _row(
+    sample: Sample, suite: str, model: str, reading: ReadOptions, score: str | None, path: Path
+) -> tuple[Row, bool]:
     at = f"{path}: sample {sample.get('id')!r}, epoch {sample.get('epoch', 1)}"
     values = _values(sample)
     value = values.get(score) if score is not None else next(iter(values.values()), None)

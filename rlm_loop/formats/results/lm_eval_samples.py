@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import Reading, Said, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, objects_of, parsed, read_bytes
 from rlm_loop.study.compare.columns import as_resolved, make_row
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
@@ -37,7 +37,7 @@ def samples_in(folder: Path) -> list[Path]:
     return sorted(newest.values())
 
 
-def read_samples(path: Path, reading: Reading) -> Source:
+def read_samples(path: Path, reading: ReadOptions) -> Source:
     """The documents of one task, one row each; the suite is the task, the arm what the file of results calls the model.
 
     `reading.score` is a metric (`acc_norm`), a filter (`flexible-extract`), or both as the harness writes them

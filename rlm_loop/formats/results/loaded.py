@@ -10,7 +10,7 @@ from pathlib import Path
 from rlm_loop.formats.results.harbor_jobs import is_job, read_job
 from rlm_loop.formats.results.inspect_logs import is_inspect, read_inspect
 from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, samples_in
-from rlm_loop.formats.results.source import Reading, Said, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, objects_of, parsed, read_bytes
 from rlm_loop.formats.results.studies import is_study, read_study
 from rlm_loop.formats.results.tables import SUFFIXES, read_table
 from rlm_loop.hints.places import unpacking
@@ -49,12 +49,12 @@ def load_results(
     read nothing is declared, and so nothing is tested.  Raises `StudyError`, in one line that says what and where, for
     what cannot be read, and where no task was tried by all arms.
     """
-    return load_sources(*paths, reading=Reading(score, threshold, columns or {})).results
+    return load_sources(*paths, reading=ReadOptions(score, threshold, columns or {})).results
 
 
-def load_sources(*paths: str | Path, reading: Reading | None = None) -> Loaded:
+def load_sources(*paths: str | Path, reading: ReadOptions | None = None) -> Loaded:
     """As `load_results`, with the notes and the transcripts."""
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     named = [_named(path) for path in paths]
     if not named:
         raise StudyError("name a file or a folder of results")
@@ -82,7 +82,7 @@ def _named(path: str | Path) -> tuple[str, Path]:
     return "", Path(path)
 
 
-def _sources(path: Path, reading: Reading) -> list[Source]:
+def _sources(path: Path, reading: ReadOptions) -> list[Source]:
     """What lies at a path, by its name and what it begins with."""
     if not path.exists():
         raise StudyError(f"there is no {path}; give a file of results, or a folder that holds some")
@@ -104,7 +104,7 @@ def _sources(path: Path, reading: Reading) -> list[Source]:
     )
 
 
-def _in_folder(folder: Path, reading: Reading) -> list[Source]:
+def _in_folder(folder: Path, reading: ReadOptions) -> list[Source]:
     if is_study(folder):
         return [read_study(folder)]
     if logs := sorted(folder.rglob("*.eval")):

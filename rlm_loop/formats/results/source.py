@@ -22,7 +22,7 @@ class Said(NamedTuple):
     text: str
 
 
-class Reading(NamedTuple):
+class ReadOptions(NamedTuple):
     """How results are read.
 
     `score` names the score that says whether a task is resolved, where a log has several; `threshold` is the value from

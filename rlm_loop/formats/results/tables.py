@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import Reading, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Source, objects_of, parsed, read_bytes
 from rlm_loop.study.compare.columns import guessed_columns, rows_of_table
 from rlm_loop.study.errors import StudyError
 
@@ -15,7 +15,7 @@ from rlm_loop.study.errors import StudyError
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
 
 
-def read_table(path: Path, reading: Reading) -> Source:
+def read_table(path: Path, reading: ReadOptions) -> Source:
     """The rows of a table; its columns are found by their spelling, or as `reading.columns` names them.
 
     Raises `StudyError` where a column is missing or a value cannot be read, with the row.

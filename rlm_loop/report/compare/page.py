@@ -22,7 +22,7 @@ PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000
 _MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
 
 
-class Told(Protocol):
+class Transcripts(Protocol):
     """Where transcripts come from: `formats.results.Loaded`."""
 
     @property
@@ -31,7 +31,7 @@ class Told(Protocol):
     def transcript(self, row: Row) -> Sequence[tuple[str, str]]: ...
 
 
-class Bar(NamedTuple):
+class IntervalBar(NamedTuple):
     """A difference with its interval, in words and from 0 to 100 along an axis; `zero` is where there is none."""
 
     label: str
@@ -46,7 +46,7 @@ class Bar(NamedTuple):
     whole: bool
 
 
-class Side(NamedTuple):
+class PairSide(NamedTuple):
     """One arm on one pair: its state, its figures in words, and its messages by role; `left` counts those left out."""
 
     arm: str
@@ -63,10 +63,10 @@ class Pair(NamedTuple):
     name: str
     ident: str
     apart: bool
-    sides: Sequence[Side]
+    sides: Sequence[PairSide]
 
 
-def compare_page(compared: Comparison, told: Told, *, title: str = "", pairs: int = PAIRS) -> str:
+def compare_page(compared: Comparison, told: Transcripts, *, title: str = "", pairs: int = PAIRS) -> str:
     """The page of a comparison, complete in itself: it asks the network for nothing.
 
     `told` has the notes of how results were read and their transcripts (`load_sources`); transcripts are shown of the
@@ -102,7 +102,7 @@ def compare_page(compared: Comparison, told: Told, *, title: str = "", pairs: in
 _HERE = "rlm_loop.report.compare"
 
 
-def _bars(compared: Comparison) -> list[Bar]:
+def _bars(compared: Comparison) -> list[IntervalBar]:
     """Each arm over all suites, then suite by suite, along one axis."""
     suites = compared.suites if len({e.suite for e in compared.suites}) > 1 else []
     ends = [v for of in (*compared.contrasts, *suites) if _rate(of) for v in (of.low, of.high, 0.0) if v is not None]
@@ -111,17 +111,19 @@ def _bars(compared: Comparison) -> list[Bar]:
     def at(value: float) -> float:
         return round(100 * (value - first) / (last - first), 2)
 
-    def bar(label: str, pairs: int, of: Any, gained: int, lost: int, whole: bool) -> Bar:
+    def bar(label: str, pairs: int, of: Any, gained: int, lost: int, whole: bool) -> IntervalBar:
         rate, there = (of.value, of.baseline_value) if whole else (of.rate, of.baseline_rate)
         rates = f"{percent_of(rate)} : {percent_of(there)}"
         if of.estimate is None or of.low is None or of.high is None:
-            return Bar(label, f"{pairs:,}", rates, "not known", "", None, 0, 0, at(0), whole)
+            return IntervalBar(label, f"{pairs:,}", rates, "not known", "", None, 0, 0, at(0), whole)
         words = f"{points(of.estimate)} [{points(of.low)} to {points(of.high)}]"
         gains = f"+{gained:,} \N{MINUS SIGN}{lost:,}"
-        return Bar(label, f"{pairs:,}", rates, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole)
+        return IntervalBar(
+            label, f"{pairs:,}", rates, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole
+        )
 
     models = len({c.model for c in compared.contrasts}) > 1
-    bars: list[Bar] = []
+    bars: list[IntervalBar] = []
     for contrast in compared.contrasts:
         if contrast.measure != "resolved":
             continue
@@ -138,7 +140,7 @@ def _rate(of: Any) -> bool:
     return getattr(of, "measure", "resolved") == "resolved"
 
 
-def _pairs(compared: Comparison, told: Told, arms: Sequence[str], most: int) -> list[tuple[str, list[Pair]]]:
+def _pairs(compared: Comparison, told: Transcripts, arms: Sequence[str], most: int) -> list[tuple[str, list[Pair]]]:
     """The pairs by suite, those on which arms differ with transcripts as long as there is room."""
     rows, (units, _) = by_episode(compared.rows), complete_and_incomplete(compared.rows)
     models, seeds = ({u[i] for u in units} for i in (0, 3))
@@ -161,9 +163,9 @@ def _name(unit: PairKey, seeds: bool) -> str:
     return f"{unit[2]}, seed {unit[3]}" if seeds else unit[2]
 
 
-def _side(arm: str, row: Row | None) -> Side:
+def _side(arm: str, row: Row | None) -> PairSide:
     now = state(row)
-    return Side(arm, now, _MARKS[now], "" if row is None else ", ".join(_figures(row)))
+    return PairSide(arm, now, _MARKS[now], "" if row is None else ", ".join(_figures(row)))
 
 
 def _figures(row: Mapping[str, Any]) -> Iterator[str]:
@@ -183,7 +185,7 @@ def _figures(row: Mapping[str, Any]) -> Iterator[str]:
         yield str(row["error"])
 
 
-def _messages(told: Told, row: Row | None) -> dict[str, Any]:
+def _messages(told: Transcripts, row: Row | None) -> dict[str, Any]:
     every = [] if row is None else list(told.transcript(row))
     messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
     return {"messages": messages, "left": len(every) - len(messages)}

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.agents.attempts.anytime import Anytime
 from rlm_loop.report.figures.cells import Measure, cells, measure_of
-from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.report.figures.style import (
+    PAGE,
+    ArmStyle,
+    caption,
+    finish,
+    legend_above,
+    marks,
+    percent_axis,
+    sheet,
+    style,
+)
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.errors import StudyError
@@ -94,7 +104,7 @@ def anytime_curves(
     return made
 
 
-def _handles(drawn: Mapping[str, Mark]) -> list[Any]:
+def _handles(drawn: Mapping[str, ArmStyle]) -> list[Any]:
     """The line of an arm with the mark that its interval has."""
     from matplotlib.lines import Line2D
 
@@ -104,7 +114,7 @@ def _handles(drawn: Mapping[str, Mark]) -> list[Any]:
     ]
 
 
-def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, Mark], asked: Measure) -> None:
+def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, ArmStyle], asked: Measure) -> None:
     curves = [ends.curve() for ends in found]
     longest = max(curve[-1][0] for curve in curves)
     top = 0.0

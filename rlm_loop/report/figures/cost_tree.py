@@ -29,7 +29,7 @@ _UNITS = {"tokens": "tokens (in + out)", "cost": "$", "calls": "model calls", "s
 
 
 @dataclass(frozen=True)
-class Box:
+class NodeBox:
     """One node, or several narrow siblings: from where to where, at which depth."""
 
     left: float
@@ -112,20 +112,22 @@ def _whole(own: Mapping[str, float]) -> dict[str, float]:
 
 def _boxes(
     root: Mapping[str, Any], below: Mapping[str, Sequence[Mapping[str, Any]]], whole: Mapping[str, float], total: float
-) -> list[Box]:
-    found = [Box(0.0, total, 0, (root,))]
+) -> list[NodeBox]:
+    found = [NodeBox(0.0, total, 0, (root,))]
     ahead = list(found)
     while ahead:
         parent = ahead.pop()
         if len(parent.nodes) > 1:
             continue
         at, narrow = parent.left, list[Mapping[str, Any]]()
-        mine: list[Box] = []
+        mine: list[NodeBox] = []
 
-        def close(until: float, depth: int, mine: list[Box] = mine, narrow: list[Mapping[str, Any]] = narrow) -> None:
+        def close(
+            until: float, depth: int, mine: list[NodeBox] = mine, narrow: list[Mapping[str, Any]] = narrow
+        ) -> None:
             if narrow:
                 width = sum(whole[str(n["node"])] for n in narrow)
-                mine.append(Box(until - width, width, depth, tuple(narrow)))
+                mine.append(NodeBox(until - width, width, depth, tuple(narrow)))
                 narrow.clear()
 
         for child in below.get(str(parent.nodes[0]["node"]), ()):
@@ -134,7 +136,7 @@ def _boxes(
                 narrow.append(child)
             else:
                 close(at, parent.depth + 1)
-                mine.append(Box(at, width, parent.depth + 1, (child,)))
+                mine.append(NodeBox(at, width, parent.depth + 1, (child,)))
             at += width
         close(at, parent.depth + 1)
         found += mine
@@ -142,7 +144,7 @@ def _boxes(
     return found
 
 
-def _draw(axes: Any, box: Box) -> None:
+def _draw(axes: Any, box: NodeBox) -> None:
     from matplotlib.patches import Rectangle
 
     kinds = {str(n["kind"]) for n in box.nodes}
@@ -153,7 +155,7 @@ def _draw(axes: Any, box: Box) -> None:
         axes.add_patch(Rectangle(place, box.width, 0.9, fill=False, edgecolor=_FAILED, linewidth=1.8, zorder=3))
 
 
-def _name(made: Any, axes: Any, box: Box, whole: Mapping[str, float], measure: str) -> None:
+def _name(made: Any, axes: Any, box: NodeBox, whole: Mapping[str, float], measure: str) -> None:
     """The longest text that fits into the box."""
     first = box.nodes[0]
     value = sum(whole[str(n["node"])] for n in box.nodes)
@@ -177,7 +179,7 @@ def _name(made: Any, axes: Any, box: Box, whole: Mapping[str, float], measure: s
         text.remove()
 
 
-def _legend(made: Any, boxes: Sequence[Box]) -> None:
+def _legend(made: Any, boxes: Sequence[NodeBox]) -> None:
     from matplotlib.patches import Patch
 
     kinds = {str(n["kind"]) for b in boxes for n in b.nodes}

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.report.figures.cells import cells, measure_of, rows_of
-from rlm_loop.report.figures.effects import Effect, effects_of, given, scale, thin_ticks
+from rlm_loop.report.figures.effects import DrawnEffect, effects_of, given, scale, thin_ticks
 from rlm_loop.report.figures.paired import pairs_of
-from rlm_loop.report.figures.style import PAGE, SMALL, Mark, caption, finish, marks, settle, sheet, style
+from rlm_loop.report.figures.style import PAGE, SMALL, ArmStyle, caption, finish, marks, settle, sheet, style
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import read
@@ -92,7 +92,7 @@ def _compared(results: Results, baseline: str | None) -> pd.DataFrame:
     return compare(results, baseline).frame()
 
 
-def _ratios(results: Results, effect: Effect) -> list[float]:
+def _ratios(results: Results, effect: DrawnEffect) -> list[float]:
     """What one pair of arms has on the tasks that both finished; the intervals say what became of the others."""
     if not {effect.arm, effect.baseline} <= set(results.arms):
         return []
@@ -109,7 +109,7 @@ def _dots(axes: Any, place: int, ratios: Sequence[float]) -> None:
     axes.plot(ratios, places, "o", color="#8c8c8c", markersize=2.6, alpha=0.5, markeredgewidth=0, zorder=1)
 
 
-def _interval(axes: Any, place: int, effect: Effect, mark: Mark) -> None:
+def _interval(axes: Any, place: int, effect: DrawnEffect, mark: ArmStyle) -> None:
     middle = effect.estimate
     bars = [[max(0.0, middle - effect.low)], [max(0.0, effect.high - middle)]]
     look = {"fmt": mark.marker, "color": mark.colour, "markersize": 6.5, "markeredgecolor": "white"}
@@ -145,7 +145,7 @@ def _levels(found: Sequence[Mapping[str, Any]]) -> str:
     return f"{percent(least)} intervals" + (f" ({named})" if named else "")
 
 
-def _told(effects: Sequence[Effect], found: Sequence[Mapping[str, Any]]) -> str:
+def _told(effects: Sequence[DrawnEffect], found: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"{e.label}, {e.measure.replace('_', ' ')}: {e.text}{' points' if e.share else ''}" for e in effects]
     return (
         f"Paired differences from {effects[0].baseline}, with {_levels(found)}. {'; '.join(lines)}. "

@@ -20,7 +20,7 @@ _WIDEST = 16.0
 
 
 @dataclass(frozen=True)
-class Effect:
+class DrawnEffect:
     """One estimate with its interval: a difference in points of 100 where `share`, else a ratio."""
 
     model: str
@@ -51,13 +51,13 @@ def given(frame: pd.DataFrame) -> bool:
 
 def effects_of(
     rows: Sequence[Mapping[str, Any]], measures: Sequence[str], arms: Sequence[str] | None = None
-) -> list[Effect]:
+) -> list[DrawnEffect]:
     """The rows of `Comparison.frame()` for these measures that have a whole interval, in the order of `arms`."""
     chosen = [r for r in rows if r["measure"] in measures and (arms is None or r["arm"] in arms)]
     if arms is not None:
         chosen.sort(key=lambda r: arms.index(r["arm"]))
     several = len({r.get("model") for r in chosen}) > 1
-    found: list[Effect] = []
+    found: list[DrawnEffect] = []
     for row in chosen:
         numbers = [row[name] for name in ("estimate", "low", "high")]
         if any(v is None or v != v for v in numbers):
@@ -66,11 +66,13 @@ def effects_of(
         figures = [(100.0 if share else 1.0) * float(v) for v in numbers]
         model = str(row.get("model") or "")
         label = f"{row['arm']}, {model}" if several else str(row["arm"])
-        found.append(Effect(model, str(row["arm"]), label, str(row["baseline"]), str(row["measure"]), share, *figures))
+        found.append(
+            DrawnEffect(model, str(row["arm"]), label, str(row["baseline"]), str(row["measure"]), share, *figures)
+        )
     return found
 
 
-def scale(axes: Any, effects: Sequence[Effect], margin: float | None) -> None:
+def scale(axes: Any, effects: Sequence[DrawnEffect], margin: float | None) -> None:
     """The same room to both sides of no difference; a log axis for ratios."""
     share = effects[0].share
     axes.axvline(0.0 if share else 1.0, color="black", linewidth=0.9, zorder=2)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures.ablation import values_of
 from rlm_loop.report.figures.cells import Arm, cells, factors_of, measure_of, rows_of
 from rlm_loop.report.figures.rates import Rate, rate_of_rows
-from rlm_loop.report.figures.style import PAGE, Mark, caption, finish, legend_above, marks, percent_axis, sheet, style
+from rlm_loop.report.figures.style import (
+    PAGE,
+    ArmStyle,
+    caption,
+    finish,
+    legend_above,
+    marks,
+    percent_axis,
+    sheet,
+    style,
+)
 from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
@@ -106,21 +116,21 @@ def _mean(rows: Sequence[Mapping[str, Any]]) -> str:
     return "tokens not known" if spent is None else f"{spent[0]:,.0f} tokens a task"
 
 
-def _rates(axes: Any, name: str, at: Sequence[float], rates: Sequence[Rate], mark: Mark) -> None:
+def _rates(axes: Any, name: str, at: Sequence[float], rates: Sequence[Rate], mark: ArmStyle) -> None:
     known = [(x, r) for x, r in zip(at, rates, strict=True) if r.percent is not None]
     ys = [r.percent or 0.0 for _, r in known]
     bars = [[r.bars[side][0] for _, r in known] for side in (0, 1)]
     _line(axes, [x for x, _ in known], ys, bars, mark, name)
 
 
-def _tokens(axes: Any, at: Sequence[float], spent: Sequence[tuple[float, float, float] | None], mark: Mark) -> None:
+def _tokens(axes: Any, at: Sequence[float], spent: Sequence[tuple[float, float, float] | None], mark: ArmStyle) -> None:
     known = [(x, s) for x, s in zip(at, spent, strict=True) if s is not None]
     bars = [[m - low for _, (m, low, _) in known], [high - m for _, (m, _, high) in known]]
     _line(axes, [x for x, _ in known], [m for _, (m, _, _) in known], bars, mark, "")
 
 
 def _line(
-    axes: Any, xs: Sequence[float], ys: Sequence[float], bars: Sequence[Sequence[float]], mark: Mark, name: str
+    axes: Any, xs: Sequence[float], ys: Sequence[float], bars: Sequence[Sequence[float]], mark: ArmStyle, name: str
 ) -> None:
     look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
     axes.errorbar(xs, ys, yerr=bars, capsize=3, linewidth=1.4, markersize=6, label=name or None, **look)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.report.figures import pareto
 from rlm_loop.report.figures.cells import cells, measure_of
 from rlm_loop.report.figures.labels import Tag, write
-from rlm_loop.report.figures.style import Mark, caption, finish, marks, settle, sheet, style
+from rlm_loop.report.figures.style import ArmStyle, caption, finish, marks, settle, sheet, style
 from rlm_loop.study import Results
 from rlm_loop.study.store.rows import Row
 
@@ -65,7 +65,7 @@ def figure(results: Results, *, model: str | None = None) -> Figure:
     return made
 
 
-def _growth(axes: Any, curves: Sequence[Curve], styles: Mapping[str, Mark]) -> list[Tag]:
+def _growth(axes: Any, curves: Sequence[Curve], styles: Mapping[str, ArmStyle]) -> list[Tag]:
     tags: list[Tag] = []
     for curve in curves:
         if not curve.tokens:

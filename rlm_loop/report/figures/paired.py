@@ -37,7 +37,7 @@ _LETTERS = 18
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ArmPairs:
     """The figures of one arm and its baseline on the same units, both known and above zero."""
 
     arm: Arm
@@ -65,11 +65,11 @@ class Pairs:
         return sum(here > there for there, here in self.values)
 
 
-def pairs_of(arm: Arm, baseline: Arm, measure: Measure) -> Pairs:
+def pairs_of(arm: Arm, baseline: Arm, measure: Measure) -> ArmPairs:
     """A pair with a figure that is not known or zero has no ratio, and is counted in `unknown`."""
     here, there = measure.values(arm), measure.values(baseline)
     both = [(there[u], here[u]) for u in arm.rows if here.get(u, 0.0) > 0 and there.get(u, 0.0) > 0]
-    return Pairs(arm, baseline, both, len(arm.rows) - len(both))
+    return ArmPairs(arm, baseline, both, len(arm.rows) - len(both))
 
 
 def paired_slopes(
@@ -111,7 +111,7 @@ def paired_slopes(
     return made
 
 
-def _row(axes: Any, pairs: Sequence[Pairs], across: int, first: int, colours: Mapping[str, str]) -> None:
+def _row(axes: Any, pairs: Sequence[ArmPairs], across: int, first: int, colours: Mapping[str, str]) -> None:
     """The panels of a row in the arms' colours, each from `_STEP * k` to `_STEP * k + 1` on the axis."""
     from matplotlib.patheffects import withStroke
 
@@ -149,13 +149,13 @@ def _sign(here: float, there: float) -> int:
     return (here > there) - (here < there)
 
 
-def _names(pairs: Pairs) -> list[str]:
+def _names(pairs: ArmPairs) -> list[str]:
     names = [pairs.baseline.name, pairs.arm.name]
     # where there is no room the title has the arm, and the caption the baseline
     return names if sum(map(len, names)) <= _LETTERS else ["baseline", "arm"]
 
 
-def _told(known: Sequence[Pairs]) -> str:
+def _told(known: Sequence[ArmPairs]) -> str:
     return " ".join(
         f"{p.arm.label} against {p.baseline.name}: {p.less} of {len(p.values)} tasks take less, {p.more} more; "
         f"the geometric mean is {p.ratio:.2f} times that of {p.baseline.name}."

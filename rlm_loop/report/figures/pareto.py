@@ -14,7 +14,7 @@ from rlm_loop.report.figures.style import (
     GREY,
     PAGE,
     SMALL,
-    Mark,
+    ArmStyle,
     caption,
     finish,
     marks,
@@ -83,7 +83,7 @@ def points_of(arms: Sequence[Arm], measure: str) -> list[Point]:
     return [p for arm in arms if (p := _point(arm, measure)) is not None]
 
 
-def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, Mark], asked: Measure) -> list[Tag]:
+def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, ArmStyle], asked: Measure) -> list[Tag]:
     """Draw the points and their Pareto front.  Returns the names to write beside the points."""
     percent_axis(axes.yaxis)
     if not points:
@@ -131,7 +131,7 @@ def _point(arm: Arm, measure: str) -> Point | None:
     return Point(arm.label, middle, min(low, middle), max(high, middle), rate_of(arm))
 
 
-def _draw(axes: Any, point: Point, mark: Mark, best: bool) -> Tag:
+def _draw(axes: Any, point: Point, mark: ArmStyle, best: bool) -> Tag:
     y = point.rate.percent or 0.0
     axes.errorbar(
         point.spent,

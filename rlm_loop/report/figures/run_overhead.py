@@ -39,15 +39,15 @@ def overhead(cause: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnTokens:
     """Tokens of one cause in one turn: in the window, sent in all its calls, and the part of it sent before."""
 
     window: int = 0
     sent: int = 0
     resent: int = 0
 
-    def __add__(self, other: Turn) -> Turn:
-        return Turn(self.window + other.window, self.sent + other.sent, self.resent + other.resent)
+    def __add__(self, other: TurnTokens) -> TurnTokens:
+        return TurnTokens(self.window + other.window, self.sent + other.sent, self.resent + other.resent)
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Growth:
 
     arm: str
     turns: int
-    causes: Mapping[str, Sequence[Turn]]
+    causes: Mapping[str, Sequence[TurnTokens]]
 
-    def by_turn(self, chosen: Selects = overhead) -> list[Turn]:
+    def by_turn(self, chosen: Selects = overhead) -> list[TurnTokens]:
         """The chosen causes together, turn by turn."""
         picked = [turns for cause, turns in self.causes.items() if chosen(cause)]
-        return [sum((turns[t] for turns in picked), Turn()) for t in range(self.turns)]
+        return [sum((turns[t] for turns in picked), TurnTokens()) for t in range(self.turns)]
 
     def window(self, chosen: Selects = overhead) -> list[int]:
         """Tokens in the window, turn by turn."""
@@ -99,12 +99,12 @@ def growths(frame: pd.DataFrame) -> list[Growth]:
 
 def _growth(arm: str, rows: Sequence[Mapping[str, Any]]) -> Growth:
     turns = max(int(r["turn"]) for r in rows)
-    causes: dict[str, list[Turn]] = {str(r["cause"]): [Turn()] * turns for r in rows}
+    causes: dict[str, list[TurnTokens]] = {str(r["cause"]): [TurnTokens()] * turns for r in rows}
     last = {int(r["turn"]): r.get("call", r["turn"]) for r in rows}  # rows are in the order of the calls
     for row in rows:
         at, tokens = int(row["turn"]), int(row["tokens"])
         here = tokens if row.get("call", row["turn"]) == last[at] else 0
-        causes[str(row["cause"])][at - 1] += Turn(here, tokens, int(row["resent"]))
+        causes[str(row["cause"])][at - 1] += TurnTokens(here, tokens, int(row["resent"]))
     return Growth(arm, turns, causes)
 
 

@@ -41,7 +41,7 @@ _RC: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Mark:
+class ArmStyle:
     """How one arm is drawn wherever it appears."""
 
     colour: str
@@ -84,16 +84,16 @@ def settle(made: Figure) -> None:
         made.set_layout_engine("none")
 
 
-def marks(arms: Sequence[str]) -> dict[str, Mark]:
+def marks(arms: Sequence[str]) -> dict[str, ArmStyle]:
     """The mark of each arm, the same in all figures for the arms of `ARM_PLACES`, else by its place among the arms.
 
     From the eighth arm on colours come again, with other marks.
     """
-    found: dict[str, Mark] = {}
+    found: dict[str, ArmStyle] = {}
     for arm, number in zip(arms, arm_places(arms), strict=True):
         at, turn = number % len(COLOURS), number // len(COLOURS)
         other = (at + turn) % len(COLOURS)
-        found[arm] = Mark(COLOURS[at], MARKERS[other], LINES[other], HATCHES[other])
+        found[arm] = ArmStyle(COLOURS[at], MARKERS[other], LINES[other], HATCHES[other])
     return found
 
 

@@ -17,7 +17,7 @@ _BAR = 64  # pixels that a bar is wide at most
 
 
 @dataclass
-class Bar:
+class TokenBar:
     """What one turn cost: tokens by segment."""
 
     turn: int
@@ -38,7 +38,7 @@ def stacked(segment: str) -> tuple[int, str]:
     return {BELOW: (900, ""), OUTPUT: (999, "")}.get(segment) or cause_place(segment)
 
 
-def segments_of(bars: Sequence[Bar]) -> list[tuple[str, int]]:
+def segments_of(bars: Sequence[TokenBar]) -> list[tuple[str, int]]:
     """Each segment with its tokens over all turns, from the bottom of the bars to the top."""
     sums: dict[str, int] = {}
     for bar in bars:
@@ -47,7 +47,7 @@ def segments_of(bars: Sequence[Bar]) -> list[tuple[str, int]]:
     return sorted(sums.items(), key=lambda item: stacked(item[0]))
 
 
-def chart(bars: Sequence[Bar], shades: Mapping[str, str], *, label: str) -> str:
+def chart(bars: Sequence[TokenBar], shades: Mapping[str, str], *, label: str) -> str:
     """The chart with its legend; `shades` are the CSS classes of segments.  Empty where nothing is known."""
     segments = segments_of(bars)
     most = max((bar.total for bar in bars), default=0)
@@ -80,7 +80,7 @@ def chart(bars: Sequence[Bar], shades: Mapping[str, str], *, label: str) -> str:
     )
 
 
-def _said(bar: Bar, segments: Sequence[tuple[str, int]]) -> str:
+def _said(bar: TokenBar, segments: Sequence[tuple[str, int]]) -> str:
     """What a bar says on hovering: its turn, and each segment from the top down."""
     lines = [f"{name}: {bar.tokens[name]:,}" for name, _ in reversed(segments) if name in bar.tokens]
     return "\n".join([f"turn {bar.turn}: {bar.total:,} tokens", *lines])

@@ -13,11 +13,11 @@ from markupsafe import Markup
 
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.run.chart import BELOW, OUTPUT, Bar, chart
+from rlm_loop.report.run.chart import BELOW, OUTPUT, TokenBar, chart
 from rlm_loop.report.run.head import head, index, title
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
-from rlm_loop.report.run.reading import Found, found_in
+from rlm_loop.report.run.reading import RunInFile, found_in
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
@@ -59,7 +59,7 @@ def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | Non
     )
 
 
-def views_of(found: Sequence[Found], trace: str | Path, run: Run) -> list[RunView]:
+def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[RunView]:
     """The run that is meant (see `run_page`), or all of the file, each with ids of its own.  Raises `TraceError`."""
     numbers: Sequence[int] = range(len(found))
     if run is not None:
@@ -121,9 +121,9 @@ def _settings(view: RunView) -> str:
     return parts().folded("As recorded", raw_events([known], view.limit))
 
 
-def _bars(view: RunView) -> list[Bar]:
+def _bars(view: RunView) -> list[TokenBar]:
     """A bar for each turn of the run, sub-calls charged to the turn that asked for them."""
-    bars: dict[int, Bar] = {}
+    bars: dict[int, TokenBar] = {}
     tops = {ROOT, *view.attempts}
     for one in view.spent:
         turn, node = one.turn, one.node
@@ -132,7 +132,7 @@ def _bars(view: RunView) -> list[Bar]:
                 node = parent
             turn = (view.tree[node].turn if node in view.tree else None) or 0
         link = view.prefix.step(ROOT, turn, main=True)
-        bar = bars.setdefault(turn, Bar(turn, link))
+        bar = bars.setdefault(turn, TokenBar(turn, link))
         if one.depth:
             bar.add(BELOW, (one.usage.input_tokens or 0) + (one.usage.output_tokens or 0))
             continue

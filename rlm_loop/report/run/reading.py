@@ -43,7 +43,7 @@ UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
 @dataclass(frozen=True)
-class Found:
+class RunInFile:
     """One run, notes on how much of it could be read, and its events of unknown shape."""
 
     record: RunRecord
@@ -51,7 +51,7 @@ class Found:
     strange: tuple[Any, ...] = ()
 
 
-def found_in(path: str | Path) -> tuple[Found, ...]:
+def found_in(path: str | Path) -> tuple[RunInFile, ...]:
     """All runs of a trace file in order, at least one.
 
     Raises `TraceError` for a file that cannot be opened and for one without a single event.
@@ -63,7 +63,7 @@ def found_in(path: str | Path) -> tuple[Found, ...]:
     return found_in_bytes(raw, str(path))
 
 
-def found_in_bytes(raw: bytes, path: str) -> tuple[Found, ...]:
+def found_in_bytes(raw: bytes, path: str) -> tuple[RunInFile, ...]:
     """The same for the bytes of a trace file; `path` is for messages."""
     text, cut = _unpacked(raw)
     runs: list[_Run] = []
@@ -104,7 +104,7 @@ class _Run:
             self.last = line
         (self.events if _sound(event) else self.strange).append(event)
 
-    def found(self) -> Found:
+    def found(self) -> RunInFile:
         schema, notes = self.events[0].get("schema"), list(self.notes)
         if schema not in READABLE and len(self.events[0]) > 1:
             notes.append(
@@ -124,7 +124,7 @@ class _Run:
         record = RunRecord(tuple(self.events), self.number)
         if record.aborted is not None:
             notes.append(f"This run does not count: {record.aborted or 'it was broken off and tried again'}.")
-        return Found(record, tuple(notes), tuple(self.strange))
+        return RunInFile(record, tuple(notes), tuple(self.strange))
 
 
 def _unpacked(raw: bytes) -> tuple[bytes, bool]:

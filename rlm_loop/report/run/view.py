@@ -13,7 +13,7 @@ from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.agents.past_run import turns_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
-from rlm_loop.report.run.reading import UNREADABLE, Found
+from rlm_loop.report.run.reading import UNREADABLE, RunInFile
 from rlm_loop.report.run.tokens import Spent, spent_of
 from rlm_loop.traces.reader import RunRecord, reply_of
 
@@ -42,7 +42,7 @@ class Prefix:
 class RunView:
     """One run.  `number` is its place in the file."""
 
-    found: Found
+    found: RunInFile
     number: int
     prefix: Prefix = field(default_factory=Prefix)
 

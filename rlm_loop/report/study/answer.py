@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
+class StudyAnswer:
     """One sentence a model, what of the declared claims is shown, the table of the arms, and a figure or none."""
 
     sentences: Sequence[str]
@@ -26,7 +26,7 @@ class Answer:
     figure: Figured | None
 
 
-def answer_of(results: Results, baseline: str, compared: Comparison | None) -> Answer:
+def answer_of(results: Results, baseline: str, compared: Comparison | None) -> StudyAnswer:
     """What the rows say first.  `compared` is the comparison with `baseline`, where there is one."""
     found = results.summary(baseline)
     of = {(c.model, c.arm, c.measure): c for c in compared.contrasts} if compared else {}
@@ -39,7 +39,7 @@ def answer_of(results: Results, baseline: str, compared: Comparison | None) -> A
     heads = [*(["model"] if several else []), "arm", "resolved"]
     differs = [f"points against {baseline}", "prompt tokens", f"times {baseline}'s"] if compared else ["prompt tokens"]
     table = Table("Arms, each on the same tasks", [*heads, *differs], rows, (), 2 if several else 1)
-    return Answer(sentences, () if compared is None else compared.verdicts, table, _figure(results))
+    return StudyAnswer(sentences, () if compared is None else compared.verdicts, table, _figure(results))
 
 
 def _sentence(found: Sequence[ArmSummary], of: dict[tuple[str, str, str], Contrast]) -> str:

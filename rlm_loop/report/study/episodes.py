@@ -16,7 +16,7 @@ from rlm_loop.study.store.rows import Row
 _SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
 
 
-class Shown(NamedTuple):
+class EpisodeCell(NamedTuple):
     """One episode: its state and the mark of it, the words for both, the address of its page, and its tokens."""
 
     state: str
@@ -31,7 +31,7 @@ class TaskRow(NamedTuple):
 
     name: str
     apart: bool
-    cells: Sequence[Shown]
+    cells: Sequence[EpisodeCell]
 
 
 class Episodes(NamedTuple):
@@ -67,14 +67,14 @@ def _tasks(
     return found
 
 
-def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> Shown:
+def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> EpisodeCell:
     now = state(row)
     mark = _SHOWN[now]
     if row is None:
-        return Shown(now, mark, f"{arm}: not run")
+        return EpisodeCell(now, mark, f"{arm}: not run")
     tokens = total_tokens(row)
     said = f"{arm} on {task}: {now}; {_figures(row, tokens)}"
-    return Shown(now, mark, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
+    return EpisodeCell(now, mark, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
 
 
 def _figures(row: Mapping[str, Any], tokens: int | None) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.view.index import Index
+from rlm_loop.report.view.index import RunIndex
 from rlm_loop.report.view.server import Viewer, viewing
 
-__all__ = ["Index", "Viewer", "viewing"]
+__all__ = ["RunIndex", "Viewer", "viewing"]

@@ -15,14 +15,14 @@ from rlm_loop.report.run.reading import found_in_bytes
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
-from rlm_loop.report.view.episodes import Episode
-from rlm_loop.report.view.index import Found, Index, neighbours
+from rlm_loop.report.view.episodes import ListedEpisode
+from rlm_loop.report.view.index import FolderContents, RunIndex, neighbours
 from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
 from rlm_loop.traces.versions import __version__
 
 
-def view_of(index: Index, episode: Episode) -> RunView:
+def view_of(index: RunIndex, episode: ListedEpisode) -> RunView:
     """The run of an episode.  Raises `TraceError` where its trace is not there or holds no such run."""
     found = found_in_bytes(index.trace(episode), episode.path)
     ids = [one.record.id for one in found]
@@ -32,7 +32,7 @@ def view_of(index: Index, episode: Episode) -> RunView:
     return RunView(counting[-1], 0)
 
 
-def episode_page(index: Index, found: Found, episode: Episode) -> str:
+def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode) -> str:
     """The page of an episode.  One whose trace cannot be read has its row, and says what is missing."""
     pieces = macros("view/around.html")
     try:
@@ -63,12 +63,12 @@ def episode_page(index: Index, found: Found, episode: Episode) -> str:
     )
 
 
-def prompt_at(episode: Episode, node: str, turn: int) -> str:
+def prompt_at(episode: ListedEpisode, node: str, turn: int) -> str:
     """Where the prompt of a turn is shown, seen from the page of the episode."""
     return f"../prompt.html?id={episode.id}&node={quote(node)}&turn={turn}"
 
 
-def _around(found: Found, episode: Episode) -> Markup:
+def _around(found: FolderContents, episode: ListedEpisode) -> Markup:
     """Before and after in the order of the folder, and the same task elsewhere."""
     place = next((n for n, one in enumerate(found.episodes) if one.id == episode.id), 0)
     before = found.episodes[place - 1].id if place else ""
@@ -92,5 +92,5 @@ def _around(found: Found, episode: Episode) -> Markup:
     )
 
 
-def _row(episode: Episode) -> str:
+def _row(episode: ListedEpisode) -> str:
     return json.dumps(episode.row, indent=1, ensure_ascii=False, default=str) if episode.row else ""

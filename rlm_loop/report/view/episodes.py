@@ -21,7 +21,7 @@ _ANSWER = 160
 
 
 @dataclass(frozen=True)
-class Episode:
+class ListedEpisode:
     """One episode of the table.
 
     `path` is the file of its trace, relative to the folder that is shown, as the study's row says it; `run` is the id
@@ -45,7 +45,7 @@ class Episode:
         return " · ".join(str(part) for part in (self["arm"], self["suite"], self["task"]) if part) or self.path
 
 
-def from_row(study: str, row: Row) -> Episode:
+def from_row(study: str, row: Row) -> ListedEpisode:
     """An episode of the study in the folder `study` (relative to the folder that is shown; empty: that folder)."""
     path = "/".join(part for part in (study, row["trace"] or "") if part) if row["trace"] else ""
     key = path or "\n".join(str(row[name]) for name in ("arm", "model", "suite", "task", "seed"))
@@ -65,12 +65,12 @@ def from_row(study: str, row: Row) -> Episode:
     return _episode(key, study, path, str(row.get("trace_run") or ""), cells, row)
 
 
-def from_run(study: str, path: str, run: Mapping[str, Any], *, first: bool) -> Episode:
+def from_run(study: str, path: str, run: Mapping[str, Any], *, first: bool) -> ListedEpisode:
     """A run of the trace file `path`, as `loose.runs_of` tells it; `first` of its file, which has the file's id."""
     return _episode(path if first else f"{path}\n{run['run']}", study, path, str(run["run"]), run, None)
 
 
-def _episode(key: str, study: str, path: str, run: str, cells: Mapping[str, Any], row: Row | None) -> Episode:
+def _episode(key: str, study: str, path: str, run: str, cells: Mapping[str, Any], row: Row | None) -> ListedEpisode:
     ident = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:12]
     found = {**cells, "id": ident, "study": study}
-    return Episode(ident, study, path, run, tuple(found.get(name) for name in FIELDS), row)
+    return ListedEpisode(ident, study, path, run, tuple(found.get(name) for name in FIELDS), row)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from rlm_loop.report.view.episodes import Episode, from_row, from_run
+from rlm_loop.report.view.episodes import ListedEpisode, from_row, from_run
 from rlm_loop.report.view.loose import runs_of
 from rlm_loop.report.view.packed import Packed
 from rlm_loop.study.errors import StudyError
@@ -31,25 +31,25 @@ Mark = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderContents:
     """What a folder held when it was read: `episodes` in their order, and `notes` on what could not be read."""
 
-    episodes: tuple[Episode, ...] = ()
+    episodes: tuple[ListedEpisode, ...] = ()
     notes: tuple[str, ...] = ()
     version: int = 0
     """Another number after each change; one that begins later begins higher."""
 
     @cached_property
-    def by_id(self) -> Mapping[str, Episode]:
+    def by_id(self) -> Mapping[str, ListedEpisode]:
         return {episode.id: episode for episode in self.episodes}
 
 
-Read = tuple[object, tuple[Episode, ...], str]
+Read = tuple[object, tuple[ListedEpisode, ...], str]
 """What was read of a study or a trace: the mark of its files, its episodes, and what is wrong with it."""
 
 
 @dataclass
-class Index:
+class RunIndex:
     """The episodes under `root`, a folder, or one trace file.
 
     Folders with the rows of a study give their rows; every other trace file gives its runs, those of a study that have
@@ -60,11 +60,11 @@ class Index:
     clock: Callable[[], float] = time.monotonic
     _read: dict[str, Read] = field(default_factory=dict[str, Read])
     _packed: dict[str, Packed] = field(default_factory=dict[str, Packed])
-    _latest: Found = field(default_factory=Found)
+    _latest: FolderContents = field(default_factory=FolderContents)
     _at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def found(self) -> Found:
+    def found(self) -> FolderContents:
         """What is there now; files that changed are read again, at most once in `FRESH` seconds."""
         with self._lock:
             if self.clock() - self._at >= FRESH:
@@ -72,7 +72,7 @@ class Index:
                 self._at = self.clock()
             return self._latest
 
-    def trace(self, episode: Episode) -> bytes:
+    def trace(self, episode: ListedEpisode) -> bytes:
         """The bytes of an episode's trace, loose or packed, as they are in the file.
 
         Raises `TraceError` where there is none, or it would lie outside the folder.
@@ -90,12 +90,12 @@ class Index:
             raise TraceError(f"cannot read the trace {episode.path}: {error.strerror or error}") from error
         raise TraceError(f"the trace {episode.path or 'of this episode'} is not there; only its row is")
 
-    def mark(self, episode: Episode) -> Mark:
+    def mark(self, episode: ListedEpisode) -> Mark:
         """By which a change of an episode's trace is seen; zeros where it does not lie loose."""
         path = self._loose(episode)
         return (path and _mark(path)) or (0, 0)
 
-    def _loose(self, episode: Episode) -> Path | None:
+    def _loose(self, episode: ListedEpisode) -> Path | None:
         if not episode.path:
             return None
         base = self.root if self.root.is_dir() else self.root.parent
@@ -119,7 +119,7 @@ class Index:
         read = self._read.values()
         episodes = tuple(episode for _, found, _ in read for episode in found)
         notes = tuple(note for _, _, note in read if note)
-        self._latest = Found(episodes, notes, (self._latest.version or time.time_ns() // 1_000_000) + 1)
+        self._latest = FolderContents(episodes, notes, (self._latest.version or time.time_ns() // 1_000_000) + 1)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         """The folders that hold rows of a study, and trace files with the folder that they belong to."""
@@ -145,7 +145,7 @@ class Index:
         if key in before and before[key][0] == mark:
             self._read[key] = before[key]
             return
-        note, found = "", tuple[Episode, ...]()
+        note, found = "", tuple[ListedEpisode, ...]()
         try:
             found = tuple(from_row(study, row) for row in read_rows(folder))
             if (archive := archive_of(folder)) is not None:
@@ -181,7 +181,7 @@ class Index:
         if name in before and before[name][0] == mark:
             self._read[name] = before[name]
             return
-        found, note = tuple[Episode, ...](), ""
+        found, note = tuple[ListedEpisode, ...](), ""
         try:
             runs = runs_of(base / name)
             found = tuple(from_run(study, name, {**run, **planned}, first=not place) for place, run in enumerate(runs))
@@ -198,7 +198,7 @@ def _mark(path: Path | None) -> Mark | None:
     return about and (about.st_mtime_ns, about.st_size)
 
 
-def neighbours(found: Found, episode: Episode) -> Iterator[Episode]:
+def neighbours(found: FolderContents, episode: ListedEpisode) -> Iterator[ListedEpisode]:
     """The other episodes of the same task, model and seed: what other arms made of it."""
     same = ("study", "model", "suite", "task", "seed")
     return (

@@ -16,8 +16,8 @@ from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episode import view_of
-from rlm_loop.report.view.episodes import Episode
-from rlm_loop.report.view.index import Index
+from rlm_loop.report.view.episodes import ListedEpisode
+from rlm_loop.report.view.index import RunIndex
 from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
 from rlm_loop.traces.versions import __version__
@@ -34,7 +34,7 @@ class Stretch(NamedTuple):
     text: Markup
 
 
-class Shown(NamedTuple):
+class PromptMessage(NamedTuple):
     """One message: `new` where the request of the turn before did not have it."""
 
     role: str
@@ -43,7 +43,7 @@ class Shown(NamedTuple):
     calls: str
 
 
-def prompt_page(index: Index, episode: Episode, node: str, turn: int) -> str:
+def prompt_page(index: RunIndex, episode: ListedEpisode, node: str, turn: int) -> str:
     """The prompts of one turn of one node of an episode's run.  Raises `TraceError` where the trace has none."""
     view = view_of(index, episode)
     asked, turns = list[tuple[str, Prompt]](), list[int]()
@@ -90,12 +90,12 @@ def prompt_page(index: Index, episode: Episode, node: str, turn: int) -> str:
     )
 
 
-def _shown(message: Message, known: set[Message], shades: Mapping[str, str]) -> Shown:
+def _shown(message: Message, known: set[Message], shades: Mapping[str, str]) -> PromptMessage:
     stretches = [
         Stretch(shades.get(span.cause, "c-other"), span.cause, plain_text(span.text, _MOST)) for span in message.spans
     ]
     calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
-    return Shown(str(message.role), message not in known, stretches, "\n".join(calls))
+    return PromptMessage(str(message.role), message not in known, stretches, "\n".join(calls))
 
 
 def _tools(prompt: Prompt) -> tuple[Markup, int]:

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from rlm_loop.report.view.episode import episode_page
-from rlm_loop.report.view.episodes import Episode
-from rlm_loop.report.view.index import Found, Index
+from rlm_loop.report.view.episodes import ListedEpisode
+from rlm_loop.report.view.index import FolderContents, RunIndex
 from rlm_loop.report.view.prompt import prompt_page
 from rlm_loop.report.view.side import side_page
 from rlm_loop.report.view.table import table_data, table_page
@@ -36,7 +36,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Page:
+class ServedPage:
     """An answer of the server: its bytes are made only where the browser does not have those of the same `tag`."""
 
     make: Callable[[], str]
@@ -49,44 +49,44 @@ class Page:
 class Viewer:
     """The pages over a folder, by their addresses."""
 
-    index: Index
+    index: RunIndex
     _table: tuple[int, str] = field(default=(0, ""))
 
     @cached_property
     def transcripts(self) -> Transcripts:
         return Transcripts(self.index)
 
-    def page(self, address: str) -> Page:
+    def page(self, address: str) -> ServedPage:
         """The page at an address (path and query); one that says so where there is none."""
         parts = urlsplit(address)
         asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         found = self.index.found()
         match parts.path.strip("/").split("/"):
             case [""]:
-                return Page(lambda: self._whole(found), str(found.version))
+                return ServedPage(lambda: self._whole(found), str(found.version))
             case ["rows.json"]:
-                return Page(lambda: _json(table_data(found)), str(found.version), _JSON)
+                return ServedPage(lambda: _json(table_data(found)), str(found.version), _JSON)
             case ["found.json"] if asked.get("text", "").strip():
-                return Page(lambda: _json(vars(self.transcripts.search(asked["text"].strip()))), kind=_JSON)
+                return ServedPage(lambda: _json(vars(self.transcripts.search(asked["text"].strip()))), kind=_JSON)
             case ["side.html"] if (pair := [found.by_id.get(asked.get(name, "")) for name in "ab"]) and all(pair):
                 left, right = (episode for episode in pair if episode is not None)
-                return Page(lambda: side_page(self.index, left, right), self._tag(found, left, right))
+                return ServedPage(lambda: side_page(self.index, left, right), self._tag(found, left, right))
             case ["prompt.html"] if (episode := found.by_id.get(asked.get("id", ""))) is not None:
                 node, turn = asked.get("node", "0"), asked.get("turn", "1")
-                return Page(
+                return ServedPage(
                     lambda: prompt_page(self.index, episode, node, int(turn) if turn.isdecimal() else 0),
                     self._tag(found, episode),
                 )
             case ["e", name] if (episode := found.by_id.get(name.removesuffix(".html"))) is not None:
-                return Page(lambda: episode_page(self.index, found, episode), self._tag(found, episode))
+                return ServedPage(lambda: episode_page(self.index, found, episode), self._tag(found, episode))
             case _:
                 return _said("There is no such page", 404)
 
-    def _tag(self, found: Found, *episodes: Episode) -> str:
+    def _tag(self, found: FolderContents, *episodes: ListedEpisode) -> str:
         marks = "-".join(f"{number:x}" for episode in episodes for number in self.index.mark(episode))
         return f"{found.version}-{marks}"
 
-    def _whole(self, found: Found) -> str:
+    def _whole(self, found: FolderContents) -> str:
         if self._table[0] != found.version:
             self._table = found.version, table_page(found, _name(self.index.root))
         return self._table[1]
@@ -97,8 +97,8 @@ def _name(root: Path) -> str:
     return "/".join(root.resolve().parts[-2:]).replace("//", "/")
 
 
-def _said(text: str, status: int) -> Page:
-    return Page(lambda: f"{text}; the table of all episodes is at /\n", kind=_TEXT, status=status)
+def _said(text: str, status: int) -> ServedPage:
+    return ServedPage(lambda: f"{text}; the table of all episodes is at /\n", kind=_TEXT, status=status)
 
 
 def _json(value: Any) -> str:
@@ -113,7 +113,7 @@ def viewing(folder: str | Path, *, port: int = 0) -> Generator[str]:
     could reach it through a name of theirs), knows only GET and HEAD, and writes nothing.  `port` 0 takes a free one.
     Raises `OSError` where the port is taken.
     """
-    viewer = Viewer(Index(Path(folder)))
+    viewer = Viewer(RunIndex(Path(folder)))
     server = _Server((_LOOPBACK, port), _handler(viewer))
     thread = threading.Thread(target=server.serve_forever, name="view", daemon=True)
     thread.start()
@@ -182,5 +182,5 @@ def _handler(viewer: Viewer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _refused() -> Page:
-    return Page(lambda: "This server answers only as 127.0.0.1 and localhost.\n", kind=_TEXT, status=403)
+def _refused() -> ServedPage:
+    return ServedPage(lambda: "This server answers only as 127.0.0.1 and localhost.\n", kind=_TEXT, status=403)

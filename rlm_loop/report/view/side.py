@@ -17,8 +17,8 @@ from rlm_loop.report.run.steps import Steps
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episode import view_of
-from rlm_loop.report.view.episodes import Episode
-from rlm_loop.report.view.index import Index
+from rlm_loop.report.view.episodes import ListedEpisode
+from rlm_loop.report.view.index import RunIndex
 from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.versions import __version__
 
@@ -26,7 +26,7 @@ from rlm_loop.traces.versions import __version__
 _BEFORE, _AFTER = 160, 400
 
 
-class Difference(NamedTuple):
+class FirstDifference(NamedTuple):
     """Where two runs part: the turn, in what, the text that both have before it, and how each goes on."""
 
     turn: int
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
     """The rest of the line in which they part, and what follows it."""
 
 
-def first_difference(left: Sequence[Turn], right: Sequence[Turn]) -> Difference | None:
+def first_difference(left: Sequence[Turn], right: Sequence[Turn]) -> FirstDifference | None:
     """The first place where what the models wrote, or what came of it, differs; `None` where nothing does.
 
     Times and token counts are no part of it.
@@ -46,7 +46,7 @@ def first_difference(left: Sequence[Turn], right: Sequence[Turn]) -> Difference 
         turn = (one or other).index if one or other else place
         if one is None or other is None:
             which = "right" if one is None else "left"
-            return Difference(turn, f"only the {which} run has this turn", "", _whole(one), _whole(other))
+            return FirstDifference(turn, f"only the {which} run has this turn", "", _whole(one), _whole(other))
         for what, mine, theirs in zip(("reply", "result"), _texts(one), _texts(other), strict=True):
             if mine != theirs:
                 at = next(
@@ -55,7 +55,7 @@ def first_difference(left: Sequence[Turn], right: Sequence[Turn]) -> Difference 
                 )
                 said = "what the model wrote" if what == "reply" else "what came of it"
                 start = max(0, at - _BEFORE)
-                return Difference(turn, said, mine[start:at], _goes_on(mine, at), _goes_on(theirs, at))
+                return FirstDifference(turn, said, mine[start:at], _goes_on(mine, at), _goes_on(theirs, at))
     return None
 
 
@@ -76,7 +76,7 @@ def _whole(turn: Turn | None) -> tuple[str, str]:
     return ("(no such turn)", "") if turn is None else _goes_on(_texts(turn)[0], 0)
 
 
-def side_page(index: Index, left: Episode, right: Episode) -> str:
+def side_page(index: RunIndex, left: ListedEpisode, right: ListedEpisode) -> str:
     """Two episodes side by side.  Raises `TraceError` where the trace of one cannot be read."""
     views = [
         RunView(view.found, view.number, Prefix(prefix))

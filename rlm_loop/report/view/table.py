@@ -9,13 +9,13 @@ from markupsafe import Markup
 
 from rlm_loop.report.run.sealed import resource, sealed
 from rlm_loop.report.view.episodes import FIELDS
-from rlm_loop.report.view.index import Found
+from rlm_loop.report.view.index import FolderContents
 from rlm_loop.traces.versions import __version__
 
 HERE = "rlm_loop.report.view"
 
 
-def table_page(found: Found, name: str) -> str:
+def table_page(found: FolderContents, name: str) -> str:
     """The table of what a folder holds; `name` is that of the folder."""
     return sealed(
         "view/table.html",
@@ -29,7 +29,7 @@ def table_page(found: Found, name: str) -> str:
     )
 
 
-def table_data(found: Found) -> dict[str, Any]:
+def table_data(found: FolderContents) -> dict[str, Any]:
     """The episodes as the page reads them: `fields`, a list for each episode, and notes on what cannot be read."""
     rows = [episode.cells for episode in found.episodes]
     return {"fields": FIELDS, "rows": rows, "notes": found.notes, "version": found.version}

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rlm_loop.report.view.episodes import Episode
-from rlm_loop.report.view.index import Index
+from rlm_loop.report.view.episodes import ListedEpisode
+from rlm_loop.report.view.index import RunIndex
 from rlm_loop.traces.trace import TraceError
 
 #: Transcripts that are written to the database together.
@@ -36,7 +36,7 @@ class Transcripts:
     """The texts of all traces of an index, in a database that SQLite keeps in memory as long as it is small, and else
     in a file of its own that goes with the process."""
 
-    index: Index
+    index: RunIndex
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _reading: threading.Lock = field(default_factory=threading.Lock)
     _marks: dict[str, object] = field(default_factory=dict[str, object])
@@ -66,14 +66,14 @@ class Transcripts:
 
     closed: bool = False
 
-    def _waiting(self) -> list[Episode]:
+    def _waiting(self) -> list[ListedEpisode]:
         """The episodes whose trace has not been read, or has changed since."""
         return [e for e in self.index.found().episodes if self._marks.get(e.id) != self._mark(e)]
 
-    def _mark(self, episode: Episode) -> object:
+    def _mark(self, episode: ListedEpisode) -> object:
         return self.index.mark(episode) if episode.row is None else episode["state"]
 
-    def _read(self, episodes: Sequence[Episode]) -> None:
+    def _read(self, episodes: Sequence[ListedEpisode]) -> None:
         try:
             for start in range(0, len(episodes), _BATCH):
                 batch = episodes[start : start + _BATCH]
@@ -88,7 +88,7 @@ class Transcripts:
         finally:
             self._reading.release()
 
-    def _text(self, episode: Episode) -> str:
+    def _text(self, episode: ListedEpisode) -> str:
         try:
             return "\n".join(texts_of(self.index.trace(episode))).lower()
         except (TraceError, OSError):

@@ -40,7 +40,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ArmDifference:
     """A factor in which arms differ, on one task: groups of arms that are alike, the first arm's first."""
 
     factor: str
@@ -86,13 +86,13 @@ class FairnessCheck:
     changed: tuple[str, ...] = ()
 
     @property
-    def differences(self) -> tuple[Difference, ...]:
+    def differences(self) -> tuple[ArmDifference, ...]:
         """Every factor in which arms differ, task by task, in the order of `FACTORS`."""
         found = [d for probe in self.probes for factor in FACTORS if (d := _difference(probe, factor)) is not None]
         return tuple(sorted(found, key=lambda d: list(FACTORS).index(d.factor)))
 
     @property
-    def undeclared(self) -> tuple[Difference, ...]:
+    def undeclared(self) -> tuple[ArmDifference, ...]:
         """The differences in factors that are not in `differs`; all of them where nothing was declared."""
         return tuple(d for d in self.differences if d.factor not in (self.differs or ()))
 
@@ -184,7 +184,7 @@ class FairnessCheck:
         return replace(self, changed=tuple(dict.fromkeys([*earlier.changed, *new])))
 
 
-def _difference(probe: Probe, factor: str) -> Difference | None:
+def _difference(probe: Probe, factor: str) -> ArmDifference | None:
     values = {arm: have.get(factor) for arm, have in probe.arms.items()}
     if factor in _SHARED:
         having: list[set[str]] = [set(v or ()) for v in values.values()]
@@ -195,7 +195,7 @@ def _difference(probe: Probe, factor: str) -> Difference | None:
         groups.setdefault(digest(value), []).append(arm)
     if len(groups) < 2:
         return None
-    return Difference(factor, probe, tuple((tuple(arms), values[arms[0]]) for arms in groups.values()))
+    return ArmDifference(factor, probe, tuple((tuple(arms), values[arms[0]]) for arms in groups.values()))
 
 
 def _only(value: Any, names: set[str]) -> Any:
@@ -210,7 +210,7 @@ def _kept(value: Any, values: dict[str, Any]) -> str:
     return name
 
 
-def headline(study: str, undeclared: Sequence[Difference]) -> str:
+def headline(study: str, undeclared: Sequence[ArmDifference]) -> str:
     """One line: what differs without being declared, and what to do."""
     names = list(dict.fromkeys(d.factor for d in undeclared))
     arms = " and ".join("/".join(group) for group, _ in undeclared[0].groups[:2]) if undeclared else ""
@@ -219,7 +219,7 @@ def headline(study: str, undeclared: Sequence[Difference]) -> str:
     return f"{what}; make them alike, or declare it: differs=({declare},)"
 
 
-def report(found: FairnessCheck, shown: Sequence[Difference]) -> str:
+def report(found: FairnessCheck, shown: Sequence[ArmDifference]) -> str:
     """The whole check as text, with a diff for each of the differences in `shown`."""
     lines = [*_summary(found)]
     for one in shown_differences(shown):
@@ -239,9 +239,9 @@ def _summary(found: FairnessCheck) -> Iterator[str]:
         yield f"  begun with another request: {changed}"
 
 
-def shown_differences(differences: Sequence[Difference]) -> list[ShownDifference]:
+def shown_differences(differences: Sequence[ArmDifference]) -> list[ShownDifference]:
     """Each way in which the arms fall apart in a factor once, with a diff of the first task on which they do."""
-    alike: dict[tuple[str, tuple[tuple[str, ...], ...]], list[Difference]] = {}
+    alike: dict[tuple[str, tuple[tuple[str, ...], ...]], list[ArmDifference]] = {}
     for difference in differences:
         alike.setdefault((difference.factor, tuple(group for group, _ in difference.groups)), []).append(difference)
     return [
@@ -250,7 +250,7 @@ def shown_differences(differences: Sequence[Difference]) -> list[ShownDifference
     ]
 
 
-def _diffs(difference: Difference) -> Iterator[str]:
+def _diffs(difference: ArmDifference) -> Iterator[str]:
     (base, left), *others = difference.groups
     for group, right in others:
         lines = list(difflib.unified_diff(_lines(left), _lines(right), base[0], group[0], lineterm="", n=1))

@@ -23,7 +23,7 @@ from rlm_loop.traces.received import file_bytes
 RUNNING = "running.json"
 
 
-class Told:
+class RecordedProgress:
     """A progress that also keeps `running.json`; one that cannot be written is no reason to stop."""
 
     def __init__(self, folder: Path, shown: Progress, now: Callable[[], float], **plan: Any) -> None:
@@ -61,7 +61,7 @@ def watched(
     folder: Path, shown: Progress, *, planned: int, todo: int, jobs: int, now: Callable[[], float] = time.time
 ) -> Generator[Progress]:
     """A progress by which `status` can follow a run from another terminal; closed at the end."""
-    told = Told(folder, shown, now, planned=planned, todo=todo, jobs=jobs)
+    told = RecordedProgress(folder, shown, now, planned=planned, todo=todo, jobs=jobs)
     try:
         yield told
     finally:

@@ -6,14 +6,14 @@ after it (FAIL_TO_PASS), and those that passed both times (PASS_TO_PASS).  Which
 """
 
 from rlm_loop.tasks.git_history.commits import FIX, Commit, Issues, Statement, statement_of
-from rlm_loop.tasks.git_history.mine import GitHistoryError, History, from_git_history, mine
+from rlm_loop.tasks.git_history.mine import GitHistoryError, MinedHistory, from_git_history, mine
 
 __all__ = [
     "FIX",
     "Commit",
     "GitHistoryError",
-    "History",
     "Issues",
+    "MinedHistory",
     "Statement",
     "from_git_history",
     "mine",

@@ -41,7 +41,7 @@ class GitHistoryError(ValueError):
 
 
 @dataclass(frozen=True)
-class History:
+class MinedHistory:
     """What a history holds: instances, newest first, and the commits that became none, with the reason."""
 
     instances: tuple[Instance, ...]
@@ -94,7 +94,7 @@ def mine(
     place: Isolation = "auto",
     cache: str | os.PathLike[str] | None = "",
     progress: bool | Callable[[str], None] = True,
-) -> History:
+) -> MinedHistory:
     """At most `max` instances of a local repository's history, newest first.
 
     `since`, `paths`, `rev` and `merges` say which commits are looked at (see `commits`), `match` is a pattern that the
@@ -143,7 +143,7 @@ def mine(
         else:
             found.append(_instance(name, commit, split, probed, statement_of(commit, statement, issues)))
         tell(f"[{number}/{len(listed)}] {_line(commit, probed, kept=known is not None)}")
-    return History(tuple(found), skipped)
+    return MinedHistory(tuple(found), skipped)
 
 
 def _split(clone: Clone, commit: Commit) -> tuple[Split | None, str]:

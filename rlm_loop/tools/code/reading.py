@@ -23,7 +23,7 @@ class NoFile(ToolError):
 
 
 @dataclass(frozen=True)
-class Page:
+class FilePage:
     """Lines `first` to `last` of a file, and how many of those asked for come after them."""
 
     data: bytes
@@ -48,17 +48,17 @@ def read(root: Path, path: str, start_line: int = 1, end_line: int = 0) -> str:
     return open_page(root, path, start_line, end_line).text
 
 
-def open_page(root: Path, path: str, start_line: int = 1, end_line: int = 0) -> Page:
+def open_page(root: Path, path: str, start_line: int = 1, end_line: int = 0) -> FilePage:
     data = load(root, path)
     lines = lines_of(decode(data, path)[0])
     if not lines:
-        return Page(data, lines, 1, 0, 0)
+        return FilePage(data, lines, 1, 0, 0)
     start, end = max(start_line, 1), end_line if end_line > 0 else len(lines)
     if start > len(lines) or end < start:
         raise ToolError("invalid_arguments", f"{path} has {len(lines)} lines, no lines {start_line} to {end_line}")
     end = min(end, len(lines))
     shown = min(end, start + MAX_LINES - 1)
-    return Page(data, lines, start, shown, end - shown)
+    return FilePage(data, lines, start, shown, end - shown)
 
 
 def load(root: Path, path: str) -> bytes:

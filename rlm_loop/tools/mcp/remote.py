@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from mcp.types import Tool as Listed
 
 
-class Place(Protocol):
+class ToolCaller(Protocol):
     """Where a tool is called."""
 
     def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any: ...
 
 
 @runtime_checkable
-class Lending(Place, Protocol):
+class Lending(ToolCaller, Protocol):
     """A place that has another one for each run."""
 
-    def for_run(self, until: ExitStack) -> Place: ...
+    def for_run(self, until: ExitStack) -> ToolCaller: ...
 
 
 class RemoteFunction:
     """A tool of a server as a Python function."""
 
-    def __init__(self, place: Place, tool: Listed, signature: inspect.Signature, names: Mapping[str, str]) -> None:
+    def __init__(self, place: ToolCaller, tool: Listed, signature: inspect.Signature, names: Mapping[str, str]) -> None:
         self.place, self._tool, self._names = place, tool, names
         self.__signature__ = signature
         self.__doc__ = _help(tool)
@@ -94,7 +94,7 @@ class ServedTool(Tool):
             raise ToolError("invalid_arguments", f"{error}; usage: {self.signature}") from None
 
 
-def served_tool(name: str, tool: Listed, place: Place, timeout: float) -> ServedTool:
+def served_tool(name: str, tool: Listed, place: ToolCaller, timeout: float) -> ServedTool:
     """A tool as a server lists it, under a name of ours."""
     schema = plain_schema(tool.input_schema)
     fields = fields_of(schema)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rlm_loop.formats.results import Loaded, load_results, load_sources
-from rlm_loop.formats.results.source import Reading
+from rlm_loop.formats.results.source import ReadOptions
 from rlm_loop.study import StudyError
 from rlm_loop.study.compare.columns import SPELLINGS
 
@@ -114,7 +114,7 @@ def test_what_is_missing_of_a_log_is_noted(tmp_path: Path) -> None:
     assert (contrast.pairs, contrast.missing, contrast.policy) == (6, 2, "bounds")
     assert row(loaded, "scripted/plain", "sum-2", 1)["input_tokens"] is None
     with pytest.raises(StudyError, match=r"plain\.eval has no score 'other'; it has includes"):
-        load_sources(FILES / "plain.eval", FILES / "tools.eval", reading=Reading(score="other"))
+        load_sources(FILES / "plain.eval", FILES / "tools.eval", reading=ReadOptions(score="other"))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
@@ -143,7 +143,7 @@ def test_logs_that_inspect_writes_today(tmp_path: Path) -> None:
     assert resolved(load_sources(tmp_path / "plain", tmp_path / "tools")) == wanted
     assert resolved(load_sources(tmp_path / "as_json", tmp_path / "tools")) == wanted
     assert len(load_results(tmp_path / "plain", tmp_path / "epochs").rows) == 18
-    failing = load_sources(tmp_path / "failing", tmp_path / "tools", reading=Reading("includes"))
+    failing = load_sources(tmp_path / "failing", tmp_path / "tools", reading=ReadOptions("includes"))
     assert "1 of 6 samples ended with an error" in failing.notes[0]
 
 
@@ -163,7 +163,7 @@ def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -
     if score is not None:
         folders = [next(f.glob("samples_doubles_gen_*")) for f in folders]
         small = small[:-6]
-    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), reading=Reading(score))
+    loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), reading=ReadOptions(score))
     assert loaded.results.arms == ["small", "large"]
     assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
     said = loaded.transcript(row(loaded, "small", "3"))
@@ -180,7 +180,7 @@ def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path
     note = "resolved is exact_match,strict-match (metrics exact_match; filters strict-match, flexible-extract)"
     assert load_sources(small, large).notes == [f"doubles_gen: {note}"]
     with pytest.raises(StudyError, match="has no score 'f1'; it has exact_match; filters strict-match, flexible-ex"):
-        load_sources(small, large, reading=Reading("f1"))
+        load_sources(small, large, reading=ReadOptions("f1"))
     other = tmp_path / large.name
     other.write_text(large.read_text(encoding="utf-8").replace('"doc_hash": "', '"doc_hash": "f'), encoding="utf-8")
     assert "10 tasks have one id but not one text in all files" in load_sources(f"a={small}", f"b={other}").notes[1]
