@@ -1,0 +1,141 @@
+"""A reply while it is written: what is shown of it, and what never is."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.cli.steps import WRITTEN, LiveSteps
+from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.models.listening import Kind, tell
+from rlm_loop.report.notebook.live import LiveView
+from rlm_loop.report.notebook.live.state import RunState
+from rlm_loop.report.notebook.live.writing import KEPT, Writing
+
+KEY = "sk-proj-" + "aB3" * 12
+
+
+def after(*told: tuple[Kind, str]) -> Writing:
+    writing = Writing()
+    for kind, text in told:
+        writing = writing.heard(kind, text)
+    return writing
+
+
+MOMENTS: list[tuple[tuple[tuple[Kind, str], ...], str, str]] = [
+    ((), "the model writes, its code runs", ""),
+    ((("begin", ""),), "waiting for the model", ""),
+    ((("begin", ""), ("loading", "m.gguf")), "loading the model (m.gguf)", ""),
+    ((("begin", ""), ("thinking", "Let me ")), "the model thinks, 7 characters", "Let me "),
+    ((("begin", ""), ("text", "I look"), ("text", " here")), "the model writes, 11 characters", "I look "),
+    ((("begin", ""), ("call", "\nadd "), ("call", '{"a": 1}')), "the model writes a call, 13 characters", 'add {"a": '),
+    ((("text", "I look"), ("end", "")), "the reply is there, its code runs, 6 characters", "I look"),
+    ((("text", "Half a re"), ("retry", "asked again: it broke off")), "asked again: it broke off", ""),
+    ((("text", "one call"), ("begin", ""), ("text", "the next one")), "the model writes, 12 characters", "the next "),
+]
+
+
+@pytest.mark.parametrize(("told", "doing", "shown"), MOMENTS)
+def test_what_a_moment_shows(told: tuple[tuple[Kind, str], ...], doing: str, shown: str) -> None:
+    writing = after(*told)
+    assert (str(writing), writing.shown) == (doing, shown)
+
+
+def test_a_key_is_never_shown_in_part() -> None:
+    text = f"The key is {KEY} and that is it. "
+    for cut in range(len(text)):
+        shown = after(("text", text[:cut])).shown
+        assert not any(KEY[: size + 8] in shown for size in range(1, 8)), shown
+    assert KEY not in after(("text", text), ("end", "")).shown
+
+
+def test_only_the_end_of_a_long_reply_is_kept() -> None:
+    writing = after(*[("text", "word ")] * 10_000)
+    assert (len(writing.text), writing.length) == (KEPT, 50_000)
+
+
+class Typing:
+    """A model that tells its reply letter by letter, as one that streams does."""
+
+    name = "typing"
+    immediate = True
+
+    def __init__(self, *replies: str) -> None:
+        self.replies = list(replies)
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        text = self.replies.pop(0)
+        for letter in text:
+            tell("text", letter)
+        return Reply(text, usage=Usage(10, 5))
+
+
+class Shows:
+    """A surface that keeps what it is given; `writes` says whether it wants replies as they are written."""
+
+    def __init__(self, *, writes: bool) -> None:
+        self.writes, self.states = writes, list[RunState]()
+
+    def begin(self, state: RunState) -> None:
+        self.states.append(state)
+
+    update = end = begin
+
+
+@pytest.mark.parametrize(("writes", "wanted"), [(True, True), (True, False), (False, True)])
+def test_the_live_view_shows_a_reply_as_it_is_written(writes: bool, wanted: bool) -> None:
+    surface = Shows(writes=writes)
+    view = LiveView(lambda: surface, every=0.0, writes=wanted)
+    reply = "I look.\n```python\nfinal_answer = llm_query('?')\n```\n"
+    outcome = ToolLoopAgent(model=Typing(reply, "a sub-call's reply")).run("?", hooks=(view,))
+    assert outcome.answer == "a sub-call's reply"
+    written = [state.written for state in surface.states if state.written]
+    if not (writes and wanted):
+        assert written == []
+        return
+    assert "I look." in written
+    assert reply.strip("\n") in written
+    assert not any("sub-call" in text for text in written)  # one reply is shown, the root's
+    assert surface.states[-2].written == ""  # the turn is there
+    of_reply = next(state for state in surface.states if "the reply is there" in state.doing)
+    assert sum(of_reply.by_cause.values()) == 10  # billed before anybody reads it
+
+
+def shown(console_options: dict[str, Any], **options: Any) -> tuple[LiveSteps, StringIO]:
+    page = StringIO()
+    return LiveSteps(Console(file=page, width=80, **console_options), **options), page
+
+
+def test_the_terminal_shows_the_last_lines_of_a_reply_and_the_tokens() -> None:
+    live, page = shown({"force_terminal": True}, writes=True)
+    ledger = Ledger()
+    live.on_run_start(ledger=ledger)
+    live.on_step_start(turn_index=1)
+    assert live.on_text is not None
+    live.on_text(kind="begin", text="", node="0")
+    for line in range(WRITTEN + 5):
+        live.on_text(kind="text", text=f"line-{line}\n", node="0")
+    live.stop()  # which draws it once more
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue())
+    assert "turn 1: the model writes" in text
+    assert "line-16" in text.rpartition("turn 1")[2]
+    assert "line-4\n" not in text.rpartition("turn 1")[2].replace("\r", "")
+
+
+@pytest.mark.parametrize("options", [{}, {"force_terminal": True, "legacy_windows": False}])
+def test_without_a_terminal_or_with_no_live_nothing_is_asked_for(options: dict[str, Any]) -> None:
+    live, page = shown(options, writes=not options)
+    assert live.on_text is None
+    reply = "```python\nfinal_answer = 1\n```"
+    ToolLoopAgent(model=Typing(reply)).run("?", hooks=(live,))
+    live.stop()
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", page.getvalue())
+    assert "─ turn 1 ─" in text
+    assert "waiting for the model" not in text
+    assert ("the model writes" in text) == bool(options)  # the spinner, which a file does not get
