@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
 from rlm_loop.models import LocalModel, Model, llama_server
 from rlm_loop.models.base import Measuring, ModelError, ModelNotFound, Priced, RequestRejected
@@ -269,3 +270,35 @@ def test_unloading_and_using_again() -> None:
     before = model.complete(Prompt((ASK,)), max_tokens=3).text
     llama_server.unload()
     assert model.complete(Prompt((ASK,)), max_tokens=3).text == before
+
+
+class Heard:
+    """A hook that looks on."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def on_text(self, kind: str, text: str) -> None:
+        self.told.append((kind, text))
+
+
+def test_a_streamed_reply_is_the_same_reply(small: LocalModel) -> None:
+    heard = Heard()
+    agent = DirectAgent(model=small, max_tokens=12, max_steps=1)
+    plain, streamed = agent.run("Count to nine."), agent.run("Count to nine.", hooks=[heard])
+    assert streamed.last_reply == plain.last_reply == "".join(text for kind, text in heard.told if kind == "text")
+    assert len(heard.told) > 5
+    for usage in (plain.usage, streamed.usage):  # how much of the prompt is cached depends on what was asked before
+        assert usage.output_tokens == 12
+    assert streamed.usage.input_tokens == plain.usage.input_tokens
+    assert streamed.ledger.by_cause() == plain.ledger.by_cause()
+    (one,), (other,) = plain.turns, streamed.turns
+    assert one.reply.extra.keys() == other.reply.extra.keys()
+    assert one.reply.finish_reason == other.reply.finish_reason == "length"
+
+
+def test_loading_is_told(small: LocalModel) -> None:  # asked for so that it is skipped where the file is not here
+    heard = Heard()
+    own = LocalModel("smollm2-135m", context_size=256)  # no other test has it loaded
+    DirectAgent(model=own, max_tokens=2, max_steps=1).run("?", hooks=[heard])
+    assert [kind for kind, _ in heard.told][:2] == ["begin", "loading"]
