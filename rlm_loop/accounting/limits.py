@@ -23,6 +23,9 @@ _HINTS = {
     "max_depth": "write depth=",
 }
 
+#: The limits that are no counts.
+_MEASURED = ("seconds", "working_seconds", "cost")
+
 
 @spelled(_HINTS, also={"max_steps": "steps"})
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class Budget:
                 raise TypeError(f"Budget.{limit.name} is a number or None (unlimited), not {value!r}")
             if math.isnan(value) or value < 0:
                 raise ValueError(f"Budget.{limit.name} cannot be {value}; None means unlimited, 0 means none at all")
+            if limit.name not in _MEASURED and not math.isinf(value) and value != int(value):
+                raise ValueError(f"Budget.{limit.name} counts, so it is a whole number or None, not {value}")
         if self.repeated is not None and (self.repeated < 2 or self.repeated != int(self.repeated)):
             raise ValueError(
                 f"Budget.repeated counts equal turns in a row, so it is 2 or more, or None (off), not {self.repeated}"

@@ -66,6 +66,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(four()).run("?", contxt="a"), "run has no 'contxt'; did you mean 'context'"),
     (lambda: LeanAgent(four()).run("?", max_steps=3), r"a setting of the agent: LeanAgent\(\.\.\., max_steps=\.\.\.\)"),
     (lambda: LeanAgent(four()).run("?", tools=print), r"write tools=\[print\]"),
+    (lambda: Budget(steps=1.5), "Budget.steps counts, so it is a whole number or None, not 1.5"),
     (lambda: Budget(max_steps=-1), "Budget.steps cannot be -1"),
     (lambda: Budget(max_turns=5), "Budget has no 'max_turns': write steps="),
     (lambda: Budget(step=5), "did you mean 'steps'"),
