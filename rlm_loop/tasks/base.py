@@ -80,7 +80,7 @@ class Task:
 
     id: str
     question: str
-    score: Callable[[Attempt], Any] = None  # pyright: ignore[reportAssignmentType]  # made of `expected` below
+    score: Any = None  # a function of an Attempt; what is no function is the right answer
     expected: Any = None
     context: Any = None
     files: Mapping[str, str | bytes] = field(default_factory=dict[str, "str | bytes"])
