@@ -18,7 +18,8 @@ from rlm_loop.accounting.scope import call_scope
 class _Call:
     """A call under way: the socket that it uses, once it has one, and whether anybody still waits for the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, once: bool) -> None:
+        self.once = once
         self._socket: socket.socket | None = None
         self._ended = False
         self._lock = threading.Lock()
@@ -45,13 +46,13 @@ _under_way: ContextVar[_Call | None] = ContextVar("call_under_way", default=None
 
 
 @contextmanager
-def ended_with_its_scope() -> Generator[None]:
+def ended_with_its_scope(once: bool = False) -> Generator[None]:
     """Hang up when nobody waits for the answer any more, so that a server does not go on writing it.
 
     That is so when the call's scope ends, and when Ctrl-C strikes in the call itself: its traceback, which a notebook
-    keeps, would hold the connection open.
+    keeps, would hold the connection open.  `once`: the connection serves no other call.
     """
-    scope, call = call_scope.get(), _Call()
+    scope, call = call_scope.get(), _Call(once)
     token = _under_way.set(call)
     try:
         with nullcontext() if scope is None else scope.waking(call.hang_up):
@@ -99,6 +100,8 @@ class _Pool(HTTPConnectionPool):
     def _put_conn(self, conn: Any) -> None:
         if (call := _under_way.get()) is not None:
             call.done()
+            if call.once:
+                conn.close()  # it opens again where it is used again
         super()._put_conn(conn)
 
 

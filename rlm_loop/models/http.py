@@ -111,7 +111,8 @@ class Http:
         headers = self._headers if heard is None else {**self._headers, "Accept-Encoding": "identity"}
         answer: urllib3.HTTPResponse | None = None
         try:
-            with ended_with_its_scope():
+            # llama.cpp closes a connection after a stream without saying so: the next call would find it dead
+            with ended_with_its_scope(once=heard is not None):
                 answer = cast("urllib3.HTTPResponse", self._open(method, address, headers=headers, **options, **more))
                 data = _body(answer, heard)
             if answer.headers.get("Content-Encoding", "").lower() == "gzip":

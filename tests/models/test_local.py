@@ -277,9 +277,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
+        self.writes = threading.Event()
 
     def on_text(self, kind: str, text: str) -> None:
         self.told.append((kind, text))
+        if kind == "text":
+            self.writes.set()
 
 
 def test_a_streamed_reply_is_the_same_reply(small: LocalModel) -> None:
@@ -295,6 +298,16 @@ def test_a_streamed_reply_is_the_same_reply(small: LocalModel) -> None:
     (one,), (other,) = plain.turns, streamed.turns
     assert one.reply.extra.keys() == other.reply.extra.keys()
     assert one.reply.finish_reason == other.reply.finish_reason == "length"
+
+
+def test_a_stopped_run_frees_the_model_for_the_next_one(small: LocalModel) -> None:
+    """It would write for minutes: the window is what ends it."""
+    heard = Heard()
+    run = DirectAgent(model=small, max_tokens=100_000).start("Count to a million, one number a line.", hooks=[heard])
+    assert heard.writes.wait(60)
+    run.stop()
+    assert run.result(60).stop == "interrupted"
+    assert small.complete(Prompt((ASK,)), max_tokens=1).usage is not None
 
 
 def test_loading_is_told(small: LocalModel) -> None:  # asked for so that it is skipped where the file is not here

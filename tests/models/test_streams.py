@@ -42,6 +42,7 @@ class Streaming:
     def __init__(self, *acts: Act | tuple[int, Any], chunked: bool = True) -> None:
         self.acts, self.chunked = list(acts), chunked
         self.requests: list[dict[str, Any]] = []
+        self.clients: set[Any] = set()
         self.hung_up = threading.Event()
         self.address = ""
 
@@ -53,6 +54,7 @@ class Streaming:
             protocol_version = "HTTP/1.1" if owner.chunked else "HTTP/1.0"
 
             def do_POST(self) -> None:
+                owner.clients.add(self.client_address)
                 owner.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 act = owner.acts.pop(0)
                 if isinstance(act, tuple):
@@ -144,6 +146,15 @@ def test_a_reply_is_heard_as_it_comes(chunked: bool) -> None:
     assert (reply.text, reply.finish_reason, reply.usage) == ("Hello", "stop", Usage(7, 2))
     assert heard == [("text", "Hel"), ("text", "lo")]
     assert server.requests[0]["stream_options"] == {"include_usage": True}
+
+
+def test_a_connection_serves_no_call_after_a_stream() -> None:
+    """llama.cpp promises to keep it open, and closes it at some moment after the last chunk."""
+    with Streaming(*[sends(chunk("Hello"), END)] * 3).serving() as server:
+        one = model(server)
+        for _ in range(3):
+            assert asked(one)[0].text == "Hello"
+    assert len(server.clients) == 3
 
 
 @pytest.mark.parametrize("chunked", [True, False])
