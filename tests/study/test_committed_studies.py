@@ -27,7 +27,7 @@ STUDIES = {
     "bug_fixing/results": (40, LOOPS, CODER),
     "headline/results": (100, ["lean", "react-text", "code"], CODER),
     "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
-    "mcp_as_code/results": (11, ["lean", "code"], CODER),
+    "mcp_as_code/results": (14, ["lean", "code"], CODER),
     "recursion_depth/results/oracle": (
         24,
         ["direct", "depth-0", "depth-1", "depth-2"],
