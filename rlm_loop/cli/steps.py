@@ -124,7 +124,9 @@ class LiveSteps:
         self.stop()
         self._turn, self._writing, self._line = turn_index, Writing(), ""
         spinner = Spinner("dots", style="status.spinner")
-        self._live = Live(console=self._console, get_renderable=lambda: self._now(spinner), transient=True)
+        self._live = Live(
+            console=self._console, get_renderable=lambda: self._now(spinner), transient=True, refresh_per_second=10
+        )
         self._live.start()
 
     def _hear(self, *, kind: str, text: str, node: str) -> None:
