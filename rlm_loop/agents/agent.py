@@ -80,44 +80,56 @@ class Agent(metaclass=TakesLimits):
     Who answers, and within what limits:
 
     - `model`: a name (see `models.get_model`) or a model; by default what the environment's `RLM_LOOP_MODEL` names,
-      else `local`.  `seed` is passed to a model that is made by name.
-    - `temperature` (0 to 2) is sent with each request to this model, in place of its own; `None` leaves it to the
-      model.  A `sub_model` keeps its own.
-    - `budget` limits each run.  `max_steps` and `seconds` are short for two of its limits and replace them.
-    - `max_tokens` limits each reply, `cell_timeout` and `tool_timeout` (seconds) each cell and each tool call.
+      else `local`.
+    - `seed`: passed to a model that is made by name.
+    - `temperature`: 0 to 2, sent with each request to this model in place of its own; `None` leaves it to the model.
+    - `budget`: the limits of each run.
+    - `max_steps`: the replies of the model at most; short for that limit of the budget, which it replaces.
+    - `seconds`: the seconds of a run at most; short for that limit of the budget, which it replaces.
+    - `max_tokens`: the tokens of each reply at most.
+    - `cell_timeout`: the seconds of each cell at most.
+    - `tool_timeout`: the seconds of each tool call at most.
 
     What it can use:
 
-    - `tools` are offered beside the task's own.  `allow` names the tools that may run: others are not offered, and a
-      call of one is `denied` (`None`: all may).
-    - `repl` is the kind of session (`"auto"`), a function that makes a session for each run, or a session of yours,
+    - `tools`: offered beside the task's own.
+    - `allow`: names of the tools that may run; others are not offered, and a call of one is `denied` (`None`: all may).
+    - `repl`: the kind of session (`"auto"`), a function that makes a session for each run, or a session of yours,
       which stays open and can be used again.
-    - `approve` is told of each cell and tool call before it runs, those of sub-agents and in cells too.  `True` or
+    - `approve`: told of each cell and tool call before it runs, those of sub-agents and in cells too.  `True` or
       `None` let it run; `False`, a reason or an exception make it `denied`.
 
     What it is told:
 
-    - `system` replaces the dialect's own fixed text.  `injectors` add text (see `dialects.injectors`).
-    - `context_tokens` (30 or more) is the most that the line about a context takes (see `docs/contexts.md`).
-    - `localise` tells of a workspace's files after the question (`agents/localise`).
-    - `may_block` tells the model that it may end with a line `BLOCKED: reason`.  Such a line is read in any case.
-    - `history` leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
-      `None`: nothing).  `max_history` drops whole turns beyond so many messages.
+    - `system`: replaces the dialect's own fixed text.
+    - `injectors`: add text (see `dialects.injectors`).
+    - `context_tokens`: the most that the line about a context takes, 30 or more (see `docs/contexts.md`).
+    - `localise`: tells of a workspace's files after the question (`agents/localise`).
+    - `may_block`: tells the model that it may end with a line `BLOCKED: reason`.  Such a line is read in any case.
+    - `history`: leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
+      `None`: nothing).
+    - `max_history`: drops whole turns beyond so many messages.
 
     When an answer counts:
 
-    - `answer_type` and `verify` check it.  `require_code` asks once for code before a text answer counts.
+    - `answer_type`: what the answer must be; another is refused, with the reason.
+    - `verify`: a function of the answer; `False` or a text refuses it.
+    - `require_code`: asks once for code before a text answer counts.
 
     Sub-calls (`llm_query`):
 
-    - `max_depth` limits them: 0 forbids them, 1 makes each one plain completion.  `on_depth` says what happens beyond:
-      `"error"`, `"flat"` (a plain completion) or `"text"` (a fallback string).
-    - `sub_model` answers them.  `sub_models` are others that a cell may name in `llm_query(..., model=)`: a list of
-      names, or a mapping from your names to models or their names.
-    - `sub_budget` limits each of them, besides what is left of the whole run.  `concurrency` is the most model calls of
-      the whole tree at one time.  `cache_subcalls` makes identical ones once.
+    - `max_depth`: their levels: 0 forbids them, 1 makes each one plain completion.
+    - `on_depth`: what happens beyond: `"error"`, `"flat"` (a plain completion) or `"text"` (a fallback string).
+    - `sub_model`: answers them, with a temperature of its own.
+    - `sub_models`: others that a cell may name in `llm_query(..., model=)`: a list of names, or a mapping from your
+      names to models or their names.
+    - `sub_budget`: limits each of them, besides what is left of the whole run.
+    - `concurrency`: the model calls of the whole tree at one time, at most.
+    - `cache_subcalls`: makes identical ones once.
 
-    `hooks` are told of each step, tool call and sub-call (see `rlm_loop.tools.hooks`).
+    Who watches:
+
+    - `hooks`: told of each step, tool call and sub-call (see `rlm_loop.tools.hooks`).
     """
 
     model: str | Model = field(default_factory=default_model)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,9 @@ def test_steps_as_a_factor_and_agents_as_arms(tmp_path: Path) -> None:
     agents = Study("s", arms, TASK, factors={"max_steps": [5, 60]}).agents()
     limits = {name: agent.limits().steps for made in agents.values() for name, agent in made.items()}
     assert sorted(limits.values()) == [5, 5, 60, 60]
+
+
+def test_each_setting_of_an_agent_has_a_line_of_its_own() -> None:
+    said = Agent.__doc__ or ""
+    settings = {f.name for f in fields(Agent)} | {"max_steps", "seconds"}
+    assert settings == set(re.findall(r"^    - `(\w+)`: ", said, re.MULTILINE))
