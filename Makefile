@@ -43,7 +43,7 @@ hosted: | $(VENV)/bin/python
 # As well: what the formats of other tools need asks for other versions than constraints.txt has.
 formats: | $(VENV)/bin/python
 	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,otel,studies,verifiers]" inspect-ai==0.3.285 \
-	  openinference-semantic-conventions verifiers==0.4.0 hypothesis pytest pytest-xdist
+	  lm-eval==0.4.13 openinference-semantic-conventions verifiers==0.4.0 hypothesis pytest pytest-xdist
 	$(PYTEST) tests/formats
 
 notebooks: $(TEST_READY)
