@@ -13,7 +13,7 @@ from made_study import made_study
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.view import viewing
+from rlm_loop.report.view import viewing, write_view
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -179,8 +179,8 @@ def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: 
         browser.until("document.querySelector('.live') && document.readyState === 'complete'")
         browser.value("new Promise(done => setTimeout(done, 2500))")
         (tmp_path / "run.jsonl").write_bytes(b"".join(lines))
-        browser.until("!document.querySelector('.live')")
-        assert browser.value("document.querySelector('.stop .mark').textContent") == "answered"
+        browser.until("document.readyState === 'complete' && !document.querySelector('.live')")
+        browser.until("document.querySelector('.stop .mark')?.textContent === 'answered'")
 
 
 PAGES = ("", "e", "side", "prompt")
@@ -227,3 +227,22 @@ def test_everybody_can_read_it(browser: Browser, url: str, page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_axe_finds_nothing(browser: Browser, url: str, page: str) -> None:
     assert violations(browser, address(browser, url, page)) == []
+
+
+def test_the_same_pages_are_files_without_a_server(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    table = write_view(folder, tmp_path / "pages")
+    assert write_view(folder, tmp_path / "pages") == table, "its own pages are written again"
+    browser.open(table)
+    assert browser.value(LINES) == 38
+    assert browser.value("[...document.querySelectorAll('#text, .tick input')].some(e => e.checkVisibility())") is False
+    fill(browser, "arm", "careful")
+    browser.value("document.querySelector('#rows a').click()")
+    browser.until(f"location.pathname.startsWith('{tmp_path}/pages/e/') && document.readyState === 'complete'")
+    links = browser.value("[...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))")
+    assert [link for link in links if "prompt.html" in link or "side.html" in link] == []
+    browser.value("document.getElementById('up').click()")
+    browser.until(
+        f"location.pathname + location.search === '{table}?arm=careful' && document.readyState === 'complete'"
+    )
+    assert [request for request in browser.requests() if request.startswith("http")] == []
+    assert browser.complaints() == []

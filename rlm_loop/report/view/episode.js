@@ -12,7 +12,7 @@
     if (here >= 0) { way(get("before"), order[here - 1]); way(get("after"), order[here + 1]); }
   } catch { /* the order of the folder */ }
   const query = stored("rlm-loop-query");
-  if (query) get("up").href = `../?${query}`;
+  if (query) get("up").href += `?${query}`;
   const follow = (name) => { const link = get(name); if (!link.hidden) location.href = link.href; };
   const act = { ArrowLeft: "before", "[": "before", ArrowRight: "after", "]": "after", u: "up" };
   document.addEventListener("keydown", (e) => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -32,15 +33,17 @@ def view_of(index: RunIndex, episode: ListedEpisode) -> RunView:
     return RunView(counting[-1], 0)
 
 
-def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode) -> str:
-    """The page of an episode.  One whose trace cannot be read has its row, and says what is missing."""
+def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode, *, still: bool = False) -> str:
+    """The page of an episode.  One whose trace cannot be read has its row, and says what is missing.
+
+    A `still` page is a file beside the still table: it leads to no page that a server would have to make.
+    """
     pieces = macros("view/around.html")
     try:
         view = view_of(index, episode)
         shades, colours = shades_of([view])
-        inner = linked(
-            run_html(view, shades, row=episode.row, prompts=lambda node, turn: prompt_at(episode, node, turn))
-        )
+        prompts = partial(prompt_at, episode)
+        inner = linked(run_html(view, shades, row=episode.row, prompts=None if still else prompts))
         name = title(view)
     except TraceError as error:
         inner, colours, name = (
@@ -52,12 +55,12 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode)
         "run/page.html",
         style=resource("page.css") + resource("view.css", HERE) + colours,
         script=resource("theme.js") + resource("page.js") + resource("episode.js", HERE),
-        connect=True,
+        connect=not still,
         title=name,
         runs=inner,
-        nav=_around(found, episode),
+        nav=_around(found, episode, still),
         keys=pieces.keys(),
-        foot=pieces.foot(),
+        foot=pieces.foot(still),
         name=episode.path or episode.name,
         version=__version__,
     )
@@ -68,7 +71,7 @@ def prompt_at(episode: ListedEpisode, node: str, turn: int) -> str:
     return f"../prompt.html?id={episode.id}&node={quote(node)}&turn={turn}"
 
 
-def _around(found: FolderContents, episode: ListedEpisode) -> Markup:
+def _around(found: FolderContents, episode: ListedEpisode, still: bool) -> Markup:
     """Before and after in the order of the folder, and the same task elsewhere."""
     place = next((n for n, one in enumerate(found.episodes) if one.id == episode.id), 0)
     before = found.episodes[place - 1].id if place else ""
@@ -88,7 +91,7 @@ def _around(found: FolderContents, episode: ListedEpisode) -> Markup:
         for one in sorted([episode, *others], key=lambda one: str(one["arm"]))
     ]
     return macros("view/around.html").around(
-        before, after, rows if others else [], episode.id, episode["state"] == "running"
+        before, after, rows if others else [], episode.id, episode["state"] == "running" and not still, still
     )
 
 

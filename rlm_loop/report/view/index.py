@@ -64,6 +64,11 @@ class RunIndex:
     _at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def name(self) -> str:
+        """The last two parts of the path: many folders are called `results`."""
+        return "/".join(self.root.resolve().parts[-2:]).replace("//", "/")
+
     def found(self) -> FolderContents:
         """What is there now; files that changed are read again, at most once in `FRESH` seconds."""
         with self._lock:

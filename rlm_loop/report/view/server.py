@@ -88,13 +88,8 @@ class Viewer:
 
     def _whole(self, found: FolderContents) -> str:
         if self._table[0] != found.version:
-            self._table = found.version, table_page(found, _name(self.index.root))
+            self._table = found.version, table_page(found, self.index.name)
         return self._table[1]
-
-
-def _name(root: Path) -> str:
-    """The last two parts of a path: many folders are called `results`."""
-    return "/".join(root.resolve().parts[-2:]).replace("//", "/")
 
 
 def _said(text: str, status: int) -> ServedPage:

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const get = (id) => document.getElementById(id);
+  const still = document.body.dataset.still !== undefined;  // a file: there is no server to ask
   const CHUNK = 200, FACETS = ["study", "arm", "model", "suite", "state", "stop"], BOXES = ["q", "text", "min", "max"];
   const COLUMNS = [  // field, heading, whether it is a number, and what it says
     ["task", "Task"], ["state", "Score"], ["arm", "Arm"], ["suite", "Suite"], ["model", "Model"], ["study", "Study"],
@@ -128,6 +129,7 @@
     box.type = "checkbox";
     box.checked = chosen.includes(r.id);
     box.setAttribute("aria-label", `choose ${r.task}, ${r.arm}, to put two side by side`);
+    box.hidden = still;
     tick.append(box);
     tr.append(tick);
     for (const [name, , numeric] of there) {
@@ -195,7 +197,7 @@
   let asking = 0;
   const search = async () => {
     const text = get("text").value.trim(), mine = ++asking;
-    if (!text) { found = null; get("searched").textContent = ""; return draw(); }
+    if (!text || still) { found = null; get("searched").textContent = ""; return draw(); }
     for (;;) {
       let said;
       try {
@@ -229,6 +231,7 @@
   };
   const side = () => `side.html?a=${chosen[0]}&b=${chosen[1]}`;
   const toggle = (id) => {
+    if (still) return;
     chosen = chosen.includes(id) ? chosen.filter((c) => c !== id) : [...chosen, id].slice(-2);
     for (const box of document.querySelectorAll("#rows .tick input")) box.checked = chosen.includes(box.closest("tr").id);
     choose();
@@ -330,5 +333,5 @@
   fromAddress();
   draw();
   if (get("text").value.trim()) search();
-  setInterval(poll, 2000);
+  if (!still) setInterval(poll, 2000);
 })();

@@ -15,13 +15,17 @@ from rlm_loop.traces.versions import __version__
 HERE = "rlm_loop.report.view"
 
 
-def table_page(found: FolderContents, name: str) -> str:
-    """The table of what a folder holds; `name` is that of the folder."""
+def table_page(found: FolderContents, name: str, *, still: bool = False) -> str:
+    """The table of what a folder holds; `name` is that of the folder.
+
+    A `still` table is a file that asks no server: it does not look into transcripts and does not follow the folder.
+    """
     return sealed(
         "view/table.html",
         style=resource("page.css") + resource("view.css", HERE),
         script=resource("theme.js") + resource("table.js", HERE),
-        connect=True,
+        connect=not still,
+        still=still,
         title=f"{name} · {len(found.episodes):,} episodes",
         name=name,
         data=Markup(inert(table_data(found))),
