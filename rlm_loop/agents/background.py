@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 
 from rlm_loop.agents.loop import Interrupted
@@ -132,5 +133,12 @@ async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
 
 
 def _interrupt(thread: int) -> None:
-    """Leave a Ctrl-C for a thread to find at its next step of Python code."""
+    """Leave a Ctrl-C for a thread to find at its next step of Python code.
+
+    On Python 3.11 a thread that is being started has the number of the one that starts it until it runs, and would be
+    told in its place; so this waits until every thread has a number of its own.
+    """
+    until = time.monotonic() + 1
+    while any(one.ident is None for one in threading.enumerate()) and time.monotonic() < until:
+        time.sleep(0.0005)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))

@@ -148,7 +148,8 @@ def read_meter(path: str | Path) -> Figures:
     for file in files:
         record = read(file)
         name = str(record.start.get("settings", {}).get("session", file.stem))
-        calls = [_call(event, name) for event in record.of("metered")]
+        # by arrival: a refusal can be written down before the answer that was sent just before it
+        calls = sorted((_call(event, name) for event in record.of("metered")), key=lambda call: call.number)
         sessions[name] = ledger_of(record), calls
         records[name] = partial(_same, record)
     return Figures(sessions, records)

@@ -13,12 +13,14 @@ import pytest
 
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, PythonREPL, ReActAgent, ScriptedModel, ToolLoopAgent
 from rlm_loop.agents import Agent
+from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.dialects.injectors import ThoughtPrompt
 from rlm_loop.dialects.rewriting import LatestOnly
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import ModelError
+from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
 from rlm_loop.traces.reader import read_all
 from rlm_loop.traces.trace import Trace
@@ -289,3 +291,21 @@ def test_a_cancelled_task_stops_its_run() -> None:
 
     assert asyncio.run(main()) == ["interrupted"]
     model.open.set()
+
+
+def test_a_stop_finds_its_run_while_the_run_starts_threads() -> None:
+    def work(hooks: tuple[object, ...]) -> Outcome:
+        hooks[0].on_step_start()  # type: ignore[attr-defined]
+        begun.set()
+        for _ in range(100_000):
+            threading.Thread(target=int, daemon=True).start()
+        raise AssertionError("the stop went to another thread")
+
+    for _ in range(20):
+        begun = threading.Event()
+        run = BackgroundRun(work)
+        run.begin()
+        begun.wait()
+        run.stop()
+        with pytest.raises(KeyboardInterrupt):
+            run.result(60)
