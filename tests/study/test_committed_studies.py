@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.tuning.texts import CANDIDATES
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Analysis, load_study, load_study_file, verify_traces
 from rlm_loop.study.store.reading import read_fairness_check
@@ -40,6 +41,7 @@ STUDIES = {
         ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"],
         CODER,
     ),
+    "tuning/results/round1": (12, [arm for loop in CANDIDATES.values() for arm in loop], CODER),
 }
 FINDINGS = sorted(path.parent.name for path in EXPERIMENTS.glob("*/finding.py"))
 
