@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,7 @@ def arms(texts: str = "tuned", round2: str = "", steps: int = 5, max_tokens: int
         made["lean-free"] = free.make(**common)
     made["lean-strict"] = strict(free, **common)
     made["code"] = loops["code"].make(**common)
-    # The other loops have no limit of messages, and this one cannot reach its own in so few steps.
-    made["react"] = replace(loops["react"].make(**common), max_iterations=None, max_history=None)
+    made["react"] = loops["react"].make(**common)
     return made
 
 
