@@ -36,7 +36,7 @@ class Chosen:
     @property
     def constrained(self) -> bool:
         """Whether a grammar lets a reply be a call only, so that no text can be an answer."""
-        return self.make(model="local").settings().get("presentation") == "constrained"
+        return self.make(model="local").settings()["dialect"].get("presentation") == "constrained"
 
 
 def chosen(texts: str = "tuned", *, round2: str | Path = "", free: bool = False) -> dict[str, Chosen]:
@@ -47,7 +47,8 @@ def chosen(texts: str = "tuned", *, round2: str | Path = "", free: bool = False)
     the second round is not there or not finished, and where a candidate's text is no longer the recorded one.
     """
     if texts == "default":
-        return {loop: Chosen(loop, "default", make) for loop, make in DEFAULTS.items()}
+        makers = {**DEFAULTS, "lean": partial(LeanAgent, presentation="text")} if free else DEFAULTS
+        return {loop: Chosen(loop, "default", make) for loop, make in makers.items()}
     if texts != "tuned":
         raise StudyError(f"texts is tuned or default, not {texts!r}")
     first, second = load_study(RESULTS / "round1"), _second(Path(round2 or RESULTS / "round2"))

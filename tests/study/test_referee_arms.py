@@ -15,7 +15,7 @@ import pytest
 from experiments.referee_arms.peer_agent import PeerAgent, in_folder, turns_of
 from experiments.referee_arms.peers import PEERS
 from experiments.referee_arms.study import SUITES, other_example, pairs
-from experiments.tuning.best import RESULTS, Chosen
+from experiments.tuning.best import RESULTS, Chosen, chosen
 from experiments.tuning.study import best
 from experiments.tuning.texts import CANDIDATES
 from rlm_loop.messages import Reply, ToolCall
@@ -34,7 +34,7 @@ ARMS = [
     "lean[text_answers=no]",
     "lean[says=proceed]",
     "lean[says=empty]",
-    "react[example=yes]",
+    f"react[example={other_example(chosen('default')['react'])[0]}]",
 ]
 
 
