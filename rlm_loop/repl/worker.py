@@ -2,9 +2,9 @@
 
 Two processes run this file.  The *supervisor* owns the pipes to the host and never runs model code.  The
 *REPL* is its forked child in a process group of its own, so a fresh one costs milliseconds and a stuck one
-can be killed with all its children.  Frames are JSON, one a line:
+can be killed with all its children.  Frames are JSON without blanks, one a line, that begin with their type `t`:
 
-    host -> REPL   exec, eval, set, tools, new_run, ping (each with `g`, the REPL's generation, and `id`); reply
+    host -> REPL   exec, eval, set, tools, new_run, ping (jobs: they end with `g`, the REPL's generation, and `id`); reply
     REPL -> host   hello, call, done
     supervisor -> host   died;   host -> supervisor   the lines !int, !kill, !quit (never JSON)
 

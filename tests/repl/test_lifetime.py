@@ -134,8 +134,8 @@ def test_no_repl_outlives_a_supervisor_that_is_killed(start: list[str]) -> None:
         assert supervisor.stdout is not None
         assert supervisor.stdin is not None
         hello = json.loads(supervisor.stdout.readline())
-        cell = {"t": "exec", "g": 1, "id": 1, "code": "while True: pass", "file": "<cell 1>"}
-        supervisor.stdin.write(json.dumps(cell).encode() + b"\n")
+        cell = {"t": "exec", "code": "while True: pass", "file": "<cell 1>", "g": 1, "id": 1}
+        supervisor.stdin.write(dumps(cell) + b"\n")
         supervisor.stdin.flush()
         time.sleep(0.1)
         assert not gone(hello["pid"], 0.05)
