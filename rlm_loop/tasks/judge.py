@@ -16,9 +16,9 @@ from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
 from rlm_loop.tools.processes import refuse_full_disk
+from rlm_loop.tools.watch import watch
 from rlm_loop.workspace.testing.isolation import IsolatedCommand, Isolation, Script, isolated_command
 from rlm_loop.workspace.testing.run import copy_tree
-from rlm_loop.workspace.testing.watch import watch
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
 PROCESSES = 256  # and threads, at one time

@@ -14,7 +14,8 @@ from typing import Any, Self
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.tools import code as code_tools
-from rlm_loop.tools.processes import Finished, run_group
+from rlm_loop.tools.processes import run_group
+from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
 from rlm_loop.workspace.objects import BlobStore

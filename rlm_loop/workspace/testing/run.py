@@ -14,9 +14,9 @@ from pathlib import Path
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.settings import Limits
+from rlm_loop.tools.watch import watch
 from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command
 from rlm_loop.workspace.testing.reports import Reports, TestRun
-from rlm_loop.workspace.testing.watch import watch
 
 #: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
 #: back to the repository that it was made from.
