@@ -19,7 +19,7 @@ from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace import objects, patches, tree
 from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
 from rlm_loop.workspace.objects import BlobStore
-from rlm_loop.workspace.origins import CheckedSource, Source, Stored, recognise
+from rlm_loop.workspace.origins import CheckedSource, Source, recognise, stored
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
 from rlm_loop.workspace.scan import Files, Scanner
@@ -62,7 +62,7 @@ class Workspace:
             self.root.mkdir()
             for git in (self._own, self._theirs):
                 _prepare(git, self._format)
-            filled = origin.fill(self._own)
+            filled = origin.fill(self._own, self.root)
             self.submodules = filled.submodules
             store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
             self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
@@ -197,7 +197,7 @@ class Workspace:
         start = snapshot or self.base
         self._files(start)
         new = Workspace.__new__(Workspace)
-        new._open(Stored(self._own, start, self._format, self.commit), self._droppings)
+        new._open(stored(self._own, start, self._format, self.commit), self._droppings)
         return new
 
     def _scan(self) -> Files:
