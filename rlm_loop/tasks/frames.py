@@ -16,9 +16,10 @@ from itertools import count
 from typing import Any
 
 from rlm_loop.tasks.base import Deferred, Suite, Task
-from rlm_loop.tasks.frames_data import SCHEMAS, Rows, data_frame, digest
-from rlm_loop.tasks.frames_truths import TRUTHS, Unfit
+from rlm_loop.tasks.frames_data import SCHEMAS, data_frame, digest
+from rlm_loop.tasks.frames_truths import TRUTHS
 from rlm_loop.tasks.match import Match
+from rlm_loop.tasks.rows import Rows, Unfit
 
 #: What is said of the form of an answer, and how it is compared (`Match.how`).
 FORMS: Mapping[str, tuple[str, Any]] = {

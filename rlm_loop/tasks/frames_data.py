@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from importlib import import_module
@@ -16,9 +16,8 @@ from typing import Any, Literal, cast
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.long_context.plan import Draw
+from rlm_loop.tasks.rows import FIRST_NAMES, LAST_NAMES, Row, Rows
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
 Kind = Literal["text", "int", "float", "time", "flag"]
 _DTYPES: Mapping[Kind, str] = {
     "text": "object",  # with every pandas: 3 would take `str`, with another value for what is missing
@@ -59,14 +58,6 @@ def digest(rows: Rows) -> str:
     return hashlib.sha256(text.getvalue().encode()).hexdigest()[:16]
 
 
-_FIRST = (
-    *("Ada", "Bruno", "Clara", "Dario", "Elsa", "Fabio", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Leo"),
-    *("Mara", "Nils", "Olga", "Pavel", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Yara", "Zoe"),
-)
-_LAST = (
-    *("Abel", "Berg", "Costa", "Duarte", "Egger", "Falk", "Gallo", "Hahn", "Iversen", "Jansen", "Kowal"),
-    *("Lima", "Moreau", "Novak", "Olsen", "Pinto", "Quist", "Rossi", "Stone", "Tamm", "Urban", "Vidal"),
-)
 _PRICES = {"lamp": 19, "desk": 148, "chair": 62, "shelf": 85, "rug": 44, "clock": 27}
 _CITIES = ("Lisbon", "Oslo", "Turin", "Gdansk", "Leeds", "Nantes", "Vienna")
 _STOPS = ("Harbour", "Station", "Museum", "Market", "Park", "College")
@@ -74,7 +65,7 @@ _STOPS = ("Harbour", "Station", "Museum", "Market", "Park", "College")
 
 def _names(draw: Draw, n: int) -> list[str]:
     """Different full names."""
-    return draw.some([f"{first} {last}" for first in _FIRST for last in _LAST], n)
+    return draw.some([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES], n)
 
 
 def _day(draw: Draw, first: date, days: int) -> datetime:

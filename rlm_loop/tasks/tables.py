@@ -15,8 +15,9 @@ from typing import Any
 
 from rlm_loop.tasks.base import Suite, Task, inline_text
 from rlm_loop.tasks.match import Match
+from rlm_loop.tasks.rows import Unfit
 from rlm_loop.tasks.tables_data import Tables, csv_files, parse
-from rlm_loop.tasks.tables_truths import TRUTHS, Tie
+from rlm_loop.tasks.tables_truths import TRUTHS
 
 
 def tables(seed: int = 0) -> Suite:
@@ -30,7 +31,7 @@ def tables(seed: int = 0) -> Suite:
         rows = parse(made)
         try:
             tasks = tuple(_task(question, made, rows) for question in questions)
-        except Tie:
+        except Unfit:
             continue
         return Suite("tables", tasks, f"CSV files, seed {seed}", "Apache-2.0")
     raise AssertionError("unreachable")

@@ -6,14 +6,14 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.tools import code as code_tools
+from rlm_loop.tools.code import CodeTools
 from rlm_loop.tools.processes import run_group
 from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace import objects, patches, tree
@@ -26,8 +26,8 @@ from rlm_loop.workspace.scan import Files, Scanner
 from rlm_loop.workspace.tree import GitIndex
 
 
-class Workspace:
-    """A git checkout in a temporary folder, removed when closed (or with the object).
+class Workspace(CodeTools):
+    """A git checkout in a temporary folder, removed when closed (or with the object), and the code tools for its files.
 
     `source` maps file names to text or bytes, or is one of
 
@@ -52,8 +52,7 @@ class Workspace:
     def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, remove, top)
-        self.root = top / "work"
-        self.code = code_tools.CodeTools(self.root)
+        super().__init__(top / "work")
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
@@ -78,31 +77,6 @@ class Workspace:
         except BaseException:
             self.close()
             raise
-
-    def search_code(self, query: str) -> str:
-        """Find lines that contain this text in the repository."""
-        return self.code.search_code(query)
-
-    def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
-        """Read numbered lines of a file; end_line 0 is its end."""
-        return self.code.read_file(path, start_line, end_line)
-
-    def apply_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
-        """Replace lines start_line to end_line (inclusive) of a file.
-
-        `end_line = start_line - 1` inserts, an empty replacement deletes.  Refused, with the file unchanged,
-        where a Python file would no longer compile.
-        """
-        return self.code.apply_edit(path, start_line, end_line, replacement)
-
-    def tools(self) -> tuple[Callable[..., Any], ...]:
-        """The functions that a model is given: the three above, and what was asked for by `offer`."""
-        return self.code.tools()
-
-    def offer(self, *more: str | Callable[..., Any]) -> Self:
-        """Give the model further tools: `"list_files"`, or a function such as one that runs tests."""
-        self.code.offer(*more)
-        return self
 
     def run(self, command: str | Sequence[str], timeout: float = 60.0) -> Finished:
         """Run a command in the folder; on timeout its process group is killed and its output kept."""
