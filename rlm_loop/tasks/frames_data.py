@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from importlib import import_module
 from io import StringIO
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.long_context.plan import Draw
+from rlm_loop.tasks.packaged import packaged
 from rlm_loop.tasks.rows import FIRST_NAMES, LAST_NAMES, Row, Rows
 
 Kind = Literal["text", "int", "float", "time", "flag"]
@@ -195,54 +196,16 @@ def _staff(draw: Draw) -> list[tuple[Any, ...]]:
     return draw.shuffled(rows)
 
 
-def _schema(about: str, columns: str, draw: Callable[[Draw], list[tuple[Any, ...]]]) -> Schema:
-    """A schema whose columns are written as `name:kind` with blanks between; without a kind a column is text."""
-    pairs = (column.partition(":") for column in columns.split())
-    return Schema(about, {name: cast(Kind, kind or "text") for name, _, kind in pairs}, draw)
-
-
+_DRAWS: Mapping[str, Callable[[Draw], list[tuple[Any, ...]]]] = {
+    "orders": _orders,
+    "readings": _readings,
+    "marks": _marks,
+    "stock": _stock,
+    "flights": _flights,
+    "members": _members,
+    "trips": _trips,
+    "staff": _staff,
+}
 SCHEMAS: Mapping[str, Schema] = {
-    "orders": _schema(
-        "The data is the orders of a furniture shop, one row each.",
-        "order:int placed:time customer product units:int unit_price:float channel status",
-        _orders,
-    ),
-    "readings": _schema(
-        "The data is the hourly readings of five weather stations, one row for each station and hour.",
-        "time:time station temperature:float humidity:float quality",
-        _readings,
-    ),
-    "marks": _schema(
-        "The data is the exam results of a school, one row for each student, subject and exam. "
-        "There are no points where a student was absent.",
-        "student class subject exam points:float",
-        _marks,
-    ),
-    "stock": _schema(
-        "The data is the stock of a hardware dealer, one row for each item (sku) and warehouse.",
-        "sku category warehouse quantity:int reorder_at:int unit_cost:float supplier counted:time discontinued:flag",
-        _stock,
-    ),
-    "flights": _schema(
-        "The data is flights, one row each. Delays are minutes (negative: early); passengers are those who had booked.",
-        "flight airline departure:time origin destination seats:int passengers:int delay:float status",
-        _flights,
-    ),
-    "members": _schema(
-        "The data is the membership records of a website. Some rows are there twice, and some people joined again "
-        "with their e-mail address in other letter case.",
-        "email name country plan age:float joined left",
-        _members,
-    ),
-    "trips": _schema(
-        "The data is trips with hired bikes, one row each. A trip that was never finished has no end, "
-        "no station where it ended and no fare.",
-        "bike start:time end:time from_station to_station rider fare:float",
-        _trips,
-    ),
-    "staff": _schema(
-        "The data is the employees of a company, one row each. `manager` is the number of a person's manager.",
-        "number:int name department manager:float salary:int bonus:float hired:time",
-        _staff,
-    ),
+    name: Schema(row["about"], row["columns"], _DRAWS[name]) for name, row in packaged("frame_tables.json").items()
 }

@@ -24,7 +24,7 @@ from rlm_loop.repl.settings import Limits
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
-from rlm_loop.tasks.written import definition_of, left_in_repl
+from rlm_loop.tasks.written import Written, definition_of, left_in_repl
 
 SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 
@@ -181,22 +181,9 @@ def source_in(answer: Any, name: str) -> str | None:
     """
     if not isinstance(answer, str) or len(answer) > 100_000:
         return None
-    reading = read_fences(answer)
     start = answer.find(f"def {name}(")
-    bare = [answer, answer[start:] if start >= 0 else ""]
-    for text in [block.code for block in reversed(reading.blocks)] + bare:
-        try:
-            body = ast.parse(text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        kept: list[ast.stmt] = [
-            n
-            for n in body
-            if isinstance(n, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign)
-        ]
-        if any(isinstance(n, ast.FunctionDef) and n.name == name for n in kept):
-            return ast.unparse(ast.Module(kept, []))
-    return None
+    pieces = [answer[start:] if start >= 0 else "", answer, *(block.code for block in read_fences(answer).blocks)]
+    return definition_of(name, [Written(piece) for piece in pieces])
 
 
 def run_in_fresh_process(source: str, expression: str, *, cells: str = "") -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -13,12 +12,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from rlm_loop.models.sources import FetchFailed
 from rlm_loop.models.weights import cache_folder
+from rlm_loop.tasks.packaged import packaged
 from rlm_loop.workspace.archives import extract
 
 
@@ -45,13 +43,11 @@ class Package:
         return f"{self.name}=={self.version}"
 
 
-def _package(row: dict[str, Any]) -> Package:
-    row |= {name: tuple(row.get(name, ())) for name in ("code", "tests", "timed")}
-    return Package(**row)
-
-
 #: The packages that bugs are put into, by name.
-PACKAGES = tuple(map(_package, json.loads((files("rlm_loop.tasks") / "data" / "packages.json").read_text("utf-8"))))
+PACKAGES = tuple(
+    Package(**{**row, **{name: tuple(row.get(name, ())) for name in ("code", "tests", "timed")}})
+    for row in packaged("packages.json")
+)
 
 #: Brings the source distribution of a package into a folder and returns its path there; raises `FetchFailed`.
 Fetch = Callable[[Package, Path], Path]

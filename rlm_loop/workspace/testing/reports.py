@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast
 
+from rlm_loop.repl.host.launch import Launch
 from rlm_loop.tools.watch import Finished
-from rlm_loop.workspace.testing.isolation import IsolatedCommand
 
 TestOutcome = Literal["passed", "failed", "error", "skipped"]
 
@@ -120,7 +120,7 @@ class Reports:
             self.messages[name] = text
 
     def result(
-        self, ended: Finished, command: IsolatedCommand, ids: Sequence[str], folder: str, touched: tuple[str, ...]
+        self, ended: Finished, command: Launch, ids: Sequence[str], folder: str, touched: tuple[str, ...]
     ) -> TestRun:
         """What was reported; the name of the copy, another one each time, is left out of all texts."""
         ended = replace(ended, output=ended.output.replace(folder, "."))

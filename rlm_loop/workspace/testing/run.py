@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -14,8 +13,7 @@ from pathlib import Path
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.settings import Limits
-from rlm_loop.tools.watch import watch
-from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command
+from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command, run_command
 from rlm_loop.workspace.testing.reports import Reports, TestRun
 
 #: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
@@ -118,20 +116,11 @@ def run_tests(
         run = Reports(word)
         before = stamps(home / "work", kept)
         try:
-            ended = watch(
-                command.argv,
-                cwd=home / "work",
-                env=command.env,
-                stdin=json.dumps(job).encode(),
-                timeout=timeout,
-                on_line=run.hear,
-                cap=cap,
-                mark=f"RLM_LOOP_TESTS={mark}",
+            ended = run_command(
+                command, home, job, timeout=timeout, on_line=run.hear, cap=cap, mark=f"RLM_LOOP_TESTS={mark}"
             )
         except OSError as error:
             raise ReplError(f"the tests' process cannot be started: {error}") from error
-        finally:
-            command.cleanup()
         after = stamps(home / "work", kept)
     touched = tuple(name for name in kept if after.get(name) != before.get(name))
     return run.result(ended, command, ids, str(home / "work"), touched)
