@@ -140,7 +140,8 @@ class HiddenCases:
         source = (definition_of(name, attempt.written) if artifact else None) or source_in(attempt.source, name)
         if source is None:
             where = "in the REPL or in a reply" if artifact else "in the answer"
-            return in_repl or Score(False, 0.0, f"no function {where}", {"answer": _shown(attempt.answer)})
+            shown = attempt.answer if isinstance(attempt.answer, str) else repr(attempt.answer)
+            return in_repl or Score(False, 0.0, f"no function {where}", {"answer": shown[:400]})
         run = self.run or partial(run_in_fresh_process, cells=attempt.isolation)
         found = self._judge(_outputs(run(source, collect_expression(self.case))), "answer")
         why = "the function in the answer did not run to its end"
@@ -203,10 +204,3 @@ def run_in_fresh_process(source: str, expression: str, *, cells: str = "") -> An
         return None
     finally:
         session.close()
-
-
-def _shown(value: Any) -> str:
-    try:
-        return (value if isinstance(value, str) else repr(value))[:400]
-    except Exception:  # a broken __repr__
-        return f"<{type(value).__name__}>"

@@ -18,7 +18,6 @@ from rlm_loop.tasks.git_history.commits import (
     Commit,
     Issues,
     Statement,
-    changes,
     commits,
     is_test,
     is_test_module,
@@ -28,6 +27,7 @@ from rlm_loop.tasks.git_history.commits import (
 from rlm_loop.tasks.git_history.probe import Probed, Prober, Split
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.suite import task_of
+from rlm_loop.workspace.objects import ABSENT, SUBMODULE, differences
 
 if TYPE_CHECKING:
     from rlm_loop.workspace.testing import Isolation
@@ -153,18 +153,18 @@ def _split(clone: Clone, commit: Commit) -> tuple[Split | None, str]:
         return None, "it has no parent here"
     if not clone.has(commit.parent):
         return None, "its parent is not in this shallow clone"
-    changed = changes(clone, commit)
-    tests = [c for c in changed if is_test(c.path)]
-    source = [c for c in changed if not is_test(c.path)]
-    modules = tuple(c.path for c in tests if c.kind != "D" and is_test_module(c.path))
-    if any(c.submodule for c in changed):
+    changed = differences(clone.raw, commit.parent, commit.sha)
+    tests = [path for path in changed if is_test(path)]
+    source = [path for path in changed if not is_test(path)]
+    modules = tuple(path for path in tests if is_test_module(path) and changed[path][1].mode != ABSENT)
+    if any(SUBMODULE in (old.mode, new.mode) for old, new in changed.values()):
         return None, "it changes a submodule"
     if not modules:
         return None, "it changes no module of tests"
-    if not any(c.path.endswith(".py") for c in source):
+    if not any(path.endswith(".py") for path in source):
         return None, "it changes no Python source besides tests"
     try:
-        mended, tested = (patch(clone, commit, [c.path for c in part]) for part in (source, tests))
+        mended, tested = (patch(clone, commit, part) for part in (source, tests))
     except UnicodeError:
         return None, "its change is no UTF-8 text"
     return Split(mended, tested, modules), ""

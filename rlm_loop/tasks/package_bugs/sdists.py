@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.models.sources import FetchFailed
 from rlm_loop.models.weights import cache_folder
@@ -43,11 +44,13 @@ class Package:
         return f"{self.name}=={self.version}"
 
 
+def _package(row: dict[str, Any]) -> Package:
+    row |= {name: tuple(row.get(name, ())) for name in ("code", "tests", "timed")}
+    return Package(**row)
+
+
 #: The packages that bugs are put into, by name.
-PACKAGES = tuple(
-    Package(**{**row, **{name: tuple(row.get(name, ())) for name in ("code", "tests", "timed")}})
-    for row in packaged("packages.json")
-)
+PACKAGES = tuple(map(_package, packaged("packages.json")))
 
 #: Brings the source distribution of a package into a folder and returns its path there; raises `FetchFailed`.
 Fetch = Callable[[Package, Path], Path]

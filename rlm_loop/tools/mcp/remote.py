@@ -7,27 +7,21 @@ import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rlm_loop.tools.function import Tool, ToolError
 from rlm_loop.tools.mcp.results import wrapper_of
 from rlm_loop.tools.mcp.schemas import fields_of, plain_schema, python_names, signature_of, type_of
-from rlm_loop.tools.schema import Fields, show_type
+from rlm_loop.tools.schema import Fields
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Listed
 
 
 class ToolCaller(Protocol):
-    """Where a tool is called."""
+    """Where a tool is called, in a run and outside of any."""
 
     def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any: ...
-
-
-@runtime_checkable
-class Lending(ToolCaller, Protocol):
-    """A place that has another one for each run."""
-
     def for_run(self, until: ExitStack) -> ToolCaller: ...
 
 
@@ -41,8 +35,6 @@ class RemoteFunction:
 
     def for_run(self, shared: dict[int, Any], until: ExitStack) -> RemoteFunction:
         """The same function over the connection of a run (see `serving`)."""
-        if not isinstance(self.place, Lending):
-            return self
         if id(self.place) not in shared:
             shared[id(self.place)] = self.place.for_run(until)
         return RemoteFunction(shared[id(self.place)], self._tool, self.__signature__, self._names)
@@ -72,15 +64,6 @@ class ServedTool(Tool):
     @functools.cached_property
     def _fields(self) -> Fields:
         return fields_of(self.schema_of_arguments)
-
-    @functools.cached_property
-    def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        own = inspect.signature(self.function)
-        shown = [
-            f"{p.name}: {show_type(p.annotation)}{'' if p.default is p.empty else f' = {p.default!r}'}"
-            for p in own.parameters.values()
-        ]
-        return f"{self.name}({', '.join(shown)}) -> {show_type(own.return_annotation)}: {self.description}"
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
