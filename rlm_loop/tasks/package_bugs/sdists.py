@@ -147,9 +147,9 @@ def _read(file: Path, sha256: str) -> Mapping[str, bytes]:
         }
 
 
-def source_files(package: Package, *, store: Path | None = None) -> dict[str, bytes]:
+def source_files(package: Package) -> dict[str, bytes]:
     """The files of a package's source distribution, without links and byte code, by name below its top folder.
 
     Fetched where it is not here yet: raises `PackageMissing` as `pull` does.
     """
-    return dict(_read(pull(package, store=store), package.sha256))
+    return dict(_read(pull(package), package.sha256))

@@ -70,7 +70,6 @@ def run_tests(
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
     limits: Limits = LIMITS,
-    cap: int = 65536,
     kept: Sequence[str] = (),
 ) -> TestRun:
     """Run the tests below `root`, all that pytest finds or those of `ids`, in a copy of the folder.
@@ -80,7 +79,7 @@ def run_tests(
     itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
     `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
     failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
-    runs (see `Isolation`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
+    runs (see `Isolation`), `limits` hold for each process there.  `kept` names
     files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
@@ -117,7 +116,7 @@ def run_tests(
         before = stamps(home / "work", kept)
         try:
             ended = run_command(
-                command, home, job, timeout=timeout, on_line=run.hear, cap=cap, mark=f"RLM_LOOP_TESTS={mark}"
+                command, home, job, timeout=timeout, on_line=run.hear, cap=65536, mark=f"RLM_LOOP_TESTS={mark}"
             )
         except OSError as error:
             raise ReplError(f"the tests' process cannot be started: {error}") from error
