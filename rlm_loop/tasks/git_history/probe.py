@@ -45,6 +45,7 @@ class Probed:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
 class Prober:
     """Runs the tests of fixes in throw-away checkouts of one clone.
 
@@ -52,11 +53,11 @@ class Prober:
     `place` is where they run (see `testing.Isolation`).
     """
 
-    def __init__(
-        self, clone: Clone, *, python: str | None, timeout: float, cache: Path | None, place: Isolation = "auto"
-    ) -> None:
-        self.clone, self.python, self.timeout, self.cache = clone, python, timeout, cache
-        self.place: Isolation = place
+    clone: Clone
+    python: str | None
+    timeout: float
+    cache: Path | None
+    place: Isolation = "auto"
 
     def known(self, commit: Commit, split: Split) -> Probed | None:
         """What an earlier call found out; `None` where there was none, or what it kept is damaged."""
