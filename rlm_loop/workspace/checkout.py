@@ -17,7 +17,7 @@ from rlm_loop.tools.code import CodeTools
 from rlm_loop.tools.processes import run_group
 from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace import objects, patches, tree
-from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
+from rlm_loop.workspace.git import Git, WorkspaceError, prepare
 from rlm_loop.workspace.objects import BlobStore
 from rlm_loop.workspace.origins import CheckedSource, Source, recognise, stored
 from rlm_loop.workspace.patches import Patch
@@ -60,7 +60,7 @@ class Workspace(CodeTools):
         try:
             self.root.mkdir()
             for git in (self._own, self._theirs):
-                _prepare(git, self._format)
+                prepare(git, f"--object-format={self._format}")
             filled = origin.fill(self._own, self.root)
             self.submodules = filled.submodules
             store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
@@ -204,14 +204,6 @@ class Workspace(CodeTools):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _prepare(git: Git, object_format: str) -> None:
-    """An empty repository with no say of the machine or of its files in what git does."""
-    git.git_dir.mkdir()
-    git("init", "-q", "--template=", f"--object-format={object_format}")
-    (git.git_dir / "info").mkdir(exist_ok=True)
-    (git.git_dir / "info" / "attributes").write_text(PLAIN)
 
 
 def _show_start(own: Git, theirs: Git, start: str, droppings: Iterable[str]) -> None:
