@@ -163,10 +163,10 @@ class MeterSession:
         finally:
             conversation.busy = False
 
-    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None) -> None:
-        """The answer is about to go out: what is measured is final."""
+    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None, ended: float = 0.0) -> None:
+        """The answer is about to go out, or went out then: what is measured is final."""
         with self._lock:
-            self._last_end = time.perf_counter()
+            self._last_end = ended or time.perf_counter()
             self._open -= 1
             call.status, call.error = status, error
             call.ended = self._last_end
