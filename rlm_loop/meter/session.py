@@ -14,9 +14,9 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
-from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.causes import Causes
-from rlm_loop.meter.conversations import Conversations, MeteredConversation, shared
+from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_form, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
@@ -274,7 +274,7 @@ class MeterSession:
         reply, conversation.reply_open = conversation.reply_open, None
         if reply is None:
             return
-        new = messages[shared(conversation.said, request.messages) :] if request is not None else ()
+        new = messages[common(conversation.said, request.messages) :] if request is not None else ()
         actions, observations = turn_of(reply, new)
         metered = conversation.metered
         self.trace.record(

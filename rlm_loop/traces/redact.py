@@ -26,22 +26,8 @@ _ENDINGS = ("PASSWORD", "PASSWD", "APIKEY", "SECRET", "TOKEN")
 #: A name that ends so says where something is or what it is called, not what it is.
 _ABOUT = frozenset(
     [
-        "FILE",
-        "PATH",
-        "DIR",
-        "FOLDER",
-        "HOST",
-        "URL",
-        "URI",
-        "NAME",
-        "TYPE",
-        "ID",
-        "SOCK",
-        "SIZE",
-        "LENGTH",
-        "PUBLIC",
-        "BACKEND",
-        "LAYOUT",
+        *("FILE", "PATH", "DIR", "FOLDER", "HOST", "URL", "URI", "NAME", "TYPE", "ID", "SOCK", "SIZE", "LENGTH"),
+        *("PUBLIC", "BACKEND", "LAYOUT"),
     ]
 )
 #: Lower-case words, joined perhaps: such a value stands in prose, too.

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Display
-from rlm_loop.messages import Message, Prompt, digest
+from rlm_loop.messages import Message, Prompt, common, digest
 from rlm_loop.traces.display import drawing
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.logs import tell
@@ -268,16 +268,6 @@ class Trace:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def common(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """How many leading messages are the same."""
-    count = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and old != new:  # nearly always the very same
-            break
-        count += 1
-    return count
 
 
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

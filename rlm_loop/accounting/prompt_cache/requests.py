@@ -11,7 +11,7 @@ from typing import Any
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.prompt_cache.report import Break
-from rlm_loop.messages import Message, Prompt, ToolCall, digest
+from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
 from rlm_loop.traces.reader import RunRecord
 
 Key = tuple[str, str, str]  # role, text, and calls
@@ -59,7 +59,7 @@ class Sent:
         if text == other[1] and (calls == other[2] or not begun):
             shared = inside if calls == other[2] else 0
         else:
-            shared = inside * shared_start(text, other[1]) // max(1, len(text))
+            shared = inside * common(text, other[1]) // max(1, len(text))
         return sum(p.tokens for p in own[:head]) + shared
 
 
@@ -96,7 +96,7 @@ def broken(earlier: Sent, now: Sent) -> Break | None:
         names = ({tool_name(tool) for tool in sent.prompt.tools} for sent in (earlier, now))
         other = sorted(set.symmetric_difference(*names)) or ["a schema, or the order"]
         return Break(*who, -1, "tool_schema", "changed", earlier.tokens, _short(", ".join(other)), now.node)
-    same = shared_start(earlier.keys, now.keys)
+    same = common(earlier.keys, now.keys)
     if same == len(earlier.keys):
         return None
     old = earlier.prompt.messages[same]
@@ -104,15 +104,10 @@ def broken(earlier: Sent, now: Sent) -> Break | None:
     if same == len(now.keys) or now.keys[same] in earlier.keys[same:]:
         return Break(*who, same, _cause_at(old, 0), "left_out", lost, _short(old.text), now.node)
     new = now.prompt.messages[same]
-    at = shared_start(new.text, old.text)
+    at = common(new.text, old.text)
     found = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
     lost = max(0, lost - now.within(same, earlier.keys[same], False))  # shares by characters may come out above it
     return Break(*who, same, found, "changed", lost, _short(new.text[at:] or old.text[at:]), now.node)
-
-
-def shared_start(left: Sequence[Any], right: Sequence[Any]) -> int:
-    """How many characters of two texts, or items of two sequences, are the same from the start."""
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def _of_template(part: Part) -> bool:
