@@ -1,0 +1,66 @@
+"""What models behind a provider have in common: settings, retries, what a provider does not take, and the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import wire
+from rlm_loop.models.adapting import Adapting, noted
+from rlm_loop.models.listening import listener
+from rlm_loop.models.retry import Retry
+from rlm_loop.models.streams import STREAMED
+
+
+class RemoteModel:
+    """A model that is asked over a network.  `_ask` asks it once, `_reply` reads what it answered."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        temperature: float | None,
+        seed: int | None,
+        max_tokens: int | None,
+        timeout: float,
+        retry: Retry | None,
+    ) -> None:
+        self._name = name
+        self.temperature = temperature
+        self.seed = seed
+        self.max_tokens = max_tokens
+        self.timeout = timeout
+        self._retry = retry or Retry()
+        self._adapting = Adapting(name, dict.fromkeys(self._never_taken, "left out"))
+
+    interruptible = True
+    #: What asks for a reply in events, where somebody listens.
+    _streaming: ClassVar[Mapping[str, Any]] = STREAMED
+    #: Settings that this API does not have.
+    _never_taken: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """One reply.
+
+        Raises `AuthenticationFailed`, `ModelNotFound`, `ModelUnreachable`, `RateLimited`, `RequestRejected`, or
+        `ModelError` for a server that keeps failing.
+        """
+        limit = self.max_tokens if max_tokens is None else max_tokens
+        own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
+        settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
+        settings |= self._streaming if listener.get() is not None else {}
+        start = time.perf_counter()
+        (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
+        return noted(self._reply(answer, max(time.perf_counter() - start, waited), waited), not_applied)
+
+    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
+        return wire.to_reply(answer, model=self._name, seconds=seconds, waited=waited)
