@@ -46,14 +46,6 @@ class Measuring(Protocol):
 
 
 @runtime_checkable
-class Remembering(Protocol):
-    """A model without a tokenizer that knows the lengths of some prompts: a recorded one, so that what was decided by
-    length is decided alike again.  `None` is not known."""
-
-    def recorded_size(self, prompt: Prompt) -> int | None: ...
-
-
-@runtime_checkable
 class Priced(Protocol):
     """A model that knows its price: US dollars per input and output token, or `None`."""
 
