@@ -129,9 +129,9 @@ def test_a_request_beside_a_reply_that_goes_on_is_counted_without_it() -> None:
             session = url.meter.sessions["default"]
             while not session.ledger.calls:  # it says more than it had when the other one arrived
                 url.meter._passed.wait()
+            assert len(session.ledger.calls) == 1
             go_on.set()
             assert list(lines)
-        assert [call.usage.input_tokens for call in session.ledger.calls] == [100]
         assert sorted((call.node, call.turn) for call in url.meter.calls) == [("0", 1), ("0.1", 1)]
 
 
