@@ -105,6 +105,12 @@ class RequestRejected(ModelError):
     parameter: str | None = None
 
 
+def no_text(model: str) -> RequestRejected:
+    """What is said of a prompt that cannot be sent."""
+    said = "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'"
+    return RequestRejected(said, model)
+
+
 class DiskFull(ModelError):
     """There is no room for the model's file; the message says where and how much."""
 

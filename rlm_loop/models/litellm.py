@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Prompt, Reply
@@ -82,13 +83,8 @@ class LiteLLMModel(RemoteModel):
         except Exception:  # LiteLLM says "not in the table" with a bare Exception
             return None
 
-    @property
-    def price(self) -> tuple[float, float] | None:
-        """US dollars per input and output token from `known_price`, `None` where no table knows."""
-        from rlm_loop.accounting.prices import known_price
-
-        found = known_price(self._name)
-        return None if found is None else (found.input / 1e6, found.output / 1e6)
+    def _full_price(self) -> Price | None:
+        return known_price(self._name)
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         litellm = _litellm()

@@ -23,6 +23,7 @@ from rlm_loop.models.base import (
     ModelUnreachable,
     RateLimited,
     RequestRejected,
+    no_text,
 )
 from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
@@ -111,12 +112,6 @@ class OpenAICompatibleModel(RemoteModel):
     #: How a reply in events is read.
     _form: ClassVar[Form] = CHAT
 
-    @property
-    def price(self) -> tuple[float, float] | None:
-        """US dollars per input and output token."""
-        found = self._full_price()
-        return None if found is None else (found.input / 1e6, found.output / 1e6)
-
     def _full_price(self) -> Price | None:
         return self._price or (known_price(self._listed_as) if self._listed_as else None)
 
@@ -163,10 +158,7 @@ class OpenAICompatibleModel(RemoteModel):
             if (fault := fault_of(response, answer)) is not None:
                 raise self._refusal(fault)
         except UnicodeEncodeError as error:
-            raise RequestRejected(
-                "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
-                self.name,
-            ) from error
+            raise no_text(self.name) from error
         except BadAddress as error:
             raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
         except TooLate as error:

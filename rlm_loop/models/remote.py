@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
@@ -45,6 +46,12 @@ class RemoteModel:
     def name(self) -> str:
         return self._name
 
+    @property
+    def price(self) -> tuple[float, float] | None:
+        """US dollars per input and output token; `None` where no table knows."""
+        found = self._full_price()
+        return None if found is None else (found.input / 1e6, found.output / 1e6)
+
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
         """One reply.
 
@@ -58,6 +65,10 @@ class RemoteModel:
         start = time.perf_counter()
         (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
         return noted(self._reply(answer, max(time.perf_counter() - start, waited), waited), not_applied)
+
+    def _full_price(self) -> Price | None:
+        """What it costs, with the discounts for what a cache holds."""
+        raise NotImplementedError
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
         raise NotImplementedError

@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
+from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.prompt_cache.report import Break
@@ -95,28 +96,23 @@ def broken(earlier: Sent, now: Sent) -> Break | None:
     if earlier.tools != now.tools:
         names = ({tool_name(tool) for tool in sent.prompt.tools} for sent in (earlier, now))
         other = sorted(set.symmetric_difference(*names)) or ["a schema, or the order"]
-        return Break(*who, -1, "tool_schema", "changed", earlier.tokens, _short(", ".join(other)), now.node)
+        return Break(*who, -1, "tool_schema", "changed", earlier.tokens, shortened(", ".join(other), SHOWN), now.node)
     same = common(earlier.keys, now.keys)
     if same == len(earlier.keys):
         return None
     old = earlier.prompt.messages[same]
     lost = earlier.tokens - earlier.through(same)
     if same == len(now.keys) or now.keys[same] in earlier.keys[same:]:
-        return Break(*who, same, _cause_at(old, 0), "left_out", lost, _short(old.text), now.node)
+        return Break(*who, same, _cause_at(old, 0), "left_out", lost, shortened(old.text, SHOWN), now.node)
     new = now.prompt.messages[same]
     at = common(new.text, old.text)
     found = _cause_at(new, at) if at < len(new.text) else _cause_at(old, at)
     lost = max(0, lost - now.within(same, earlier.keys[same], False))  # shares by characters may come out above it
-    return Break(*who, same, found, "changed", lost, _short(new.text[at:] or old.text[at:]), now.node)
+    return Break(*who, same, found, "changed", lost, shortened(new.text[at:] or old.text[at:], SHOWN), now.node)
 
 
 def _of_template(part: Part) -> bool:
     return part.cause == "template"
-
-
-def _short(text: str) -> str:
-    words = " ".join(text[:400].split())
-    return words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
 
 
 def _cause_at(message: Message, at: int) -> str:

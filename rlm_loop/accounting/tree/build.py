@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.accounting.tree.nodes import ROOT, Node, TraceTree
 from rlm_loop.messages import Usage
@@ -139,5 +140,4 @@ def _asked(message: Mapping[str, Any]) -> str:
 
 
 def _title(text: Any) -> str:
-    words = " ".join(text[: 4 * _TITLE].split()) if isinstance(text, str) else ""
-    return words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
+    return shortened(text, _TITLE) if isinstance(text, str) else ""
