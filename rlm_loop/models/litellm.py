@@ -18,7 +18,6 @@ from rlm_loop.models.base import (
     ModelError,
     ModelNotFound,
     ModelUnreachable,
-    RateLimited,
     RequestRejected,
 )
 from rlm_loop.models.remote import RemoteModel
@@ -150,42 +149,41 @@ class LiteLLMModel(RemoteModel):
         self._checked = True
 
     def _translated(self, litellm: Any, error: Exception) -> ModelError:
-        said = " ".join(str(getattr(error, "message", "") or error).split())[:240]
+        whole = str(getattr(error, "message", "") or error)
+        said = " ".join(whole.split())[:240]
         name = self._name
         if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
             where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
             return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
         if isinstance(error, litellm.NotFoundError):
             return ModelNotFound(f"{name} does not exist at its provider{self._near(litellm)}: {said}", name)
-        if isinstance(error, litellm.BadRequestError):
-            if "LLM Provider NOT provided" in said:
-                return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
-            if isinstance(error, litellm.ContextWindowExceededError):
-                return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
-            rejected = RequestRejected(f"{name} refused the request: {said}", name)
-            rejected.said = str(getattr(error, "message", "") or error)[:2000]
-            body: Any = getattr(error, "body", None)
-            rejected.parameter = body.get("param") if isinstance(body, dict) else None
-            return rejected
-        if isinstance(error, litellm.RateLimitError):
-            return self._transient(RateLimited(f"{name} limits the rate: {said}", name), error, said)
-        if isinstance(error, litellm.Timeout):
-            return self._transient(ModelUnreachable(f"{name} did not answer in {self.timeout:g} s", name), error, said)
-        if isinstance(error, litellm.APIConnectionError):
+        if isinstance(error, litellm.BadRequestError) and "LLM Provider NOT provided" in said:
+            return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
+        if isinstance(error, litellm.ContextWindowExceededError):
+            return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
+        after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
+        if isinstance(error, litellm.Timeout | litellm.APIConnectionError):
             place = self._options.get("api_base") or self._options.get("base_url") or "its provider"
-            return self._transient(ModelUnreachable(f"{place} cannot be reached for {name}: {said}", name), error, said)
-        if isinstance(error, litellm.APIError | litellm.InternalServerError | litellm.ServiceUnavailableError):
-            return self._transient(ModelError(f"{name} failed: {said}", name), error, said)
+            late = isinstance(error, litellm.Timeout)
+            why = (
+                f"{name} did not answer in {self.timeout:g} s"
+                if late
+                else f"{place} cannot be reached for {name}: {said}"
+            )
+            lost = ModelUnreachable(why, name, True)
+            lost.retry_after = retry_after(after)
+            return lost
+        faults = (litellm.APIError, litellm.InternalServerError, litellm.ServiceUnavailableError)
+        if isinstance(error, (litellm.BadRequestError, litellm.RateLimitError, *faults)):
+            status = int(getattr(error, "status_code", 500))
+            status = max(status, 500) if isinstance(error, faults) else status
+            body: Any = getattr(error, "body", None)
+            parameter = body.get("param") if isinstance(body, dict) else None
+            return self._refused(status, said, whole, after=after, parameter=parameter)
         if type(error).__module__.startswith(("litellm", "openai")):
             return ModelError(f"{name} failed: {said}", name)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-    def _transient(self, translated: ModelError, error: Exception, said: str) -> ModelError:
-        translated.retryable = "insufficient_quota" not in said  # no waiting brings money back
-        headers = getattr(error, "litellm_response_headers", None) or {}
-        translated.retry_after = retry_after(headers.get("retry-after"))
-        return translated
 
     def _near(self, litellm: Any) -> str:
         import difflib

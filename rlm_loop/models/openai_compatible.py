@@ -21,13 +21,11 @@ from rlm_loop.models.base import (
     ModelError,
     ModelNotFound,
     ModelUnreachable,
-    RateLimited,
-    RequestRejected,
     no_text,
 )
 from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
-from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.retry import Retry
 from rlm_loop.models.streams import CHAT, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
 
@@ -55,7 +53,6 @@ class Provider:
 
 
 OPENAI = Provider("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
-_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 
 class OpenAICompatibleModel(RemoteModel):
@@ -196,17 +193,8 @@ class OpenAICompatibleModel(RemoteModel):
         if status == 404:
             place = without_password(self.base_url)
             return ModelNotFound(f"{self.model} is not at {place}{self._listed()} ({said})", self.name)
-        if status == 429:
-            error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
-        elif status in _TRANSIENT or status >= 500:
-            error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
-        else:
-            rejected = RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
-            rejected.said, rejected.parameter = response.text[:2000], _parameter(response)
-            return rejected
-        error.retryable = "insufficient_quota" not in response.text  # no waiting brings money back
-        error.retry_after = retry_after(response.headers.get("retry-after"))
-        return error
+        after = response.headers.get("retry-after")
+        return self._refused(status, said, response.text, after=after, parameter=_parameter(response))
 
     def _listed(self) -> str:
         """What the server has, if it says so."""

@@ -10,9 +10,13 @@ from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
+from rlm_loop.models.base import ModelError, RateLimited, RequestRejected
 from rlm_loop.models.listening import listener
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import Retry, retry_after
 from rlm_loop.models.streams import STREAMED
+
+#: Statuses after which the same request may be answered.
+_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 
 class RemoteModel:
@@ -75,3 +79,23 @@ class RemoteModel:
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         return wire.to_reply(answer, model=self._name, seconds=seconds, waited=waited)
+
+    def _refused(
+        self, status: int, said: str, whole: str, *, after: str | None = None, parameter: str | None = None
+    ) -> ModelError:
+        """What an answer means that is no reply, by its status.
+
+        `said` is the reason in a short line, `whole` all that was said, `after` a `Retry-After`, and `parameter` what
+        the provider names as the reason.
+        """
+        if status == 429:
+            error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
+        elif status in _TRANSIENT or status >= 500:
+            error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
+        else:
+            rejected = RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
+            rejected.said, rejected.parameter = whole[:2000], parameter
+            return rejected
+        error.retryable = "insufficient_quota" not in whole  # no waiting brings money back
+        error.retry_after = retry_after(after)
+        return error
