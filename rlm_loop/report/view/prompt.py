@@ -12,15 +12,13 @@ from rlm_loop.messages import Message, Prompt
 from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import plain_text
 from rlm_loop.report.run.page import shades_of
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episode import view_of
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import RunIndex
-from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
-from rlm_loop.traces.versions import __version__
 
 #: Characters of one stretch that are shown.
 _MOST = 200_000
@@ -78,15 +76,14 @@ def prompt_page(index: RunIndex, episode: ListedEpisode, node: str, turn: int) -
     )
     return sealed(
         "run/page.html",
-        style=resource("page.css") + resource("view.css", HERE) + colours,
-        script=resource("theme.js") + resource("page.js") + resource("prompt.js", HERE),
-        connect=False,
+        "view/view.css",
+        "run/page.js",
+        colours=colours,
         title=f"Prompt of turn {turn} · {episode.name}",
         runs=content,
         keys=macros("view/prompt.html").keys(),
         foot=macros("view/around.html").foot(),
         name=episode.path,
-        version=__version__,
     )
 
 
