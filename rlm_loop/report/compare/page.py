@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 from markupsafe import Markup
 
-from rlm_loop.report.compare.tables import interaction_notes, measure_table, percent_of, points, said
+from rlm_loop.report.compare.tables import interaction_notes, measure_table, said
 from rlm_loop.report.run.judged import state
 from rlm_loop.report.run.marked import plain_text
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.study.episodes import LEGEND, EpisodeCell, Episodes, TaskRow, task_name
+from rlm_loop.report.tables.contrasts import percent_of, with_interval
 from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
@@ -113,7 +114,7 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
         both = f"{percent_of(rate)} : {percent_of(there)}"
         if of.estimate is None or of.low is None or of.high is None:
             return IntervalBar(label, f"{pairs:,}", both, "not known", "", None, 0, 0, at(0), whole)
-        words = f"{points(of.estimate)} [{points(of.low)} to {points(of.high)}]"
+        words = with_interval(of)
         gains = f"+{gained:,} \N{MINUS SIGN}{lost:,}"
         return IntervalBar(
             label, f"{pairs:,}", both, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole

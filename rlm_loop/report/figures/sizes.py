@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.style import caption, finish, marks, matplotlib_or_say, percent_axis, sheet, style
-from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
+from rlm_loop.report.tables.study_tables import count, decimal, provenance_line, rate
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.pairs import rate_of
@@ -68,7 +68,7 @@ def size_table(results: Results) -> Table:
             p.arm,
             str(p.n),
             str(p.resolved),
-            f"{p.rate:.0%} [{p.low * 100:.0f}-{p.high * 100:.0f}]",
+            rate(p.rate, p.low, p.high),
             count(p.tokens),
             decimal(p.calls),
             decimal(p.seconds),

@@ -33,7 +33,8 @@ class NotebookSurface:
 
     def __init__(self, display: Callable[..., Any] | None = None, update: Callable[..., Any] | None = None) -> None:
         if display is None or update is None:
-            from IPython.display import display, update_display as update
+            from IPython.display import display
+            from IPython.display import update_display as update
 
         self._display, self._update = display, update
         self._ids = [f"rlm-loop-{uuid.uuid4().hex}" for _ in range(2)]
