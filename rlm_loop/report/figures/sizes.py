@@ -98,8 +98,7 @@ def size_figure(results: Results) -> Figure:
             mine = [p for p in points if p.arm == arm]
             # arms that agree lie on each other: each is moved aside a little
             sizes = [p.size * 1.05 ** (index - 1) for p in mine]
-            mark = drawn[arm]
-            look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "label": arm}
+            look = {**drawn[arm].look, "label": arm}
             rates = [100 * p.rate for p in mine]
             bars = [[100 * (p.rate - p.low) for p in mine], [100 * (p.high - p.rate) for p in mine]]
             left.errorbar(sizes, rates, yerr=bars, capsize=3, linewidth=1.2, **look)

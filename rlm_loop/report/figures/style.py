@@ -49,6 +49,11 @@ class ArmStyle:
     line: Any
     hatch: str
 
+    @property
+    def look(self) -> dict[str, Any]:
+        """What matplotlib is told of a line."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
 
 @contextmanager
 def style() -> Generator[None]:

@@ -17,7 +17,7 @@ from rlm_loop.report.run.chart import BELOW, OUTPUT, TokenBar, chart
 from rlm_loop.report.run.head import head, index, title
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
-from rlm_loop.report.run.reading import RunInFile, found_in
+from rlm_loop.report.run.reading import RunInFile, found_in, mapping
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
@@ -106,10 +106,8 @@ def _result(view: RunView) -> Markup:
 
 def _unwrapped(value: Any) -> Any:
     """What a trace could only keep as its `repr` is that text."""
-    if isinstance(value, dict):
-        known: dict[str, Any] = value
-        return known["repr"] if set(known) == {"repr"} else known
-    return value
+    known = mapping(value)
+    return known["repr"] if set(known) == {"repr"} else value
 
 
 def _settings(view: RunView) -> str:

@@ -16,7 +16,7 @@ from rlm_loop.outcome import Turn
 from rlm_loop.report.notebook.formatting import action_text, compaction_line, observation_text, prose
 from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
-from rlm_loop.report.run.reading import UNREADABLE
+from rlm_loop.report.run.reading import UNREADABLE, mapping
 from rlm_loop.report.run.subcalls import call_list
 from rlm_loop.report.run.view import Event, RunView, spans_of
 from rlm_loop.report.templates import escaped
@@ -291,10 +291,7 @@ def _compaction(event: Event) -> str:
 
 
 def _ending(event: Event) -> Markup:
-    error, said = event.get("error"), list[str]()
-    if isinstance(error, dict):
-        known: dict[str, Any] = error
-        said.append(str(known.get("message", "")))
+    said = [str(mapping(event.get("error")).get("message", ""))]
     if event.get("stop"):
         said.append(str(event["stop"]))
     if isinstance(event.get("seconds"), (int, float)):
