@@ -198,13 +198,10 @@ class Steps:
 
     def _tokens(self, node: str, turn: Turn) -> str:
         """The turn's tokens by cause, in words."""
-        sums: dict[str, int] = {}
         calls = self.view.spent_in.get((node, turn.index), ())
-        for one in calls:
-            for cause, tokens in one.causes.items():
-                sums[cause] = sums.get(cause, 0) + tokens
-            if one.usage.output_tokens:
-                sums[OUTPUT] = sums.get(OUTPUT, 0) + one.usage.output_tokens
+        sums = self.view.causes_in(node, turn.index)
+        if written := sum(one.usage.output_tokens or 0 for one in calls):
+            sums[OUTPUT] = written
         if not sums:
             return ""
         items = [(name, tokens) for name, tokens in sorted(sums.items(), key=lambda item: stacked(item[0])) if tokens]

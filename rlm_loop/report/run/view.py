@@ -79,6 +79,14 @@ class RunView:
             found[one.node, one.turn] = (*found.get((one.node, one.turn), ()), one)
         return found
 
+    def causes_in(self, node: str, turn: int) -> dict[str, int]:
+        """The input tokens of the calls of a turn, by cause."""
+        sums: dict[str, int] = {}
+        for one in self.spent_in.get((node, turn), ()):
+            for cause, tokens in one.causes.items():
+                sums[cause] = sums.get(cause, 0) + tokens
+        return sums
+
     @cached_property
     def tree(self) -> TraceTree:
         builder = TreeBuilder()
