@@ -65,11 +65,6 @@ def style() -> Generator[None]:
         yield
 
 
-def house_style() -> Mapping[str, Any]:
-    """The settings of matplotlib that all figures share."""
-    return _RC
-
-
 def sheet(width: float, height: float) -> Figure:
     """An empty figure of so many inches that lays itself out and needs no display."""
     matplotlib_or_say()
