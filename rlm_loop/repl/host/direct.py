@@ -20,14 +20,11 @@ from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.frames import OF_SUPERVISOR, FrameReader, dumps
-from rlm_loop.repl.host.outgoing import Outgoing, send_with
+from rlm_loop.repl.host.outgoing import AT_ONCE, Outgoing
 from rlm_loop.repl.host.process import Running, WorkerGone, end, last_line
-from rlm_loop.repl.worker import Capture
+from rlm_loop.repl.worker import CAPTURED, ONE_SENDER, Capture, enclosing, tell_sender
 
-_CAPTURED = ("exec", "eval")  # jobs that print, as in `worker.py`
-_AT_ONCE = 1 << 16
-_PASSCRED = getattr(socket, "SO_PASSCRED", 0)
-_ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
+_READ = 1 << 16
 _SOON = 2  # milliseconds: a cell that is over by then is woken for once, at its end, and not when it prints
 _ANSWER = 5.0  # seconds for the supervisor to say that it has sent an interrupt: a cell may have stopped it
 _NEWS = 1.0  # seconds for it to say that the REPL ended, where that has been seen already
@@ -56,9 +53,9 @@ class DirectWorker:
         self.repl_pid: int | None = None
         self.fault = ""
         ours, theirs = socket.socketpair()
-        _tell_sender(ours)
+        tell_sender(ours)
         with theirs, contextlib.suppress(OSError):  # it ended already, which `receive` notices
-            send_with(line, b"!repl\n", theirs.fileno())
+            line.sendmsg([b"!repl\n"], enclosing(theirs.fileno()), AT_ONCE)
         self._meet(ours)
 
     # -- to the worker
@@ -71,7 +68,7 @@ class DirectWorker:
         if kind != "reply":
             if self._interrupts > 0:
                 self._let_interrupts_land()
-            if kind in _CAPTURED:
+            if kind in CAPTURED:
                 writer = self._new_pipe(frame)
         self._out.send(dumps(frame) + b"\n", writer)
 
@@ -156,7 +153,7 @@ class DirectWorker:
             return False
         try:
             if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                self._raw.extend(map(self._link.recvmsg, (_AT_ONCE,), (_ONE_SENDER,), (socket.MSG_DONTWAIT,)))
+                self._raw.extend(map(self._link.recvmsg, (_READ,), (ONE_SENDER,), (socket.MSG_DONTWAIT,)))
             data, sender, _, _ = self._raw.pop()
         except BlockingIOError:
             return False
@@ -197,7 +194,7 @@ class DirectWorker:
         if not poll.poll(seconds * 1000):
             return False
         try:
-            data, fds, _, _ = socket.recv_fds(self._line, _AT_ONCE, 1)
+            data, fds, _, _ = socket.recv_fds(self._line, _READ, 1)
         except OSError:
             data, fds = b"", []
         if not data:
@@ -228,7 +225,7 @@ class DirectWorker:
         if link.family != socket.AF_UNIX:
             link.close()
             return False
-        _tell_sender(link)
+        tell_sender(link)
         self._meet(link)
         return True
 
@@ -259,7 +256,7 @@ class DirectWorker:
         if capture.fd >= 0:
             if not capture.read():  # a process that the cell left behind holds it, and shall live on
                 with contextlib.suppress(OSError):
-                    send_with(self._line, b"!drain\n", capture.fd)
+                    self._line.sendmsg([b"!drain\n"], enclosing(capture.fd), AT_ONCE)
             self._close(capture)
         if capture.head:
             self._frames.append({"t": "out", "id": job, "parts": capture.parts()})
@@ -298,12 +295,6 @@ class DirectWorker:
                     os.close(capture.fd)
             for fd in (*self._over, *(self._spare or ()), self._wake_r, self._wake_w):
                 os.close(fd)
-
-
-def _tell_sender(link: socket.socket) -> None:
-    """Have the kernel say of each message which process sent it, where it can (Linux)."""
-    if _PASSCRED:
-        link.setsockopt(socket.SOL_SOCKET, _PASSCRED, 1)
 
 
 def _pipe() -> tuple[int, int]:
