@@ -186,23 +186,47 @@ def _plain(value: Any, kind: type) -> Any:
     raise NotExact(kind.__name__)
 
 
-def decode(value: Any) -> Any:
-    """The value of a JSON form; anything that `encode` cannot have written raises `ValueError` or `TypeError`."""
-    if isinstance(value, list):
-        return [decode(v) for v in value]
-    if isinstance(value, dict):
-        kind = value.get(TAG)
-        if kind is None:
-            return {k: decode(v) for k, v in value.items()}
-        payload = value["v"]
-        if kind == "dict":
-            return {decode(k): decode(v) for k, v in payload}
-        if kind == "int":
-            return int(payload, 16)
-        if kind == "str":
-            return base64.b64decode(payload).decode("utf-8", "surrogatepass")
-        return _UNPACK[kind](payload)
-    return value
+def decode(value: Any, kinds: Any = None) -> Any:
+    """The value of a JSON form; anything that `encode` cannot have written raises.
+
+    `kinds` makes the value of each tagged form: `UNPACK`, or what bounds it (`host/incoming.py`).
+    """
+    if type(value) is list:
+        return [decode(v, kinds) for v in value]
+    if type(value) is not dict:
+        return value
+    kind = value.get(TAG)
+    if kind is None:
+        return {k: decode(v, kinds) for k, v in value.items()}
+    kinds = kinds or UNPACK
+    return kinds[kind](value["v"], kinds)
+
+
+def unpack_items(form: Any, kinds: Any) -> list[Any]:
+    if not isinstance(form, list):
+        raise TypeError("no list")
+    return [decode(v, kinds) for v in form]
+
+
+def unpack_text(form: Any) -> str:
+    if not isinstance(form, str):
+        raise TypeError("no text")
+    return form
+
+
+def _unpack_bytes(form: Any, _: Any) -> bytes:
+    return base64.b64decode(unpack_text(form), validate=True)
+
+
+def _unpack_ints(form: Any, count: int) -> list[int]:
+    if len(form) != count or not all(type(n) is int for n in form):
+        raise TypeError(f"not {count} whole numbers")
+    return form
+
+
+def _unpack_complex(form: Any, _: Any) -> complex:
+    real, imag = form
+    return complex(float(real), float(imag))
 
 
 def _b64(value: Any, _: Any) -> str:
@@ -217,32 +241,36 @@ def _iso(value: Any, _: Any) -> str:
     return value.isoformat()
 
 
-_TAGGED: tuple[tuple[type, str, Callable[[Any, Callable[[Any], Any]], Any], Callable[[Any], Any]], ...] = (
-    (tuple, "tuple", _items, lambda v: tuple(decode(x) for x in v)),
-    (set, "set", _items, lambda v: {decode(x) for x in v}),
-    (frozenset, "frozenset", _items, lambda v: frozenset(decode(x) for x in v)),
-    (bytes, "bytes", _b64, lambda v: base64.b64decode(v)),
-    (bytearray, "bytearray", _b64, lambda v: bytearray(base64.b64decode(v))),
-    (complex, "complex", lambda v, _: [v.real, v.imag], lambda v: complex(v[0], v[1])),
-    (datetime.datetime, "datetime", _iso, lambda v: datetime.datetime.fromisoformat(v)),
-    (datetime.date, "date", _iso, lambda v: datetime.date.fromisoformat(v)),
-    (datetime.time, "time", _iso, lambda v: datetime.time.fromisoformat(v)),
+# A type, its tag, what makes the form of a value, and what makes the value of a form.
+_TAGGED: tuple[tuple[type, str, Callable[[Any, Any], Any], Callable[[Any, Any], Any]], ...] = (
+    (tuple, "tuple", _items, lambda v, kinds: tuple(unpack_items(v, kinds))),
+    (set, "set", _items, lambda v, kinds: set(unpack_items(v, kinds))),
+    (frozenset, "frozenset", _items, lambda v, kinds: frozenset(unpack_items(v, kinds))),
+    (bytes, "bytes", _b64, _unpack_bytes),
+    (bytearray, "bytearray", _b64, lambda v, _: bytearray(_unpack_bytes(v, _))),
+    (complex, "complex", lambda v, _: [v.real, v.imag], _unpack_complex),
+    (datetime.datetime, "datetime", _iso, lambda v, _: datetime.datetime.fromisoformat(v)),
+    (datetime.date, "date", _iso, lambda v, _: datetime.date.fromisoformat(v)),
+    (datetime.time, "time", _iso, lambda v, _: datetime.time.fromisoformat(v)),
     (
         datetime.timedelta,
         "timedelta",
         lambda v, _: [v.days, v.seconds, v.microseconds],
-        lambda v: datetime.timedelta(*v),
+        lambda v, _: datetime.timedelta(*_unpack_ints(v, 3)),
     ),
-    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
-    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v: SubAnswer(v)),
-    (SubFailure, "failure", lambda v, _: v.error, lambda v: SubFailure(v)),
+    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v, _: range(*_unpack_ints(v, 3))),
+    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v, _: SubAnswer(unpack_text(v))),
+    (SubFailure, "failure", lambda v, _: v.error, lambda v, _: SubFailure(unpack_text(v))),
 )
-_UNPACK: dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
-_UNPACK["decimal"] = lambda v: __import__("decimal").Decimal(v)
-_UNPACK["fraction"] = lambda v: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16))
-
-
-_UNPACK["table"] = lambda v: _table(v)
+UNPACK: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: unpack for _, name, _, unpack in _TAGGED},
+    "dict": lambda v, kinds: dict(unpack_items(v, kinds)),
+    "int": lambda v, _: int(unpack_text(v), 16),
+    "str": lambda v, _: _unpack_bytes(v, _).decode("utf-8", "surrogatepass"),
+    "decimal": lambda v, _: __import__("decimal").Decimal(v),
+    "fraction": lambda v, _: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16)),
+    "table": lambda v, kinds: unpack_table(v, kinds),
+}
 
 
 def _number(value: Any, kind: type) -> Any:
@@ -284,27 +312,26 @@ def encode_table(value: Any) -> Any:
     return form
 
 
-def _table(form: Any) -> Any:
-    try:
-        pandas: Any = __import__("pandas")  # it is there where a table was made
-    except ImportError:
-        raise ValueError("a table was given, and pandas is not installed here") from None
-    if len(form["names"]) == 1:
-        index = pandas.Index(decode(form["index"]), dtype=form["index_dtype"], name=decode(form["names"][0]))
-    else:
-        index = pandas.MultiIndex.from_tuples(decode(form["index"]), names=[decode(n) for n in form["names"]])
+def unpack_table(form: Any, kinds: Any) -> Any:
+    pandas: Any = sys.modules.get("pandas")  # it is there where a table was made
+    if pandas is None:
+        raise ValueError("a table, and this process has not imported pandas")
+
+    def labelled(labels: str, names: str, dtype: Any) -> Any:
+        values, called = unpack_items(form[labels], kinds), unpack_items(form[names], kinds)
+        if len(called) == 1:
+            return pandas.Index(values, dtype=dtype, name=called[0])
+        return pandas.MultiIndex.from_tuples(values, names=called)
+
+    index = labelled("index", "names", form["index_dtype"])
     columns = [
-        pandas.Series(decode(data), index=index, dtype=object).astype(dtype)
+        pandas.Series(unpack_items(data, kinds), index=index, dtype=object).astype(dtype)
         for data, dtype in zip(form["data"], form["dtypes"])
     ]
-    names = decode(form["columns"])
     if form["series"]:
-        return columns[0].rename(names[0])
+        return columns[0].rename(unpack_items(form["columns"], kinds)[0])
     whole = pandas.concat(columns, axis=1) if columns else pandas.DataFrame(index=index)
-    labels = [decode(label) for label in form["labels"]]
-    whole.columns = (
-        pandas.Index(names, name=labels[0]) if len(labels) == 1 else pandas.MultiIndex.from_tuples(names, names=labels)
-    )
+    whole.columns = labelled("columns", "labels", None)
     return whole
 
 
