@@ -68,7 +68,7 @@ class PythonREPL(JournaledSession):
             start = zygote.starter(self._launcher)
         else:
             start = program_starter(self._launcher, python or default_python(), self._launcher.direct)
-        super().__init__(WorkerLifecycle(settings, lambda _: start))
+        super().__init__(WorkerLifecycle(settings, start))
 
     @property
     def isolation(self) -> str:

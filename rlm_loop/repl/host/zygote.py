@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import Launcher, default_python, plain, unconfined
+from rlm_loop.repl.host.launch import Launcher, default_python, plain
 from rlm_loop.repl.isolation.kinds import launcher_named
 from rlm_loop.repl.isolation.readable import HARDEN
 
@@ -99,10 +99,8 @@ class Zygote:
             )
 
         def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Forked:
-            if self._launcher is not plain:
-                given = unconfined(self.python, json.dumps(options))
-            else:
-                given = launcher.confinement(self.python, json.dumps(options))
+            confining = launcher if self._launcher is plain else plain  # else it is inside another's isolation
+            given = confining.confinement(self.python, json.dumps(options))
             own = json.loads(given.options)
             if sys.platform.startswith("linux"):
                 own["direct"] = True

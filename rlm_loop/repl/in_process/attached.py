@@ -21,6 +21,7 @@ from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
 from rlm_loop.repl.in_process.session import InProcessSession, split
 from rlm_loop.repl.in_process.stopper import Stopper
 from rlm_loop.repl.in_process.stubs import STAND_INS
+from rlm_loop.repl.settings import Settings
 
 _MISSING = object()
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -72,15 +73,14 @@ class NotebookREPL(InProcessSession):
     ) -> None:
         if files:
             raise ValueError("a notebook session works in the notebook's own folder, so it takes no files")
+        settings = Settings(None, {}, setup, timeout, grace, output_cap, clock=clock)
         self._shell, self._report = shell, report
         self._before: dict[str, Any] = {}
         self._displays: list[DisplayData] = []
         self._changes: Changes | None = None
         names: dict[str, Any] = shell.user_ns
         self._take_over_from(names, "final_answer")
-        super().__init__(
-            names, builtins.__dict__, setup=setup, timeout=timeout, output_cap=output_cap, clock=clock, grace=grace
-        )
+        super().__init__(names, builtins.__dict__, settings)
         self._slot.hide()
         self._snapshot = Snapshot(self._users(), self._public, compare)
 

@@ -6,7 +6,6 @@ import ast
 import contextlib
 import linecache
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
 from types import CodeType
 from typing import Any
@@ -23,6 +22,7 @@ from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
 from rlm_loop.repl.names import about_tool, check_names
 from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
 from rlm_loop.repl.results import cell_result, given
+from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
     AnswerGiven,
     AnswerSlot,
@@ -46,21 +46,9 @@ class InProcessSession:
     description = DESCRIPTION
     isolation = "none"
 
-    def __init__(
-        self,
-        names: dict[str, Any],
-        shown: MutableMapping[str, Any],
-        *,
-        setup: str,
-        timeout: float,
-        grace: float,
-        output_cap: int,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if not timeout > 0 or not grace >= 0 or output_cap < 1:
-            raise ValueError("timeout and output_cap must be positive, grace must not be negative")
-        self.timeout, self.grace, self.output_cap = timeout, grace, output_cap
-        self._names, self._setup, self._clock = names, setup, clock
+    def __init__(self, names: dict[str, Any], shown: MutableMapping[str, Any], settings: Settings) -> None:
+        self.timeout, self.grace, self.output_cap = settings.timeout, settings.grace, settings.output_cap
+        self._names, self._setup, self._clock = names, settings.setup, settings.clock
         self._slot = AnswerSlot(names, shown)
         self._slot.forget()
         self._turns = threading.RLock()
