@@ -11,26 +11,22 @@ from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journal import Cell, Rebuilt
 from rlm_loop.repl.names import check_names, tools_frame
-from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
+from rlm_loop.repl.repl_tool import ToolSession
 from rlm_loop.repl.results import NO_RESTART, cell_result, given
 
 
-class JournaledSession:
+class JournaledSession(ToolSession):
     """A `Session` that remembers what ran, gets its variables back after a loss, and can go back to any cell.
 
     A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
     """
 
-    name = "python"
-    description = DESCRIPTION
     _rich = False  # whether its cells can display pictures and HTML
 
     def __init__(self, lifecycle: WorkerLifecycle) -> None:
         self._lifecycle, self._state, self._settings = lifecycle, lifecycle.state, lifecycle.settings
         self.timeout, self.grace = self._settings.timeout, self._settings.grace
         self.output_cap = self._settings.output_cap
-        self.last: CellResult | None = None
-        """The result of the latest cell, also where `run` raised."""
 
     @property
     def isolation(self) -> str:
@@ -197,13 +193,3 @@ class JournaledSession:
     def cwd(self) -> Path:
         """The working folder of the cells."""
         return self._lifecycle.place()[1]
-
-    def as_tool(self) -> ReplTool:
-        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-        return tool_of(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

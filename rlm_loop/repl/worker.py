@@ -62,12 +62,7 @@ if TYPE_CHECKING:
 TAG = "~"  # {"~": kind, "v": payload} stands for a value that JSON has no form for
 DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
 _PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of them is quadratic and limited
-
-
-_LARGEST, _MOST = (
-    20 << 20,
-    500_000,
-)  # characters and values of one value from a cell; the host refuses more than twice that
+_LARGEST, _MOST = 20 << 20, 500_000  # characters and values of one value from a cell; the host refuses twice that
 
 
 class NotExact(Exception):
@@ -384,6 +379,12 @@ def portable(value: Any, limit: int) -> dict[str, Any]:
         return {"value": encode(value)}
     except Exception:
         return {"repr": safe_repr(value, limit)}
+
+
+def form_of(value: Any, limit: int) -> Any:
+    """The form in which a value crosses, or its `repr` where it has none."""
+    packed = portable(value, limit)
+    return packed["value"] if "value" in packed else packed["repr"]
 
 
 def bounded(value: Any, limit: int) -> dict[str, Any]:
@@ -1050,6 +1051,13 @@ def cut(text: str, cap: int) -> list[Any]:
     return [text[:half], len(text) - 2 * half, text[-half:]]
 
 
+def take_last(tree: Any, code: str) -> Any:
+    """Take the last expression out of a cell's tree, where its value is to be shown."""
+    if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
+        return tree.body.pop().value
+    return None
+
+
 def read_named(unread: dict[str, Any], code: str, *namespaces: dict[str, Any]) -> dict[str, Any]:
     """Read values on disk that the code names before it runs, so that it finds ordinary ones; returns them by name."""
     found: dict[str, Any] = {}
@@ -1084,7 +1092,7 @@ class Repl:
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
         self.folder = os.getcwd()
-        sys.breakpointhook = self._no_debugger
+        sys.breakpointhook = no_debugger
         threading.excepthook = self._thread_failed
 
     def serve(self) -> None:
@@ -1147,9 +1155,7 @@ class Repl:
             self._read_named(code)
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
-        last: Any = None
-        if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
-            last = tree.body.pop().value
+        last = take_last(tree, code)
         self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
         if last is not None:
             value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
@@ -1269,9 +1275,24 @@ class Repl:
             name = args.thread.name if args.thread is not None else "?"
             sys.stderr.write(f"Exception in {name}:\n" + "".join(explain(args.exc_value, self._is_user)))
 
-    def _no_debugger(self, *_args: Any, **_kwargs: Any) -> None:
-        raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
 
+def leave(code: Any = None) -> None:
+    """`exit`: the cell ends, not the process."""
+    raise SystemExit(code)
+
+
+def no_input(_prompt: object = "", /) -> str:
+    """`input`: nobody is asked."""
+    raise EOFError("EOF when reading a line")
+
+
+def no_debugger(*_args: Any, **_kwargs: Any) -> None:
+    """`breakpoint`."""
+    raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
+
+
+STAND_INS: dict[str, Any] = {"exit": leave, "quit": leave, "input": no_input, "breakpoint": no_debugger}
+"""Built-ins through which a cell that shares its process with others would reach its user, or end it."""
 
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
@@ -1675,13 +1696,11 @@ class Supervisor:
     def kill(self, number: int) -> None:
         if not self.pid:
             return  # there is none yet
-        try:
+        with contextlib.suppress(OSError):
             if number == signal.SIGKILL:
                 os.killpg(self.pid, number)
             else:
                 os.kill(self.pid, number)
-        except OSError:
-            pass
 
     def kill_tree(self) -> None:
         """The REPL's process group, then whatever was re-parented to us because it left that group."""
@@ -1691,11 +1710,9 @@ class Supervisor:
             if not left:
                 return
             for pid in left:
-                try:
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, os.WNOHANG)
-                except OSError:
-                    pass
             time.sleep(0.001)
 
     def die(self, *_: Any) -> None:

@@ -13,7 +13,6 @@ import os
 import select
 import socket
 import threading
-from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.frames import OF_SUPERVISOR, FrameReader, dumps
 from rlm_loop.repl.host.outgoing import AT_ONCE, Outgoing
-from rlm_loop.repl.host.process import Running, WorkerGone, end, last_line
+from rlm_loop.repl.host.process import Running, Worker, WorkerGone
 from rlm_loop.repl.worker import CAPTURED, ONE_SENDER, Capture, enclosing, tell_sender
 
 _READ = 1 << 16
@@ -30,28 +29,21 @@ _ANSWER = 5.0  # seconds for the supervisor to say that it has sent an interrupt
 _NEWS = 1.0  # seconds for it to say that the REPL ended, where that has been seen already
 
 
-class DirectWorker:
-    """A `process.Worker`."""
+class DirectWorker(Worker):
+    """A worker with a socket to each REPL, and `line` to its supervisor."""
 
     def __init__(self, running: Running, line: socket.socket, cap: int, log: Path) -> None:
-        self._running, self._line, self._cap, self._log = running, line, cap, log
-        self._wake_r, self._wake_w = os.pipe()
-        os.set_blocking(self._wake_w, False)
-        self._poll = select.poll()
-        self._poll.register(line, select.POLLIN)
-        self._poll.register(self._wake_r, select.POLLIN)
-        self._frames: deque[dict[str, Any]] = deque()
+        super().__init__(running, log, line.fileno())
+        self._line, self._cap = line, cap
         self._captures: dict[int, tuple[Capture, int]] = {}  # by job, with the REPL's generation
         self._unwatched: list[int] = []  # pipes of cells that began just now
         self._spare: tuple[int, int] | None = None  # the next cell's pipe
         self._over: list[int] = []  # pipes that are to be closed
         self._from_supervisor = FrameReader()
         self._closing = threading.Lock()
-        self._closed = self._gone = False
+        self._gone = False
         self._interrupts = 0  # sent, and not yet answered
         self._generation = 0
-        self.repl_pid: int | None = None
-        self.fault = ""
         ours, theirs = socket.socketpair()
         tell_sender(ours)
         with theirs, contextlib.suppress(OSError):  # it ended already, which `receive` notices
@@ -77,10 +69,6 @@ class DirectWorker:
             self._line.send(b"!%s %d\n" % (word.encode(), self._generation), socket.MSG_DONTWAIT)
             if word == "int":
                 self._interrupts += 1
-
-    def wake(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._wake_w, b"!")
 
     def _let_interrupts_land(self) -> None:
         """An interrupt of the job before must not strike the next one, which takes another way."""
@@ -276,9 +264,6 @@ class DirectWorker:
         self._gone = True
         return self._frames
 
-    def complaint(self) -> str:
-        return last_line(self._log)
-
     def close(self, patience: float = 1.0) -> None:
         with self._closing:
             if self._closed:
@@ -286,14 +271,14 @@ class DirectWorker:
             self._closed = True
         self.control("quit")
         try:
-            end(self._running, patience, self.repl_pid)
+            self._end(patience)
         finally:
             self._out.close()
             for job in list(self._captures):
                 capture, _ = self._captures.pop(job)
                 if capture.fd >= 0:
                     os.close(capture.fd)
-            for fd in (*self._over, *(self._spare or ()), self._wake_r, self._wake_w):
+            for fd in (*self._over, *(self._spare or ())):
                 os.close(fd)
 
 

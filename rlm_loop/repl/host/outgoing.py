@@ -40,7 +40,7 @@ class Outgoing:
                 except BlockingIOError:
                     pass
                 except OSError:
-                    _close(fd)
+                    close_all(fd)
                     return
                 else:
                     return
@@ -62,14 +62,16 @@ class Outgoing:
                 if fd >= 0:
                     view = view[self._sock.sendmsg([view], enclosing(fd), _FLAGS) :]
                 self._sock.sendall(view, _FLAGS)
-            _close(fd)
+            close_all(fd)
             with self._turns:
                 self._left.popleft()
                 if not self._left:
                     return
 
 
-def _close(fd: int) -> None:
-    if fd >= 0:
-        with contextlib.suppress(OSError):
-            os.close(fd)
+def close_all(*descriptors: int) -> None:
+    """Close those that there are; -1 stands for none."""
+    for fd in descriptors:
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)

@@ -18,10 +18,10 @@ from typing import Any
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.changes import Changes, Snapshot
 from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
-from rlm_loop.repl.in_process.session import InProcessSession, split
+from rlm_loop.repl.in_process.session import InProcessSession
 from rlm_loop.repl.in_process.stopper import Stopper
-from rlm_loop.repl.in_process.stubs import STAND_INS
 from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.worker import STAND_INS, take_last
 
 _MISSING = object()
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -135,7 +135,7 @@ class NotebookREPL(InProcessSession):
             if transformed.strip() == code.strip():
                 raise
             tree = ast.parse(transformed, file)
-        last = split(tree, code)
+        last = take_last(tree, code)
         body = compile(tree, file, "exec", _FLAGS, dont_inherit=True)
         return body, last and compile(ast.Expression(last), file, "eval", _FLAGS, dont_inherit=True)
 

@@ -20,9 +20,9 @@ from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.host.session_resources import SessionResources
 from rlm_loop.repl.in_process.modules import ANALYSIS
-from rlm_loop.repl.in_process.session import InProcessSession, split
+from rlm_loop.repl.in_process.session import InProcessSession
 from rlm_loop.repl.settings import Settings
-from rlm_loop.repl.worker import portable
+from rlm_loop.repl.worker import form_of, take_last
 
 _LONGEST_REPR = 1_000_000
 
@@ -126,7 +126,7 @@ class RestrictedREPL(InProcessSession):
 
     def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
         tree = ast.parse(code, file)
-        last = split(tree, code)
+        last = take_last(tree, code)
         return self._compile(tree, file, "exec"), last and self._compile(ast.Expression(last), file, "eval")
 
     def _expression(self, code: str) -> CodeType:
@@ -140,8 +140,7 @@ class RestrictedREPL(InProcessSession):
         return compile(tree, file, mode, dont_inherit=True)
 
     def _crossing(self, value: Any) -> Any:
-        packed = portable(value, _LONGEST_REPR)
-        return decode(packed["value"]) if "value" in packed else packed["repr"]
+        return decode(form_of(value, _LONGEST_REPR))  # a text is its own form
 
 
 def sys_write(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,14 +30,15 @@ _SETTLE = 50  # milliseconds of silence after which another try is made
 _LATE = 2.0  # seconds after the end of a cell for its request's end, and rich outputs before it, to arrive
 
 
-@dataclass(frozen=True)
+@dataclass
 class Host:
-    """What the traffic needs of its host: frames in and out, and to be told when cells can run (with the process)."""
+    """The host: frames from it and to it, and what it is to know of the kernel."""
 
     input: int
     tell: Callable[[Mapping[str, Any]], None]
-    ready: Callable[[bool], None]
-    started: Callable[[int | None], None]
+    ready: threading.Event = field(default_factory=threading.Event)
+    """Set while the kernel can run cells."""
+    kernel_pid: int | None = None
 
 
 @dataclass
@@ -111,7 +113,7 @@ class Traffic:
         self._generation += 1
         folder = self._home / f"kernel-{secrets.token_hex(4)}"
         kernel = self._start_kernel(folder)
-        self._host.started(kernel.pid)
+        self._host.kernel_pid = kernel.pid
         path, key = folder / "frames", secrets.token_hex(32)
         side = Side(path, key)
         for what in (kernel.shell, kernel.iopub, side.fileno()):
@@ -130,7 +132,7 @@ class Traffic:
         status = self._stop(talk)
         if talk.hello is None:
             raise RuntimeError(f"the kernel {self._name!r} ended while it was starting")
-        self._host.ready(False)
+        self._host.ready.clear()
         killed_by = -status if status is not None and status < 0 else None
         code = None if killed_by is not None else status
         self._host.tell({"t": "died", "g": self._generation, "signal": killed_by, "code": code})
@@ -148,7 +150,7 @@ class Traffic:
         for fd in list(self._captures.watched):
             self._captures.forget(fd)
         talk.side.close()
-        self._host.started(None)
+        self._host.kernel_pid = None
         talk.kernel.release()
         return status
 
@@ -230,7 +232,7 @@ class Traffic:
         if talk.hello is None or not talk.heard or talk.ready:
             return
         talk.ready = True
-        self._host.ready(True)
+        self._host.ready.set()
         self._host.tell(talk.hello)
         waiting, talk.waiting = talk.waiting, []
         for line in waiting:
