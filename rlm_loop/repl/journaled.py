@@ -77,8 +77,7 @@ class JournaledSession(ToolSession):
             resources = self._lifecycle.resources
             reach = resources.lent.reach(self.isolation, driver.worker is not None)
             frame = {**set_frame(name, value, resources.new_path(), reach), "reserved": reserved}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, frame, f"cannot set {name!r}")
+            self._lifecycle.tell(frame, f"cannot set {name!r}")
             self._state.bind(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
@@ -106,27 +105,22 @@ class JournaledSession(ToolSession):
         """
         check_names(tools, taken=self._state.variables)
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
             merged = {**self._state.tools, **tools}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, tools_frame(merged), "cannot add tools")
+            self._lifecycle.tell(tools_frame(merged), "cannot add tools")
             self._state.tools = merged
 
     def remove_tools(self, names: Iterable[str]) -> None:
         """Take host functions away again; names that are no tools are passed over."""
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
-            left = {name: tool for name, tool in self._state.tools.items() if name not in set(names)}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, tools_frame(left), "cannot remove tools")
+            gone = set(names)
+            left = {name: tool for name, tool in self._state.tools.items() if name not in gone}
+            self._lifecycle.tell(tools_frame(left), "cannot remove tools")
             self._state.tools = left
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, {"t": "new_run"}, "cannot begin a new run")
+            self._lifecycle.tell({"t": "new_run"}, "cannot begin a new run")
             self._state.journal.new_run()
 
     def close(self) -> None:

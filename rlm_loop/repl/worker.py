@@ -1183,7 +1183,7 @@ class Repl:
         for name in set(self.tools) - set(job["tools"]):
             self.names.pop(name, None)
             self.reserved.pop(name, None)
-        self.tools = {name: self._stand_in(name, about) for name, about in job["tools"].items()}
+        self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
         self.reserved.update(self.tools)
 
@@ -1241,13 +1241,12 @@ class Repl:
                 task.cancel()
                 self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
 
-    def _stand_in(self, name: str, about: dict[str, Any]) -> Callable[..., Any]:
+    def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:
             return self.link.call(name, args, kwargs, self.output.cell_here())
 
         tool.__name__ = tool.__qualname__ = name
-        tool.__doc__ = about.get("doc")
-        tool.__text_signature__ = about.get("signature")  # type: ignore[attr-defined]
+        tool.__doc__ = doc
         tool.__module__ = "__main__"
         return tool
 

@@ -106,8 +106,11 @@ class WorkerLifecycle:
                 raise
         return report
 
-    def tell(self, driver: Driver, frame: Mapping[str, Any], what: str) -> None:
-        """A job that has to succeed; `what` begins the message where it does not."""
+    def tell(self, frame: Mapping[str, Any], what: str) -> None:
+        """A job that has to succeed, for a REPL that has been started; `what` begins the message where it does not."""
+        driver = self.ready(start=False)
+        if driver.worker is None:
+            return
         timeout, cap = self.settings.timeout, self.settings.output_cap
         ended, spent, _ = driver.serve(frame, self.state.tools, timeout)
         report = self.account(driver, ended)
