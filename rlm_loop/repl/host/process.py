@@ -51,11 +51,17 @@ Starter = Callable[[Mapping[str, Any], Path, Path], Running]
 
 
 class Spawned:
-    """A worker started as a program of its own."""
+    """A worker started as a program of its own.
 
-    def __init__(self, launcher: Launcher, python: str, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
+    `direct`: the program that the launcher starts passes its descriptor 0 on, also where that is a socket.
+    """
+
+    def __init__(
+        self, launcher: Launcher, python: str, direct: bool, options: Mapping[str, Any], cwd: Path, log: Path
+    ) -> None:
+        options = {**options, "direct": True} if direct else options
         self._launch = launch = launcher(python, json.dumps(options))
-        ours, theirs = socket.socketpair() if options.get("direct") else (None, None)
+        ours, theirs = socket.socketpair() if direct else (None, None)
         try:
             with log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
@@ -118,12 +124,6 @@ def _in_session(session: int, told: int | None) -> list[int]:
         if told is not None and os.getsid(told) == session:
             return [-told]
     return []
-
-
-def program_starter(launcher: Launcher, python: str, direct: bool = False) -> Starter:
-    """`direct`: the program that the launcher starts passes its descriptor 0 on, also where that is a socket."""
-    more = {"direct": True} if direct else {}
-    return lambda options, cwd, log: Spawned(launcher, python, {**options, **more}, cwd, log)
 
 
 class Worker:

@@ -78,9 +78,9 @@ class NotebookREPL(InProcessSession):
         self._before: dict[str, Any] = {}
         self._displays: list[DisplayData] = []
         self._changes: Changes | None = None
-        names: dict[str, Any] = shell.user_ns
-        self._take_over_from(names, "final_answer")
-        super().__init__(names, builtins.__dict__, settings)
+        self._names: dict[str, Any] = shell.user_ns
+        self._take_over("final_answer")
+        super().__init__(self._names, builtins.__dict__, settings)
         self._slot.hide()
         self._snapshot = Snapshot(self._users(), self._public, compare)
 
@@ -114,11 +114,8 @@ class NotebookREPL(InProcessSession):
         return {**{n: v for n, v in list(self._names.items()) if n not in self._before}, **before}
 
     def _take_over(self, name: str) -> None:
-        self._take_over_from(self._names, name)
-
-    def _take_over_from(self, names: dict[str, Any], name: str) -> None:
         if name not in self._before:
-            self._before[name] = names.pop(name, _MISSING)
+            self._before[name] = self._names.pop(name, _MISSING)
 
     def _public(self, name: str) -> bool:
         hidden = self._shell.user_ns_hidden

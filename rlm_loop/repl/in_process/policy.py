@@ -1,7 +1,7 @@
 """What restricted cells may say: RestrictedPython's rules, with what ordinary analysis code needs besides.
 
 RestrictedPython rewrites a syntax tree so that reading attributes, items and iterators, and writing, go through
-guards (`restricted_guards`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
+guards (`guards.py`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
 assignment of items and attributes, `nonlocal`, `match`, metaclasses, most double-underscore methods, and names and
 attributes with one leading underscore (the guards let such attributes be read on the cells' own classes only).
 """

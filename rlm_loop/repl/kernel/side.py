@@ -1,6 +1,6 @@
 """What runs inside a Jupyter kernel: the worker's own REPL, with what IPython adds to it.
 
-The kernel imports this file and `worker.py` by their folder, not the package (see `kernel_bridge.BOOTSTRAP`): it may
+The kernel imports this file and `worker.py` by their folder, not the package (see `traffic.BOOTSTRAP`): it may
 run another Python, 3.8 or newer, with none of our dependencies.  Hence the relative import and the old syntax.
 """
 
