@@ -17,11 +17,9 @@ from rlm_loop.tools.function import as_tool
 
 #: What people type, and where it is said instead.
 HINTS = {
-    "steps": "write max_steps=",
-    "max_iterations": "write max_steps=",
-    "max_turns": "write max_steps=",
+    **dict.fromkeys(("steps", "max_iterations", "max_turns", "num_iterations"), "write max_steps="),
     "timeout": "write seconds= for the whole run; cell_timeout= and tool_timeout= are for one cell and one tool",
-    "max_time": "write seconds=",
+    **dict.fromkeys(("max_time", "time_limit", "max_execution_time"), "write seconds="),
     "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
     "max_cost": "write budget=Budget(cost=...)",
     **dict.fromkeys(
@@ -29,9 +27,12 @@ HINTS = {
     ),
     "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
     "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",
-    "system_prompt": "write system=",
-    "instructions": "write system=",
-    "depth": "write max_depth=",
+    **dict.fromkeys(("system_prompt", "instructions", "prompt"), "write system="),
+    **dict.fromkeys(("depth", "recursion_limit"), "write max_depth= for llm_query, max_steps= for replies"),
+    **dict.fromkeys(("llm", "lm", "client"), "write model="),
+    **dict.fromkeys(("sandbox", "backend", "environment", "executor_type"), 'write repl=, such as repl="sandbox"'),
+    **dict.fromkeys(("step_callbacks", "callbacks"), "write hooks="),
+    "handle_parsing_errors": "write budget=Budget(malformed=...): unreadable replies in a row",
     "context": "give it to run: agent.run(question, context=...)",
     "workspace": "give it to run: agent.run(question, workspace=...)",
     "trace": "give it to run: agent.run(question, trace=...)",
