@@ -45,14 +45,14 @@ NOTHING = Piece()
 """The output of a cell that printed nothing."""
 
 
-def printed(head: bytes, dropped: int, tail: bytes) -> Piece:
+def printed(head: bytes | bytearray, dropped: int, tail: bytes | bytearray) -> Piece:
     """Decode what came through a cell's pipe: bad bytes and control characters replaced, ANSI sequences removed."""
     if not dropped:
         return Piece(readable(head + tail))
     return Piece(readable(head), dropped, readable(tail))
 
 
-def readable(data: bytes) -> str:
+def readable(data: bytes | bytearray) -> str:
     """Text as a terminal would show it."""
     return shown(data.decode("utf-8", "replace"))
 

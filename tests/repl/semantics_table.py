@@ -138,7 +138,7 @@ PROMISES = (
         "16",
         "sys.exit, KeyboardInterrupt, input and breakpoint are ordinary cell errors",
         "repl/test_errors.py::test_ordinary_errors_leave_the_repl_alive",
-        breaks=("        sys.breakpointhook = self._no_debugger\n", ""),
+        breaks=("        sys.breakpointhook = no_debugger\n", ""),
     ),
     promise(
         "16",

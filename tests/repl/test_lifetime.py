@@ -25,6 +25,7 @@ from patience import Stopwatch
 from processes import gone
 
 from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl.host.frames import dumps
 from rlm_loop.repl.host.launch import WORKER, Launch, worker_environment
 
 CHILDREN = (
