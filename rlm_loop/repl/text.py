@@ -37,9 +37,6 @@ class Piece:
         between = len(self.tail) + len(other.head)
         return Piece(self.head, self.dropped + between + other.dropped, other.tail)
 
-    def clip(self, limit: int) -> tuple[str, bool]:
-        return clip_parts(self.head, self.dropped, self.tail, limit)
-
 
 NOTHING = Piece()
 """The output of a cell that printed nothing."""
