@@ -57,7 +57,7 @@ class Wrapped:
 OLD_NAMES = {"format_task": "brief", "parse_reply": "parse", "format_turn": "replay", "action_mode": "hands"}
 
 
-class _Given(Wrapped):
+class _Completed(Wrapped):
     @property
     def observation_cap(self) -> int:
         return getattr(self.dialect, "observation_cap", HARD_CAP)
@@ -71,7 +71,7 @@ class _Given(Wrapped):
         return getattr(self.dialect, "rewrites", ())
 
 
-class _OldNames(_Given):
+class _OldNames(_Completed):
     """A dialect with the names of 0.1."""
 
     @property
@@ -92,7 +92,7 @@ class _OldNames(_Given):
 
 
 #: Classes that stand around a user's dialect, and are no part of what an arm is.
-ADAPTERS = frozenset((_Given.__name__, _OldNames.__name__))
+ADAPTERS = frozenset((_Completed.__name__, _OldNames.__name__))
 
 
 def complete(dialect: Dialect) -> Dialect:
@@ -103,4 +103,4 @@ def complete(dialect: Dialect) -> Dialect:
         line = f"{type(dialect).__name__}: a dialect now has {', '.join(old)}; rename them, the old names go with 0.3"
         warnings.warn(line, DeprecationWarning, stacklevel=2)
         return _OldNames(dialect)
-    return _Given(dialect)
+    return _Completed(dialect)

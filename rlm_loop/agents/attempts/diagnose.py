@@ -52,7 +52,7 @@ _TELLING: Mapping[Progress, tuple[Ending, ...]] = {
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class PatchDiagnosis:
     """`label` is the class; `limit` which limit was reached where the run ran out.
 
     The rest is what it was decided by: whether a true file was `found`, how many edits were `tried` and `rejected`,
@@ -70,7 +70,7 @@ class Diagnosis:
     true_files: tuple[str, ...] = ()
 
 
-def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> Diagnosis:
+def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> PatchDiagnosis:
     """Classify one run by its trace (or outcome) and the score of its patch.
 
     `crashed` comes first, and `resolved` second; then: what is wrong with the patch where there is one
@@ -90,7 +90,7 @@ def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> Diagnosis:
     if ending == "crashed" or ending in _TELLING.get(progress, ()):
         label = ending
     limit = str(outcome.stop) if ending == "ran_out" else ""
-    return Diagnosis(label, progress, ending, limit, found, len(tried), len(rejected), touched, true)
+    return PatchDiagnosis(label, progress, ending, limit, found, len(tried), len(rejected), touched, true)
 
 
 def _progress(

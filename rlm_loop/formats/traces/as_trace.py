@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.messages import Message, Prompt
 from rlm_loop.traces.reader import RunRecord, records_of
 from rlm_loop.traces.trace import Trace, common, new_id
 
 
-def write_conversations(conversations: Iterable[Conversation], path: str | Path) -> None:
+def write_conversations(conversations: Iterable[RunConversation], path: str | Path) -> None:
     """Append each as a run of the trace file `path`, under its id; one that is a number gets another, since numbers
     count the runs of a file.  Raises `TraceError` where it cannot be written."""
     now = _Now()
@@ -22,7 +22,7 @@ def write_conversations(conversations: Iterable[Conversation], path: str | Path)
             _write(conversation, trace, now)
 
 
-def record_of(conversation: Conversation) -> RunRecord:
+def record_of(conversation: RunConversation) -> RunRecord:
     """The conversation as a recorded run, without a file."""
     now = _Now()
     with Trace(clock=now.time, ids=now.id) as trace:
@@ -43,7 +43,7 @@ class _Now:
         return new_id() if self.run.lstrip("-").isdecimal() or not self.run else self.run
 
 
-def _write(conversation: Conversation, trace: Trace, now: _Now) -> None:
+def _write(conversation: RunConversation, trace: Trace, now: _Now) -> None:
     now.at, now.run = conversation.root.began, conversation.id
     trace.start(**conversation.about)
     _Writing(conversation, trace, now).agent(conversation.root)
@@ -55,11 +55,11 @@ def _write(conversation: Conversation, trace: Trace, now: _Now) -> None:
 class _Writing:
     """One conversation on its way into a trace: what was asked of the caller before, and how many calls there were."""
 
-    def __init__(self, conversation: Conversation, trace: Trace, now: _Now) -> None:
+    def __init__(self, conversation: RunConversation, trace: Trace, now: _Now) -> None:
         self.conversation, self.trace, self.now = conversation, trace, now
         self.calls = max(((step.charged or {}).get("call", 0) for step in conversation.steps), default=0)
 
-    def agent(self, agent: Agent) -> None:
+    def agent(self, agent: AgentConversation) -> None:
         """An agent with all that it started: as it happens, calls first, then what they led to."""
         who = {"node": agent.path, "depth": agent.path.count(".")}
         self.now.at = agent.began

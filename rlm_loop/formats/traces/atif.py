@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlm_loop.formats.traces.calls import OURS, bare, bodies, called, rest_of, rest_of_reply, spoken
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_atif
 from rlm_loop.messages import Message, Usage
 from rlm_loop.traces.trace import plain
@@ -21,7 +21,7 @@ from rlm_loop.traces.versions import __version__
 VERSION = "ATIF-v1.7"
 
 
-def to_trajectory(conversation: Conversation, path: str | None = None) -> dict[str, Any]:
+def to_trajectory(conversation: RunConversation, path: str | None = None) -> dict[str, Any]:
     """The document of a run, or of the agent at that path within it."""
     agent = conversation.root if path is None else next(a for a in conversation.agents if a.path == path)
     steps = _steps(agent, conversation)
@@ -47,7 +47,7 @@ def to_trajectory(conversation: Conversation, path: str | None = None) -> dict[s
     )
 
 
-def _agent(agent: Agent, conversation: Conversation) -> dict[str, Any]:
+def _agent(agent: AgentConversation, conversation: RunConversation) -> dict[str, Any]:
     tools = [dict(tool) for tool in agent.steps[0].tools] if agent.steps else []
     versions: Mapping[str, Any] = conversation.about.get("versions") or {}
     return known(
@@ -60,7 +60,7 @@ def _agent(agent: Agent, conversation: Conversation) -> dict[str, Any]:
     )
 
 
-def _final(agent: Agent, steps: int) -> dict[str, Any]:
+def _final(agent: AgentConversation, steps: int) -> dict[str, Any]:
     """The sums over the agent's own calls."""
     total = to_atif(sum([step.usage or Usage(None, None) for step in agent.steps if step.reply], Usage.nothing()))
     names = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "steps")
@@ -72,7 +72,7 @@ def _final(agent: Agent, steps: int) -> dict[str, Any]:
     return known(sums) | {"extra": {OURS: {"input_tokens_by_cause": causes}}}
 
 
-def _steps(agent: Agent, conversation: Conversation) -> list[dict[str, Any]]:
+def _steps(agent: AgentConversation, conversation: RunConversation) -> list[dict[str, Any]]:
     """The brief as steps of its speakers, then a step for each call; one step at least, as the format wants it."""
     brief = agent.steps[0].messages if agent.steps else ()
     found = [_spoken(message, at=agent.began) for message in brief]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
 from rlm_loop.formats.traces.calls import OURS, action_from, from_bodies, observed, reply_from, spoken, text_of
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, answered, ending, kept_of
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, answered, ending, kept_of
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.usage import from_atif
 from rlm_loop.hints.install import install_line
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 READABLE = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 
 
-def from_trajectory(data: Any, path: str | Path) -> Conversation:
+def from_trajectory(data: Any, path: str | Path) -> RunConversation:
     """The run of an ATIF document, given as its JSON value; `path` is for messages.
 
     Raises `FormatError` with the place of what is wrong, `ImportError` where the extra `atif` is not installed.
@@ -49,7 +49,7 @@ def from_trajectory(data: Any, path: str | Path) -> Conversation:
         raise FormatError(f"{path}: what is under {OURS} is damaged ({type(error).__name__}: {error})") from error
 
 
-def _conversation(found: atif.Trajectory) -> Conversation:
+def _conversation(found: atif.Trajectory) -> RunConversation:
     ours = _ours(found.extra)
     agents = list(_agents(found, str(ours.get("path", "0"))))
     asked = next((text_of(step.message) for step in found.steps if step.source == "user"), "")
@@ -63,10 +63,10 @@ def _conversation(found: atif.Trajectory) -> Conversation:
     score = ours.get("score")
     run = str(ours.get("run") or found.session_id or found.trajectory_id or "0")
     judged = None if score is None else Score(**{k: v for k, v in score.items() if k != "is"})
-    return Conversation(run, about, tuple(agents), judged)
+    return RunConversation(run, about, tuple(agents), judged)
 
 
-def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[Agent]:
+def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[AgentConversation]:
     """An agent and all below it; `turn` is the one of its parent that asked for it."""
     ours = _ours(found.extra)
     times = [seconds_of(step.timestamp) for step in found.steps if step.timestamp]
@@ -78,7 +78,7 @@ def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[Agent]
         if "." in path:
             start = {"parent": path.rpartition(".")[0], "turn": turn, "kind": "agent", "model": found.agent.model_name}
             over = {"ok": True, "error": None}
-    yield Agent(path, tuple(steps), start, end, over, ours.get("began", began), ours.get("ended", ended))
+    yield AgentConversation(path, tuple(steps), start, end, over, ours.get("began", began), ours.get("ended", ended))
     for number, below in enumerate(found.subagent_trajectories or (), 1):
         place = str(_ours(below.extra).get("path", f"{path}.{number}"))
         yield from _agents(below, place, turns.get(below.trajectory_id or "", 1))

@@ -1,7 +1,7 @@
 """A run as every format sees it: who asked which model what, what came back, what was done, and what it cost.
 
 `conversation_of` reads it from a recorded run, `as_trace` writes it as one, so that whatever reads our traces (pages,
-ledger, call tree) reads an imported run as well.  A writer of a format takes a `Conversation`, a reader makes one.
+ledger, call tree) reads an imported run as well.  A writer of a format takes a `RunConversation`, a reader makes one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentConversation:
     """The root, a sub-agent or a single sub-call: its calls in order, and how it began and ended as a trace says it.
 
     `path` is its place in the call tree ("0" the root, "0.2" the second that the root started).
@@ -81,7 +81,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class RunConversation:
     """One run: `agents` are the root and all below it, each parent before its children; `about` is how it began.
 
     `id` is the id of the run, `score` how it was judged (a trace alone does not say that: a study's row does).  For a
@@ -90,11 +90,11 @@ class Conversation:
 
     id: str
     about: Mapping[str, Any]
-    agents: tuple[Agent, ...]
+    agents: tuple[AgentConversation, ...]
     score: Score | None = None
 
     @property
-    def root(self) -> Agent:
+    def root(self) -> AgentConversation:
         return self.agents[0]
 
     @property
@@ -143,21 +143,21 @@ class Conversation:
         """Why the run ended; `None` where it never came to its end."""
         return (self.root.end or {}).get("stop")
 
-    def children(self, path: str, turn: int | None = None) -> list[Agent]:
+    def children(self, path: str, turn: int | None = None) -> list[AgentConversation]:
         """The agents that one started, in that turn."""
         return [a for a in self.agents if a.path != ROOT and a.parent == path and turn in (None, a.start.get("turn"))]
 
 
-def conversation_of(record: RunRecord, score: Score | None = None) -> Conversation:
+def conversation_of(record: RunRecord, score: Score | None = None) -> RunConversation:
     """The conversation of a recorded run.  Raises `TraceError` where the trace was cut or edited."""
     causes = {call.call: _by_cause(call.rows) for call in calls_of(record)}
-    found = dict[str, Agent]()
+    found = dict[str, AgentConversation]()
     steps = dict[str, list[Step]]()
     under_way = dict[str, int]()
     requests = record.requests()
     for event in record.events:
         kind, path, at = event["event"], node_of(event), float(event.get("at", 0.0))
-        agent = found.setdefault(path, Agent(path, began=at)) if kind in _OF_AGENT else None
+        agent = found.setdefault(path, AgentConversation(path, began=at)) if kind in _OF_AGENT else None
         mine = steps.setdefault(path, [])
         if kind == "request":
             under_way[path] = len(mine)
@@ -179,8 +179,8 @@ def conversation_of(record: RunRecord, score: Score | None = None) -> Conversati
     agents = [replace(agent, steps=tuple(steps[path])) for path, agent in found.items()]
     agents.sort(key=lambda a: tuple(int(n) for n in a.path.split(".")))
     if not agents or agents[0].path != ROOT:
-        agents.insert(0, Agent(ROOT))
-    return Conversation(record.id, _rest(record.start), tuple(agents), score)
+        agents.insert(0, AgentConversation(ROOT))
+    return RunConversation(record.id, _rest(record.start), tuple(agents), score)
 
 
 _OF_AGENT = ("request", "subcall_start", "subcall_end", "run_end")

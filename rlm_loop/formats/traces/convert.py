@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from rlm_loop.formats.traces.conversation import Conversation, conversation_of
+from rlm_loop.formats.traces.conversation import RunConversation, conversation_of
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.messages import Prompt
 from rlm_loop.models import LocalModel, get_model
@@ -21,7 +21,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export_trace(
-    source: str | Path | RunRecord | Conversation,
+    source: str | Path | RunRecord | RunConversation,
     to: Format,
     out: str | Path,
     *,
@@ -45,7 +45,7 @@ def export_trace(
 
 
 def send_trace(
-    source: str | Path | RunRecord | Conversation,
+    source: str | Path | RunRecord | RunConversation,
     address: str,
     *,
     run: Run = None,
@@ -63,7 +63,7 @@ def send_trace(
     send_spans(spans_of(_conversation(source, run), content=content), address, headers)
 
 
-def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Conversation, ...]:
+def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[RunConversation, ...]:
     """The runs of a file of another tool, and with `out` also as runs of a trace file, to which they are appended.
 
     Read are ATIF documents and Inspect's logs (`.eval` and JSON); what the file holds says which it is.  Raises
@@ -80,7 +80,7 @@ def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Co
     return found
 
 
-def _read(path: str | Path) -> tuple[Conversation, ...]:
+def _read(path: str | Path) -> tuple[RunConversation, ...]:
     from rlm_loop.formats.traces.atif_in import from_trajectory
     from rlm_loop.formats.traces.inspect_in import from_log
 
@@ -105,13 +105,13 @@ def check(to: str, content: bool) -> None:
         raise FormatError(f"{to} is what was said; only otel can be written without it")
 
 
-def _conversation(source: str | Path | RunRecord | Conversation, run: Run) -> Conversation:
-    if isinstance(source, Conversation):
+def _conversation(source: str | Path | RunRecord | RunConversation, run: Run) -> RunConversation:
+    if isinstance(source, RunConversation):
         return source
     return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)
 
 
-def write(conversation: Conversation, to: Format, target: Path, content: bool) -> None:
+def write(conversation: RunConversation, to: Format, target: Path, content: bool) -> None:
     """Write one run as one file."""
     match to:
         case "atif":

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rlm_loop.formats.traces.conversation import Conversation, conversation_of
+from rlm_loop.formats.traces.conversation import RunConversation, conversation_of
 from rlm_loop.formats.traces.convert import Format, check, prompt_ids_of, send_trace, write, write_lines
 from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
@@ -55,7 +55,7 @@ def _write_all(results: Results, to: Format, folder: Path, content: bool) -> lis
         case "inspect":
             from rlm_loop.formats.traces.inspect_out import write_log
 
-            logs: dict[Path, list[Conversation]] = {}
+            logs: dict[Path, list[RunConversation]] = {}
             for conversation, _ in episodes:
                 words = [str(conversation.episode[part]) for part in ("arm", "model", "suite")]
                 name = re.sub(r"[^\w.-]+", "-", "--".join(words))
@@ -73,9 +73,9 @@ def _write_all(results: Results, to: Format, folder: Path, content: bool) -> lis
 _EPISODE = ("study", "arm", "model", "suite", "task", "seed")
 
 
-def episodes_of(results: Results) -> Sequence[tuple[Conversation, str]]:
+def episodes_of(results: Results) -> Sequence[tuple[RunConversation, str]]:
     """The runs of a study that have a trace, each with its score and the name of its trace in its arm's folder."""
-    found: list[tuple[Conversation, str]] = []
+    found: list[tuple[RunConversation, str]] = []
     for row in results.rows:
         if not row.get("trace"):
             continue

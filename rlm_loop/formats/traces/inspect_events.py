@@ -12,7 +12,7 @@ from typing import Any
 from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import OURS, arguments_of, bare, bodies, called, rest_of, rest_of_reply
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
@@ -23,7 +23,7 @@ _FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": 
 class Transcript:
     """The events of one run; a message has the same id wherever it is sent, so that Inspect stores it once."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: RunConversation) -> None:
         self.conversation = conversation
         self.ids: dict[tuple[str, Message], str] = {}
 
@@ -34,7 +34,7 @@ class Transcript:
         end = self._event("span_end", span, root.ended, id=span)
         return [begin, *self.agent(root), end]
 
-    def agent(self, agent: Agent) -> Iterator[dict[str, Any]]:
+    def agent(self, agent: AgentConversation) -> Iterator[dict[str, Any]]:
         """The events of an agent and of all below it."""
         span = f"{self.conversation.id}.{agent.path}"
         ours = {"path": agent.path, "began": agent.began, "ended": agent.ended, "start": dict(agent.start)}
@@ -57,7 +57,7 @@ class Transcript:
                 yield from self.agent(child)
         yield self._event("span_end", span, agent.ended, id=span)
 
-    def said(self, agent: Agent) -> list[dict[str, Any]]:
+    def said(self, agent: AgentConversation) -> list[dict[str, Any]]:
         """The conversation of an agent as it stood at its end."""
         own = [step for step in agent.steps if step.purpose == "agent"]
         if not own:
@@ -69,7 +69,7 @@ class Transcript:
         start = max(0.0, at - self.conversation.root.began)
         return {"event": kind, "span_id": span, "timestamp": iso(at), "working_start": start, **fields}
 
-    def _model(self, step: Step, agent: Agent, place: int, span: str) -> dict[str, Any]:
+    def _model(self, step: Step, agent: AgentConversation, place: int, span: str) -> dict[str, Any]:
         ours: dict[str, Any] = {
             "turn": step.turn,
             "purpose": step.purpose,

@@ -10,7 +10,7 @@ from typing import Any
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
 from rlm_loop.formats.traces.calls import OURS, action_from, from_bodies, observed, reply_from, spoken, text_of
-from rlm_loop.formats.traces.conversation import Agent, Step, answered, kept_of
+from rlm_loop.formats.traces.conversation import AgentConversation, Step, answered, kept_of
 from rlm_loop.formats.traces.usage import from_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
@@ -48,7 +48,7 @@ class Reading:
         self.of_span: dict[str, _Open] = {}
         self.scoring: set[str] = set()
 
-    def agents(self, events: Sequence[Any]) -> list[Agent]:
+    def agents(self, events: Sequence[Any]) -> list[AgentConversation]:
         """All agents, the root first."""
         for event in events:
             parent = getattr(event, "parent_id", None)
@@ -110,7 +110,7 @@ class Reading:
         )
         agent.acted = ours["acted"] if ours else None
 
-    def _agent(self, found: _Open) -> Agent:
+    def _agent(self, found: _Open) -> AgentConversation:
         _settle(found)
         ours = found.ours
         if not ours:
@@ -125,7 +125,7 @@ class Reading:
                 {"ok": True},
             )
         ends = (ours.get("end"), over, ours.get("began", times[0]), ours.get("ended", times[1]))
-        return Agent(found.path, steps, start, *ends)
+        return AgentConversation(found.path, steps, start, *ends)
 
 
 def _settle(agent: _Open) -> None:

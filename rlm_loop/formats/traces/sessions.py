@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.traces.conversation import Conversation
+from rlm_loop.formats.traces.conversation import RunConversation
 from rlm_loop.formats.traces.dataset_card import dataset_card
 from rlm_loop.formats.traces.usage import known
 from rlm_loop.messages import Message, Reply, ToolCall
@@ -21,12 +21,12 @@ from rlm_loop.study.results import Results
 HARNESS = "rlm-loop"
 
 
-def write_session(conversation: Conversation, path: Path) -> None:
+def write_session(conversation: RunConversation, path: Path) -> None:
     """Write a run as one session."""
     _write(path, session_lines(conversation))
 
 
-def write_dataset(results: Results, episodes: Sequence[tuple[Conversation, str]], folder: Path) -> list[Path]:
+def write_dataset(results: Results, episodes: Sequence[tuple[RunConversation, str]], folder: Path) -> list[Path]:
     """Write a study as a dataset: its rows, a session for each run that has a trace, and the card `README.md`."""
     sessions = [(conversation, folder / "sessions" / f"{name}.jsonl") for conversation, name in episodes]
     for conversation, path in sessions:
@@ -37,7 +37,7 @@ def write_dataset(results: Results, episodes: Sequence[tuple[Conversation, str]]
     return [card, rows, *(path for _, path in sessions)]
 
 
-def session_lines(conversation: Conversation) -> Iterator[dict[str, Any]]:
+def session_lines(conversation: RunConversation) -> Iterator[dict[str, Any]]:
     """The header and the messages of the root's conversation; compaction's own calls are left out."""
     yield _header(conversation)
     steps = [step for step in conversation.root.steps if step.purpose == "agent"]
@@ -52,7 +52,7 @@ def session_lines(conversation: Conversation) -> Iterator[dict[str, Any]]:
         yield _line(said, last.ended, last.model, last.reply, text=last.reply.text)
 
 
-def _header(conversation: Conversation) -> dict[str, Any]:
+def _header(conversation: RunConversation) -> dict[str, Any]:
     score, usage = conversation.score, conversation.usage
     judged: dict[str, Any] = {}
     if score is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rlm_loop.formats.traces.calls import OURS
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.messages import text_of
 from rlm_loop.formats.traces.usage import known, to_verifiers
 from rlm_loop.messages import Message, Prompt, Reply, ToolCall
@@ -24,7 +24,7 @@ PromptIds = Callable[[str, Prompt], Sequence[int]]
 _STOPS = {"answered": "agent_completed", "steps": "max_turns", "tokens": "max_total_tokens", "seconds": "agent_timeout"}
 
 
-def record_of_run(conversation: Conversation, prompt_ids: PromptIds | None = None) -> dict[str, Any]:
+def record_of_run(conversation: RunConversation, prompt_ids: PromptIds | None = None) -> dict[str, Any]:
     """The record of a run; `prompt_ids` is asked where a model kept the ids of its replies, else there are none."""
     graph = _Graph(prompt_ids)
     for agent in conversation.agents:
@@ -62,7 +62,7 @@ class _Graph:
         self.nodes: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
 
-    def add(self, agent: Agent) -> None:
+    def add(self, agent: AgentConversation) -> None:
         """An agent's calls; those for another purpose (a summary) are paths of their own."""
         paths: dict[str, list[tuple[Any, int]]] = {}
         for step in agent.steps:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from rlm_loop.actions import Observation
 from rlm_loop.formats.traces.calls import PYTHON, Called, called
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.attributes import of_agent, of_call, of_score, of_tool
 
 #: Stops that are an error of the run, not a limit that it met.
@@ -41,7 +41,7 @@ class SpanData:
     events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
-def spans_of(conversation: Conversation, *, content: bool = True) -> list[SpanData]:
+def spans_of(conversation: RunConversation, *, content: bool = True) -> list[SpanData]:
     """All spans of a run, each after its parent; without `content` no text that anybody said, only names and figures.
 
     A run that never ended has open ones: they reach to the latest time that is known, and their `over` is false.
@@ -50,13 +50,13 @@ def spans_of(conversation: Conversation, *, content: bool = True) -> list[SpanDa
 
 
 class _Spans:
-    def __init__(self, conversation: Conversation, content: bool) -> None:
+    def __init__(self, conversation: RunConversation, content: bool) -> None:
         self.conversation, self.content = conversation, content
         about = conversation.about
         told = [conversation.id, conversation.root.began, *(about.get(name) for name in ("agent", "model", "question"))]
         self.trace = hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
-    def agent(self, agent: Agent, parent: str | None) -> Iterator[SpanData]:
+    def agent(self, agent: AgentConversation, parent: str | None) -> Iterator[SpanData]:
         """An agent with all below it."""
         below = list[SpanData]()
         own = self._id(agent.path)
@@ -99,7 +99,7 @@ class _Spans:
         name = f"chat {step.model}".strip()
         return SpanData(self.trace, self._id(at), parent, name, *times, "client", attributes, self._told(error), over)
 
-    def _acted(self, step: Step, children: Sequence[Agent], parent: str, at: str) -> Iterator[SpanData]:
+    def _acted(self, step: Step, children: Sequence[AgentConversation], parent: str, at: str) -> Iterator[SpanData]:
         """What the actions of a turn ran, one after the other, and the agents that each of them started.
 
         A trace says how long a cell ran without its sub-calls, and when these were: a sub-call belongs to the first
@@ -117,7 +117,7 @@ class _Spans:
             calls = [(Called(f"call_{step.turn}_1", (asked or [PYTHON])[0], {}, {}), Observation())]
         clock = step.ended
         for number, (call, observation) in enumerate(calls):
-            start, end, mine = clock, clock + observation.seconds, list[Agent]()
+            start, end, mine = clock, clock + observation.seconds, list[AgentConversation]()
             while waiting and (number + 1 == len(calls) or waiting[0].began <= end):
                 child = waiting.pop(0)
                 end += max(0.0, child.ended - max(child.began, *(other.ended for other in mine), start))
@@ -145,7 +145,7 @@ class _Spans:
         return (error[0], error[1] if self.content else "") if error else None
 
 
-def _fault(agent: Agent) -> tuple[str, str] | None:
+def _fault(agent: AgentConversation) -> tuple[str, str] | None:
     """What went wrong with an agent: a sub-call without an answer, a run that failed or was interrupted."""
     over, end = agent.over or {}, agent.end or {}
     if over.get("error"):
