@@ -24,7 +24,7 @@ from rlm_loop.repl.cell_calls import CellCall, Noted
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
-from rlm_loop.repl.text import HARD_CAP
+from rlm_loop.repl.text import HARD_CAP, dedented
 from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway
@@ -381,7 +381,7 @@ class Environment:
         return call
 
     def _python(self, code: str) -> str:
-        self._cell = self._run(code)
+        self._cell = self._run(dedented(code))  # as a fenced block is
         return self._cell.output
 
     def _repl(self) -> Session:
