@@ -380,18 +380,16 @@ class Agent(metaclass=TakesLimits):
         metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
         more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
-        place: dict[str, Any] = {}
         if exchange is not None:
             setup = exchange.begin(setup, metered)
             more["session"] = exchange.about
-            place = {"turn_offset": exchange.turn_offset, "earlier": exchange.earlier}
         record_start(record, task, setup.agent, self.settings(), model.name, self.budget, hashed.known, **more)
         if exchange is not None:
             exchange.record(record)
         try:
             hashed.begin()
             with run_hooks(self.hooks, task, setup.agent, metered) as told:
-                outcome = told(drive(setup, metered, recursion, workspace, **place))
+                outcome = told(drive(setup, metered, recursion, workspace))
             hashed.end(wait=True)
             return outcome
         finally:
@@ -450,7 +448,8 @@ class Agent(metaclass=TakesLimits):
         )
         metered = replace(metered, slots=recursion.tree.calls)
         with run_hooks(self.hooks, task, self.name, metered) as told:
-            return told(drive(self.setup(task), metered, recursion, turn_offset=turn_offset, earlier=earlier))
+            setup = replace(self.setup(task), turn_offset=turn_offset, earlier=earlier)
+            return told(drive(setup, metered, recursion))
 
 
 def _asked(question: str, context: Any) -> Task:

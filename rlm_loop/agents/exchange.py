@@ -32,10 +32,11 @@ class Exchange:
     """The run's model, once it has begun: it knows what was sent last."""
 
     def begin(self, setup: RunSetup, model: Metered) -> RunSetup:
-        """The setup of the run with the conversation's session; the model is told what was sent before."""
+        """The setup of the run with what came before it; the model is told what was sent before."""
         self.model = model
         model.follow(self.sent)
-        return setup if setup.dialect.action_mode == "none" else replace(setup, repl=self.repl)
+        repl = setup.repl if setup.dialect.action_mode == "none" else self.repl
+        return replace(setup, repl=repl, turn_offset=self.turn_offset, earlier=self.earlier)
 
     def record(self, trace: Trace) -> None:
         """Tell a trace what the run begins with, so that it can be read and driven again alone."""
