@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rlm_loop.accounting.charges import restored
@@ -111,9 +112,14 @@ class Recorded:
         self.attempts = record.of("attempt_start")
         self._read(record.events, iter(list(record.requests())))
         self._count()
-        self.sizes = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
-        for event in record.of("compaction"):
-            self.sizes |= event["sizes"]
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """How many tokens prompts were found to have, by their digests."""
+        found = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
+        for event in self.record.of("compaction"):
+            found |= event["sizes"]
+        return found
 
     @property
     def context(self) -> Mapping[str, Any]:

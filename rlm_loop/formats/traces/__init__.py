@@ -5,10 +5,11 @@
 >>> [conversation] = import_trace("run.atif.json")  # doctest: +SKIP
 """
 
-from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, conversation_of
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.convert import export_trace, import_trace, send_trace
 from rlm_loop.formats.traces.convert_study import export_study, send_study
 from rlm_loop.formats.traces.errors import FormatError
+from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.hints.renamed import old_name
 
 __all__ = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,8 @@ def _write(conversation: RunConversation, trace: Trace, now: _Now) -> None:
     now.at, now.run = conversation.root.began, conversation.id
     trace.start(**conversation.about)
     _Writing(conversation, trace, now).agent(conversation.root)
-    if conversation.score is not None:
-        score = asdict(conversation.score)
-        trace.record("score", **{name: score[name] for name in ("resolved", "value", "reason")})
+    if (score := conversation.score) is not None:
+        trace.record("score", resolved=score.resolved, value=score.value, reason=score.reason)
 
 
 class _Writing:
@@ -66,26 +64,20 @@ class _Writing:
         if agent.start:
             self.trace.record("subcall_start", **who, **agent.start)
         sent: tuple[Message, ...] = ()
-        for place, step in enumerate(agent.steps):
+        for _, step, children in self.conversation.in_order(agent):
             self._call(step, sent, who)
             sent = step.messages
-            if step.turn not in [later.turn for later in agent.steps[place + 1 :]]:  # one that summarises has no turn
-                self._below(agent.path, step.turn)
+            for child in children:
+                self.agent(child)
             if step.actions:
                 told = {"turn": step.turn, "actions": step.actions, "observations": step.observations}
                 self.trace.record("turn", **who, **told, seconds=step.seconds or 0.0)
-        known = {step.turn for step in agent.steps}
-        for child in self.conversation.children(agent.path):
-            if child.start.get("turn") not in known:
-                self.agent(child)
+        for child in self.conversation.unplaced(agent):
+            self.agent(child)
         self.now.at = agent.ended
         for kind, event in (("run_end", agent.end), ("subcall_end", agent.over)):
             if event is not None:
                 self.trace.record(kind, **who, **event)
-
-    def _below(self, path: str, turn: int) -> None:
-        for child in self.conversation.children(path, turn):
-            self.agent(child)
 
     def _call(self, step: Step, sent: tuple[Message, ...], who: Mapping[str, Any]) -> None:
         self.now.at = step.started

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop.formats.traces.calls import OURS, bare, bodies, called, rest_of, rest_of_reply, spoken
+from rlm_loop.formats.traces.calls import OURS, bare, bodies, rest_of, rest_of_reply, spoken
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_atif
 from rlm_loop.messages import Message, Usage
@@ -76,9 +76,9 @@ def _steps(agent: AgentConversation, conversation: RunConversation) -> list[dict
     """The brief as steps of its speakers, then a step for each call; one step at least, as the format wants it."""
     brief = agent.steps[0].messages if agent.steps else ()
     found = [_spoken(message, at=agent.began) for message in brief]
-    refs = {id(step): conversation.children(agent.path, step.turn) for step in agent.steps if step.actions}
     for place, step in enumerate(agent.steps):
-        found.append(_called(step, agent.steps[0], place, [c.path for c in refs.get(id(step), ())], conversation.id))
+        below = [child.path for child in conversation.children(agent.path, step.turn)]
+        found.append(_called(step, agent.steps[0], place, below, conversation.id))
     return found or [{"source": "user", "message": conversation.question if not agent.parent else ""}]
 
 
@@ -125,9 +125,8 @@ def _called(step: Step, first: Step, place: int, below: Sequence[str], run: str)
 def _acted(step: Step, place: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The tool calls of a step, and one result for each of its actions."""
     calls, results = list[dict[str, Any]](), list[dict[str, Any]]()
-    for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1):
+    for action, observation, call in step.acts(f"call_{place + 1}"):
         result: dict[str, Any] = {"content": observation.text, "extra": {OURS: {"observation": rest_of(observation)}}}
-        call = called(action, f"call_{place + 1}_{number}")
         if call is None:
             result["extra"][OURS]["action"] = bare(action)
         else:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
+from rlm_loop.outcome import Score
 from rlm_loop.traces.reader import message_of, reply_of
 from rlm_loop.traces.trace import body_of, plain
 
@@ -69,6 +70,26 @@ def arguments_of(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"arguments": text}
 
 
+def ours_of(extra: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What only we have in the place that a format has for others; empty for what others recorded."""
+    return (extra or {}).get(OURS) or {}
+
+
+def score_from(stored: Mapping[str, Any] | None) -> Score | None:
+    """The score that a file holds as JSON."""
+    return None if stored is None else Score(**{name: value for name, value in stored.items() if name != "is"})
+
+
+def with_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Tool calls of a message; one without an id is named by its place."""
+    return [replace(call, id=call.id or f"call_{n}") for n, call in enumerate(calls, 1)]
+
+
+def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name, description and parameters of an offered tool."""
+    return tool.get("function") or tool
+
+
 def bare(action: Action) -> dict[str, Any]:
     """An action that is no tool call, whole."""
     return _changed(action)
@@ -110,6 +131,11 @@ def bodies(messages: Sequence[Message]) -> list[dict[str, Any]]:
 def from_bodies(stored: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     """The messages that `bodies` made."""
     return tuple(map(message_of, stored))
+
+
+def replied(reply: Reply) -> Message:
+    """The message that a reply is."""
+    return spoken("assistant", reply.text, calls=reply.tool_calls)
 
 
 _CAUSES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool_result"}

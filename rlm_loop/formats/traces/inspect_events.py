@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.atif import iso
-from rlm_loop.formats.traces.calls import OURS, arguments_of, bare, bodies, called, rest_of, rest_of_reply
+from rlm_loop.formats.traces.calls import (
+    OURS,
+    arguments_of,
+    bare,
+    bodies,
+    function_of,
+    rest_of,
+    rest_of_reply,
+    with_ids,
+)
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
@@ -44,17 +52,13 @@ class Transcript:
         name = f"{kind} {agent.path}" if agent.parent else self.conversation.agent
         about = {"id": span, "parent_id": parent, "type": "agent", "name": name}
         yield self._event("span_begin", span, agent.began, **about, metadata={OURS: ours})
-        shown = set[str]()
-        for place, step in enumerate(agent.steps):
+        for place, step, children in self.conversation.in_order(agent):
             yield self._model(step, agent, place, span)
-            if step.turn not in [later.turn for later in agent.steps[place + 1 :]]:
-                for child in self.conversation.children(agent.path, step.turn):
-                    shown.add(child.path)
-                    yield from self.agent(child)
-            yield from self._tools(step, span, place)
-        for child in self.conversation.children(agent.path):
-            if child.path not in shown:
+            for child in children:
                 yield from self.agent(child)
+            yield from self._tools(step, span, place)
+        for child in self.conversation.unplaced(agent):
+            yield from self.agent(child)
         yield self._event("span_end", span, agent.ended, id=span)
 
     def said(self, agent: AgentConversation) -> list[dict[str, Any]]:
@@ -83,7 +87,10 @@ class Transcript:
             ours["tools"] = [dict(tool) for tool in step.tools]
         if step.reply is not None:
             ours["reply"] = rest_of_reply(step.reply)
-        ours["acted"] = [_unasked(a, o) for a, o in zip(step.actions, step.observations, strict=True)]
+        ours["acted"] = [  # what has no tool event
+            {"action": bare(action), "text": seen.text, "observation": rest_of(seen)} if call is None else None
+            for action, seen, call in step.acts("")
+        ]
         return self._event(
             "model",
             span,
@@ -102,8 +109,7 @@ class Transcript:
 
     def _tools(self, step: Step, span: str, place: int) -> Iterator[dict[str, Any]]:
         at = step.ended
-        for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1):
-            call = called(action, f"call_{place + 1}_{number}")
+        for _, observation, call in step.acts(f"call_{place + 1}"):
             if call is None:
                 continue
             failure = observation.failure
@@ -133,13 +139,6 @@ class Transcript:
         return found
 
 
-def _unasked(action: Action, observation: Observation) -> dict[str, Any] | None:
-    """What came of an action that no tool event has; `None` where one has it."""
-    if called(action, "") is not None:
-        return None
-    return {"action": bare(action), "text": observation.text, "observation": rest_of(observation)}
-
-
 def output_of(step: Step) -> dict[str, Any]:
     """Inspect's `ModelOutput` of a call; without choices where there was no reply."""
     if step.reply is None:
@@ -159,14 +158,11 @@ def _assistant(reply: Reply, model: str) -> dict[str, Any]:
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    return [
-        {"id": call.id or f"call_{n}", "function": call.name, "arguments": arguments_of(call.arguments)}
-        for n, call in enumerate(calls, 1)
-    ]
+    return [{"id": c.id, "function": c.name, "arguments": arguments_of(c.arguments)} for c in with_ids(calls)]
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    function: Mapping[str, Any] = tool.get("function") or tool
+    function = function_of(tool)
     parameters: Mapping[str, Any] = function.get("parameters") or {}
     kept = {name: parameters[name] for name in ("properties", "required") if name in parameters}
     return {

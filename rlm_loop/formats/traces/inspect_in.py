@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.traces.calls import action_from, observed
+from rlm_loop.formats.traces.calls import action_from, observed, ours_of, score_from
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, answered, ending, kept_of
 from rlm_loop.formats.traces.errors import FormatError
-from rlm_loop.formats.traces.inspect_transcript import Reading, message_from, ours_of
+from rlm_loop.formats.traces.inspect_transcript import Reading, message_from
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, Reply, ToolCall
 from rlm_loop.outcome import Score
@@ -62,9 +62,7 @@ def _conversation(sample: Any, log: Any) -> RunConversation:
     if not any(agent.steps for agent in agents):
         agents = [_from_messages(sample, log.eval.model)]
     if ours:
-        score = ours["score"]
-        judged = None if score is None else Score(**{k: v for k, v in score.items() if k != "is"})
-        return RunConversation(str(ours["run"]), ours["about"], tuple(agents), judged)
+        return RunConversation(str(ours["run"]), ours["about"], tuple(agents), score_from(ours["score"]))
     root = agents[0]
     end = ending(root.steps)
     stop = "failed" if sample.error else _LIMITS.get(sample.limit.type, "steps") if sample.limit else None

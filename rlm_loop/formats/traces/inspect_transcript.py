@@ -9,8 +9,8 @@ from typing import Any
 
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
-from rlm_loop.formats.traces.calls import OURS, action_from, from_bodies, observed, reply_from, spoken, text_of
-from rlm_loop.formats.traces.conversation import AgentConversation, Step, answered, kept_of
+from rlm_loop.formats.traces.calls import action_from, observed, ours_of, reply_from, spoken, text_of
+from rlm_loop.formats.traces.conversation import AgentConversation, Step, answered, kept_of, requested
 from rlm_loop.formats.traces.usage import from_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
@@ -82,9 +82,7 @@ class Reading:
         ours = ours_of(event.metadata)
         purpose = str(ours.get("purpose", "agent"))
         if ours:
-            before = next((s.messages for s in reversed(agent.steps) if s.purpose == purpose), ())
-            request: Mapping[str, Any] = ours["request"]
-            messages = (*before[: request["kept"]], *from_bodies(request["added"]))
+            messages = requested(ours["request"], purpose, agent.steps)
             agent.schemas = tuple(ours.get("tools", agent.schemas))
         else:
             messages = tuple(message_from(message, place) for place, message in enumerate(event.input))
@@ -186,8 +184,3 @@ def message_from(message: Any, place: int) -> Message:
     first = message.role == "user" and place < 2
     id = message.tool_call_id if message.role == "tool" else None
     return spoken(message.role, text_of(message.content), cause="task" if first else "", calls=calls_of(message), id=id)
-
-
-def ours_of(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What we put into metadata; empty for what others recorded."""
-    return (metadata or {}).get(OURS) or {}

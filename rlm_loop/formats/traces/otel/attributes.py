@@ -82,7 +82,7 @@ def of_call(step: Step, conversation: RunConversation, content: bool) -> dict[st
         found |= {"gen_ai.response.finish_reasons": (reason,), "llm.finish_reason": reason}
         if content:
             found |= of_reply(step.reply)
-    unread = [o.failure.kind for a, o in zip(step.actions, step.observations, strict=True) if o.failure and _silent(a)]
+    unread = [seen.failure.kind for _, seen, call in step.acts("") if seen.failure and call is None]
     if unread:  # what a parser or a check refused: there is no span of a tool that could say so
         found["rlm_loop.failures"] = tuple(unread)
     return known(found)
@@ -120,10 +120,6 @@ def of_score(conversation: RunConversation, content: bool) -> dict[str, Any]:
         "gen_ai.evaluation.explanation": score.reason if content and score.reason else None,
     }
     return known(found)
-
-
-def _silent(action: Any) -> bool:
-    return type(action).__name__ in ("Answer", "Malformed")
 
 
 def _asked(agent: AgentConversation, conversation: RunConversation) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import Observation
-from rlm_loop.formats.traces.calls import PYTHON, Called, called
+from rlm_loop.formats.traces.calls import PYTHON, Called
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.attributes import of_agent, of_call, of_score, of_tool
 
@@ -60,16 +60,11 @@ class _Spans:
         """An agent with all below it."""
         below = list[SpanData]()
         own = self._id(agent.path)
-        shown = set[str]()
-        for place, step in enumerate(agent.steps):
+        for place, step, children in self.conversation.in_order(agent):
             below.append(self._call(step, own, f"{agent.path}/{place}"))
-            later = [other.turn for other in agent.steps[place + 1 :]]
-            children = [] if step.turn in later else self.conversation.children(agent.path, step.turn)
-            shown |= {child.path for child in children}
             below += self._acted(step, children, own, f"{agent.path}/{place}")
-        for child in self.conversation.children(agent.path):
-            if child.path not in shown:
-                below += self.agent(child, own)
+        for child in self.conversation.unplaced(agent):
+            below += self.agent(child, own)
         single = agent.start.get("kind") == "completion"
         closed = agent.over is not None or agent.end is not None
         score = {} if agent.parent else of_score(self.conversation, self.content)
@@ -106,11 +101,7 @@ class _Spans:
         action that was not over when it began.
         """
         waiting = sorted(children, key=lambda child: (child.began, child.path))
-        calls = [
-            (found, observation)
-            for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1)
-            if (found := called(action, f"call_{step.turn}_{number}")) is not None
-        ]
+        calls = [(call, seen) for _, seen, call in step.acts(f"call_{step.turn}") if call is not None]
         under_way = bool(waiting) and not step.actions  # the turn is not recorded yet; its first action has this id
         if under_way:
             asked = [call.name for call in step.reply.tool_calls] if step.reply else []
