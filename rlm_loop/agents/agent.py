@@ -11,7 +11,7 @@ from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun, awaited, started
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, a_budget, checked, listed, repl_of, session_in
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
@@ -26,13 +26,13 @@ from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
-from rlm_loop.agents.short_forms import TakesLimits, missing, with_limits
+from rlm_loop.agents.short_forms import TakesLimits, missing
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.dialects.wrapped import ADAPTERS, complete
+from rlm_loop.dialects.wrapped import ADAPTER, complete
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -62,7 +62,7 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
 
     What they did not have is told only where it is on.
     """
-    if dialect["is"] in ADAPTERS:
+    if dialect["is"] == ADAPTER:
         return _as_recorded(dialect["dialect"])
     named = {"action_mode": "hands"}
     return {
@@ -172,22 +172,12 @@ class Agent(metaclass=TakesLimits):
             raise missing(self, name)
 
     def __post_init__(self) -> None:
-        a_budget(self.budget)
         checked(self)
         if self.history is not None or self.max_history is not None:
             plan_of(self.history, self.max_history)  # bad values are refused here
-        if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
-            raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
-        if self.on_depth not in ("error", "flat", "text"):
-            raise ValueError(f'on_depth is "error", "flat" or "text", not {self.on_depth!r}')
-        if isinstance(self.allow, str):
-            raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
         if self.allow is not None:
             object.__setattr__(self, "allow", tuple(self.allow))
-        named = self.sub_models
-        if isinstance(named, str):
-            raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
-        if named != ():
+        if (named := self.sub_models) != ():
             pairs = (
                 named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
             )
@@ -199,8 +189,8 @@ class Agent(metaclass=TakesLimits):
             object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
 
     def _limited(self, short: Mapping[str, Any]) -> Any:
-        """The agent with `max_steps` or `seconds` as they were given."""
-        return with_limits(self, short)
+        """The agent with `max_steps` or `seconds` as they were given, in its budget.  Raises as `limited` does."""
+        return replace(self, budget=limited(self.budget, **short))
 
     @property
     def name(self) -> str:

@@ -12,12 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.fence_lines import FenceMark, ListItems, find_marks, indent_of, without_indent
 from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
 from rlm_loop.repl.text import dedented
-
-__all__ = ["PYTHON", "Block", "FencedReply", "looks_like_refusal", "read_fences", "strip_answer_prefix"]
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
 

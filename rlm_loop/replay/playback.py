@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.recursion.record import sha256_of
-from rlm_loop.messages import Prompt, Reply
 from rlm_loop.repl.rebuild import Fallback
 from rlm_loop.repl.worker import SubAnswer, SubFailure
-from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall
+from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded
 from rlm_loop.replay.replies import ReplayState
 
 #: Events that the loop itself tells again.
@@ -51,9 +49,9 @@ class Playback:
     def _charge(self, path: str) -> None:
         course = self._course
         calls, place = course.recorded.node(path).calls, course.given.get(path, 0)
-        course.given[path] = place + 1
         call = calls[place]
         if call.reply is None:  # a call that failed: it counts as one, and cost nothing that is known
+            course.given[path] = place + 1
             account = self._asking.agent.account
             account.settle(account.reserve(0, None), None)
             return
@@ -62,8 +60,10 @@ class Playback:
         )
         kept, own = metered.purpose, str(call.event.get("purpose", metered.purpose))
         asks = metered if own == kept else replace(metered, purpose=own)
-        asks.model, asks.max_tokens = _model(call), call.event.get("max_tokens")
-        asks.complete(call.prompt, turn=int(call.event["turn"]))
+        asks.max_tokens = call.event.get("max_tokens")
+        course.path.append(path)
+        asks.complete(call.prompt, turn=int(call.event["turn"]))  # the model is that of the record as yet
+        course.path.pop()
 
     def _node(self, path: str) -> Caller:
         if path not in self._nodes:
@@ -91,28 +91,6 @@ def _by_turn(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str,
         if event["event"] == "turn" and event.get("node", ROOT) == ROOT and not event.get("depth", 0):
             found[event["turn"]], since = since, []
     return found
-
-
-class _Answered:
-    def __init__(self, call: RecordedCall) -> None:
-        self._call = call
-        self.name = str(call.event.get("model") or "recorded")
-
-    def recorded_size(self, prompt: Prompt) -> int | None:
-        return self._call.event.get("estimate")
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        assert self._call.reply is not None
-        return self._call.reply
-
-
-class _Counted(_Answered):
-    def measure(self, prompt: Prompt) -> list[Part]:
-        return list(self._call.parts or ())
-
-
-def _model(call: RecordedCall) -> _Answered:
-    return _Answered(call) if call.parts is None else _Counted(call)
 
 
 class _Failed(Exception):

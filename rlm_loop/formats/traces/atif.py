@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop.formats.traces.calls import OURS, bare, bodies, rest_of, rest_of_reply, spoken
+from rlm_loop.formats.traces.calls import OURS, changed, rest_of, rest_of_reply, spoken
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_atif
 from rlm_loop.messages import Message, Usage
-from rlm_loop.traces.trace import plain
+from rlm_loop.traces.trace import body_of, plain
 from rlm_loop.traces.versions import __version__
 
 VERSION = "ATIF-v1.7"
@@ -88,7 +88,7 @@ def _spoken(message: Message, at: float) -> dict[str, Any]:
     if source == "agent":
         step["llm_call_count"] = 0
     if message != spoken(message.role, message.text) or message.role == "tool":
-        step["extra"] = {OURS: {"message": bodies([message])[0]}}
+        step["extra"] = {OURS: {"message": body_of(message)}}
     return step
 
 
@@ -98,7 +98,7 @@ def _called(step: Step, first: Step, place: int, below: Sequence[str], run: str)
     if step.purpose != "agent":
         ours["purpose"] = step.purpose
     if place:
-        ours["request"] = {"kept": step.kept, "added": bodies(step.messages[step.kept :])}
+        ours["request"] = step.request
     if step.tools != first.tools:
         ours["tools"] = [dict(tool) for tool in step.tools]
     calls, results = _acted(step, place)
@@ -128,7 +128,7 @@ def _acted(step: Step, place: int) -> tuple[list[dict[str, Any]], list[dict[str,
     for action, observation, call in step.acts(f"call_{place + 1}"):
         result: dict[str, Any] = {"content": observation.text, "extra": {OURS: {"observation": rest_of(observation)}}}
         if call is None:
-            result["extra"][OURS]["action"] = bare(action)
+            result["extra"][OURS]["action"] = changed(action)
         else:
             result["source_call_id"] = call.id
             written = {"tool_call_id": call.id, "function_name": call.name, "arguments": dict(call.arguments)}

@@ -14,7 +14,6 @@ from rlm_loop.agents.past_run import action_of
 from rlm_loop.formats.traces.calls import (
     OURS,
     action_from,
-    from_bodies,
     observed,
     ours_of,
     reply_from,
@@ -35,6 +34,7 @@ from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.usage import from_atif
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, ToolCall
+from rlm_loop.traces.reader import message_of
 
 if TYPE_CHECKING:
     import atif
@@ -112,7 +112,7 @@ def _steps(found: atif.Trajectory) -> tuple[list[Step], dict[str, int]]:
             role = "assistant" if step.source == "agent" else step.source
             cause = "task" if role == "user" and not steps else ""
             told = spoken(role, text, turn=len(steps), cause=cause)
-            said.append(from_bodies([ours["message"]])[0] if "message" in ours else told)
+            said.append(message_of(ours["message"]) if "message" in ours else told)
             continue
         purpose = str(ours.get("purpose", "agent"))
         messages = requested(ours["request"], purpose, steps) if "request" in ours else tuple(said)
@@ -123,7 +123,7 @@ def _steps(found: atif.Trajectory) -> tuple[list[Step], dict[str, int]]:
         said += _echo(step, made)
         for result in step.observation.results if step.observation else ():
             turns |= {ref.trajectory_id or "": made.turn for ref in result.subagent_trajectory_ref or ()}
-    return [*steps[:-1], *(answered(step, bool(ours_of(found.extra))) for step in steps[-1:])], turns
+    return steps if ours_of(found.extra) else answered(steps), turns
 
 
 def _step(step: atif.Step, ours: Mapping[str, Any], messages: tuple[Message, ...], model: str, turn: int) -> Step:

@@ -16,8 +16,8 @@ from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, R
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
 from rlm_loop.outcome import Score
-from rlm_loop.traces.reader import message_of, reply_of
-from rlm_loop.traces.trace import body_of, plain
+from rlm_loop.traces.reader import reply_of
+from rlm_loop.traces.trace import plain
 
 #: The key under which a format holds what only we have.
 OURS = "rlm_loop"
@@ -36,7 +36,7 @@ class Called:
 
 def called(action: Action, id: str) -> Called | None:
     """An action as a tool call, with that id where it has none; `None` for what asks for nothing to be run."""
-    rest = _changed(action)
+    rest = changed(action)
     id = action.call_id or id
     match action:
         case RunCode():
@@ -90,17 +90,9 @@ def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     return tool.get("function") or tool
 
 
-def bare(action: Action) -> dict[str, Any]:
-    """An action that is no tool call, whole."""
-    return _changed(action)
-
-
 def rest_of(observation: Observation) -> dict[str, Any]:
     """What a result with a text cannot say of an observation."""
-    rest = _changed(observation)
-    rest.pop("is")
-    rest.pop("text", None)
-    return rest
+    return changed(observation, "is", "text")
 
 
 def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
@@ -110,27 +102,14 @@ def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
 
 def rest_of_reply(reply: Reply) -> dict[str, Any]:
     """What a message and its usage cannot say of a reply."""
-    rest = _changed(reply)
-    for name in ("is", "text", "usage"):
-        rest.pop(name, None)
-    return rest
+    return changed(reply, "is", "text", "usage")
 
 
 def reply_from(text: str, usage: Usage | None, rest: Mapping[str, Any], calls: Sequence[ToolCall] = ()) -> Reply:
     """The reply of a message's text, its usage and what `rest_of_reply` put aside; `calls` where that has none."""
     listed = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls]
     found = reply_of({"finish_reason": "stop", "tool_calls": listed, **rest, "text": text})
-    return Reply(found.text, found.tool_calls, found.finish_reason, usage, found.seconds, found.waited, found.extra)
-
-
-def bodies(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages with their causes, as a trace keeps them."""
-    return [body_of(message) for message in messages]
-
-
-def from_bodies(stored: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """The messages that `bodies` made."""
-    return tuple(map(message_of, stored))
+    return replace(found, usage=usage)
 
 
 def replied(reply: Reply) -> Message:
@@ -158,11 +137,12 @@ def text_of(content: Any) -> str:
     return "\n".join(part.text if getattr(part, "text", None) is not None else f"[{part.type}]" for part in parts)
 
 
-def _changed(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not as they are by default, as JSON, with its class under `is`."""
+def changed(value: Any, *told: str) -> dict[str, Any]:
+    """The fields of a dataclass that are not as they are by default, as JSON, with its class under `is`; without those
+    that are `told` elsewhere."""
     found: dict[str, Any] = plain(value)
     for f in fields(value):
         usual = f.default_factory() if f.default_factory is not MISSING else f.default
         if usual is not MISSING and found[f.name] == plain(usual):
             del found[f.name]
-    return found
+    return {name: stored for name, stored in found.items() if name not in told}

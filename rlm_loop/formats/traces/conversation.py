@@ -13,10 +13,11 @@ from typing import Any
 
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.actions import Action, Answer, FinalAnswer, Observation
-from rlm_loop.formats.traces.calls import Called, called, from_bodies
+from rlm_loop.formats.traces.calls import Called, called
 from rlm_loop.messages import Message, Reply, Usage
 from rlm_loop.outcome import Score
-from rlm_loop.traces.trace import common
+from rlm_loop.traces.reader import message_of
+from rlm_loop.traces.trace import body_of, common
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class Step:
         """
         for number, (action, observation) in enumerate(zip(self.actions, self.observations, strict=True), 1):
             yield action, observation, called(action, f"{prefix}_{number}")
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request as a file may store it: how many messages the call before had already, and the others."""
+        return {"kept": self.kept, "added": [body_of(message) for message in self.messages[self.kept :]]}
 
     @property
     def usage(self) -> Usage | None:
@@ -170,20 +176,20 @@ def kept_of(messages: tuple[Message, ...], purpose: str, before: list[Step]) -> 
 
 
 def requested(stored: Mapping[str, Any], purpose: str, before: list[Step]) -> tuple[Message, ...]:
-    """The messages of a request of which a file has how many were `kept` of the call before, and those `added`."""
-    return (*_latest(purpose, before)[: stored["kept"]], *from_bodies(stored["added"]))
+    """The messages of a request that is stored as `Step.request`."""
+    return (*_latest(purpose, before)[: stored["kept"]], *map(message_of, stored["added"]))
 
 
 def _latest(purpose: str, before: list[Step]) -> tuple[Message, ...]:
     return next((step.messages for step in reversed(before) if step.purpose == purpose), ())
 
 
-def answered(step: Step, ours: bool = False) -> Step:
-    """The last step of a run that others recorded: a reply that asked for nothing is the answer."""
-    if ours or step.reply is None or step.actions:
-        return step
-    answer = FinalAnswer(step.reply.text)
-    return replace(step, actions=(Answer(step.reply.text),), observations=(Observation(answer=answer),))
+def answered(steps: list[Step]) -> list[Step]:
+    """The steps of a run that others recorded: where the last reply asked for nothing, it is the answer."""
+    if not steps or (reply := steps[-1].reply) is None or steps[-1].actions:
+        return steps
+    given = Observation(answer=FinalAnswer(reply.text))
+    return [*steps[:-1], replace(steps[-1], actions=(Answer(reply.text),), observations=(given,))]
 
 
 def ending(steps: Sequence[Step]) -> dict[str, Any] | None:

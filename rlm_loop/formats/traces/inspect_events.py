@@ -13,8 +13,7 @@ from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import (
     OURS,
     arguments_of,
-    bare,
-    bodies,
+    changed,
     function_of,
     rest_of,
     rest_of_reply,
@@ -82,13 +81,13 @@ class Transcript:
         }
         ours |= known({"seconds": step.seconds, "error": step.error, "charged": step.charged})
         ours["input_tokens_by_cause"] = dict(step.causes)
-        ours["request"] = {"kept": step.kept, "added": bodies(step.messages[step.kept :])}
+        ours["request"] = step.request
         if not place or step.tools != agent.steps[place - 1].tools:
             ours["tools"] = [dict(tool) for tool in step.tools]
         if step.reply is not None:
             ours["reply"] = rest_of_reply(step.reply)
         ours["acted"] = [  # what has no tool event
-            {"action": bare(action), "text": seen.text, "observation": rest_of(seen)} if call is None else None
+            {"action": changed(action), "text": seen.text, "observation": rest_of(seen)} if call is None else None
             for action, seen, call in step.acts("")
         ]
         return self._event(

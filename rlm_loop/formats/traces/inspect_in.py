@@ -112,7 +112,7 @@ def _from_messages(sample: Any, model: str) -> AgentConversation:
             seen = (*steps[-1].observations, observed(told.text, None))
             steps[-1] = replace(steps[-1], actions=(*steps[-1].actions, action), observations=seen)
         said.append(told)
-    return AgentConversation("0", (*steps[:-1], *(answered(step) for step in steps[-1:])))
+    return AgentConversation("0", tuple(answered(steps)))
 
 
 def _calls_of(step: Step) -> tuple[ToolCall, ...]:

@@ -111,9 +111,7 @@ class Reading:
     def _agent(self, found: _Open) -> AgentConversation:
         _settle(found)
         ours = found.ours
-        if not ours:
-            found.steps[-1:] = [answered(step) for step in found.steps[-1:]]
-        steps = tuple(found.steps)
+        steps = tuple(found.steps if ours else answered(found.steps))
         times = (steps[0].started, steps[-1].ended) if steps else (0.0, 0.0)
         start: Mapping[str, Any] = ours.get("start") or {}
         over = ours.get("over")
