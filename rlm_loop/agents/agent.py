@@ -360,7 +360,7 @@ class Agent(metaclass=TakesLimits):
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         context = as_context(task.material())  # a deferred context is made before the clock starts
         task = task if context is task.context else replace(task, context=context)
-        model = self._own_model()
+        model = self.own_model()
         price = price_of(model)
         account = Account(self.budget, price=price)
         recursion, setup = self.recursion(), self.setup(task)
@@ -388,8 +388,8 @@ class Agent(metaclass=TakesLimits):
             if not isinstance(trace, Trace):
                 record.close()
 
-    def _own_model(self) -> Model:
-        """The agent's model; one that is made by name is given the seed."""
+    def own_model(self) -> Model:
+        """The agent's model; one that is made by name is given the seed.  Raises as `get_model` does."""
         seeded = isinstance(self.model, str) and self.seed is not None
         return get_model(self.model, **({"seed": self.seed} if seeded else {}))
 
@@ -422,7 +422,7 @@ class Agent(metaclass=TakesLimits):
         one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
-        own = self._own_model()
+        own = self.own_model()
         price, recursion = price_of(own), self.recursion()
         account = model.account.scope(self.limits() if limits is None else limits, price=price)
         if account.priced and price is None:

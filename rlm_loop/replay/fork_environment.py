@@ -31,21 +31,15 @@ from rlm_loop.workspace import Workspace
 
 
 @dataclass
-class Live:
-    """What a fork goes on with: the model with its price, and the limits of the whole run."""
-
-    model: Model
-    price: PricePerToken | None
-    budget: Budget
-
-
-@dataclass
 class ForkPlan:
-    """Recorded for the root's turns up to `at`, live for everything after."""
+    """Recorded for the root's turns up to `at`, live for everything after: with `model`, at its price, within the
+    limits of the whole run."""
 
     course: ReplayState
     at: int
-    live: Live
+    model: Model
+    price: PricePerToken | None
+    budget: Budget
     began: float | None = None
     """When it went live, by the machine's clock."""
     notes: list[str] = field(default_factory=list[str])
@@ -65,8 +59,8 @@ class ForkPlan:
     def go_live(self, model: Metered) -> None:
         """From here on the live model answers, and the limits hold."""
         self.began = time.monotonic()
-        model.model, model.price = self.live.model, self.live.price
-        model.account.budget = self.live.budget
+        model.model, model.price = self.model, self.price
+        model.account.budget = self.budget
 
 
 @dataclass(frozen=True)
@@ -185,8 +179,3 @@ def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str
             f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from the "
             "very same source"
         )
-
-
-def unlimited() -> Budget:
-    """No limit at all: what was recorded is not stopped on its way."""
-    return Budget(steps=None, malformed=None, tool_failures=None)
