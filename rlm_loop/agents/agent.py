@@ -15,9 +15,8 @@ from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed,
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
-from rlm_loop.agents.exchange import Exchange
+from rlm_loop.agents.exchange import Exchange, KeptSession
 from rlm_loop.agents.first_request import FirstRequest, first_request
-from rlm_loop.agents.kept_session import KeptSession
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
