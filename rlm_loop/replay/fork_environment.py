@@ -124,17 +124,14 @@ class ForkEnvironment(Environment):
 
     def _resumed(self) -> tuple[str, ...]:
         cells: list[PastCell] = []
-        for turn, step in sorted(self._node.steps.items()):
-            if turn <= self._fork.at:
-                cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
-        acted = bool(cells) or any(
-            o.failure is not None and o.failure.kind == "rejected"
-            for turn, step in self._node.steps.items()
-            for o in step.observations
-            if turn <= self._fork.at
-        )
+        rejected = False
+        for turn, step in self._node.until(self._fork.at):
+            cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
+            rejected |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
         recorded = self._fork.course.recorded
-        notes = self.resume(cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted)
+        notes = self.resume(
+            cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=rejected or bool(cells)
+        )
         who = {"node": ROOT, "depth": 0, "turn": self._fork.at}
         self._asking.agent.trace.record("resumed", **who, cells=len(cells), notes=notes)
         return notes
@@ -161,12 +158,7 @@ def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str
             f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it from "
             "the very same source"
         )
-    trees = [
-        str(o.effects["tree"])
-        for turn, step in sorted(node.steps.items())
-        for o in step.observations
-        if turn <= at and "tree" in o.effects
-    ]
+    trees = [str(o.effects["tree"]) for _, step in node.until(at) for o in step.observations if "tree" in o.effects]
     if not trees:
         return
     event = next((e for e in node.trees if e["tree"] == trees[-1]), None)

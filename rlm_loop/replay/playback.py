@@ -93,10 +93,6 @@ def _by_turn(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str,
     return found
 
 
-class _Failed(Exception):
-    """A sub-call gave no answer; raised under the name by which cells know that."""
-
-
 def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
     """A function that answers `llm_query` and `llm_query_batched` as they were answered in that turn."""
     left = [dict(start) for start in node.children.get(turn, ())]
@@ -109,32 +105,32 @@ def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
 
     def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if name == "llm_query":
-            found = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
-            if isinstance(found, str):
-                return found
-            raise type(found.__class__.__name__, (Exception,), {})(str(found))
+            text, failed = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
+            if failed:  # raised under the name by which cells know it
+                raise type(failed, (Exception,), {})(text)
+            return text
         if name == "llm_query_batched":
             prompts = args[0] if args else kwargs.get("prompts", ())
             answers = [_answer(recorded, take(p)) for p in prompts]
-            return [SubAnswer(a) if isinstance(a, str) else SubFailure(str(a)) for a in answers]
+            return [SubFailure(text) if failed else SubAnswer(text) for text, failed in answers]
         raise LookupError(name)
 
     return answer
 
 
-def _answer(recorded: Recorded, start: Mapping[str, Any]) -> str | Exception:
+def _answer(recorded: Recorded, start: Mapping[str, Any]) -> tuple[str, str]:
+    """What a sub-call came to; with it the name of the error that it was, else nothing."""
     node = recorded.node(start["node"])
     over = node.over
     if over is not None and not over["ok"]:
-        kind = "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
-        return type(kind, (_Failed,), {})(over["error"]["message"])
+        return over["error"]["message"], "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
     if start["kind"] == "agent" and node.end is not None:
-        return str(node.end["answer"])
+        return str(node.end["answer"]), ""
     if node.calls and node.calls[-1].reply is not None:
-        return node.calls[-1].reply.text
+        return node.calls[-1].reply.text, ""
     wanted = (over or {}).get("answer_sha256")  # answered from an earlier one
     for other in recorded.nodes.values():
         for call in other.calls:
             if call.reply is not None and sha256_of(call.reply.text) == wanted:
-                return call.reply.text
+                return call.reply.text, ""
     raise LookupError(start["node"])

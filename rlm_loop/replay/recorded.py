@@ -28,6 +28,8 @@ class RecordEnds(BaseException):
 
 
 ROOT = "0"
+#: Events of which a node has one at most, by the field that holds it.
+_KEPT_AS = {"subcall_end": "over", "run_end": "end", "problem": "problem"}
 
 
 @dataclass
@@ -96,6 +98,10 @@ class NodeRecord:
             if call.event.get("purpose") != "compaction" and call.event["turn"] == turn + 1:
                 return [m for m in call.prompt.messages if m.turn == turn]
         return []
+
+    def until(self, turn: int) -> list[tuple[int, RecordedStep]]:
+        """The turns up to that one, in order."""
+        return [(number, step) for number, step in sorted(self.steps.items()) if number <= turn]
 
     @property
     def last(self) -> int:
@@ -191,12 +197,8 @@ class Recorded:
             elif kind == "subcall_start":
                 node.start = event
                 self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
-            elif kind == "subcall_end":
-                node.over = event
-            elif kind == "run_end":
-                node.end = event
-            elif kind == "problem":
-                node.problem = event
+            elif kind in _KEPT_AS:
+                setattr(node, _KEPT_AS[kind], event)
             elif kind == "compaction":
                 node.compactions.append(event)
             elif kind == "tree":

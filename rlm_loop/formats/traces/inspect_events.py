@@ -23,8 +23,9 @@ from rlm_loop.formats.traces.conversation import AgentConversation, RunConversat
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
-_STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
-_FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": "parsing", "budget": "limit"}
+#: Why a reply ended, and what failed with a tool: our words and Inspect's.
+STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": "parsing", "budget": "limit"}
 
 
 class Transcript:
@@ -112,7 +113,7 @@ class Transcript:
             if call is None:
                 continue
             failure = observation.failure
-            kind = None if failure is None else _FAILURES.get(failure.kind, "unknown")
+            kind = None if failure is None else FAILURES.get(failure.kind, "unknown")
             yield self._event(
                 "tool",
                 span,
@@ -142,7 +143,7 @@ def output_of(step: Step) -> dict[str, Any]:
     """Inspect's `ModelOutput` of a call; without choices where there was no reply."""
     if step.reply is None:
         return {"model": step.model, "choices": [], "error": step.error}
-    stop = _STOPS.get(step.reply.finish_reason, "unknown")
+    stop = STOPS.get(step.reply.finish_reason, "unknown")
     return {
         "model": step.model,
         "choices": [{"message": _assistant(step.reply, step.model), "stop_reason": stop}],

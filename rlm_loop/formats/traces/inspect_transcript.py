@@ -11,16 +11,12 @@ from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
 from rlm_loop.formats.traces.calls import action_from, observed, ours_of, reply_from, spoken, text_of
 from rlm_loop.formats.traces.conversation import AgentConversation, Step, answered, kept_of, requested
+from rlm_loop.formats.traces.inspect_events import FAILURES, STOPS
 from rlm_loop.formats.traces.usage import from_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
-_STOPS = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-}
-_FAILURES = {"timeout": "timeout", "permission": "denied", "approval": "denied", "parsing": "invalid_arguments"}
+_STOPS = {theirs: ours for ours, theirs in STOPS.items()} | {"model_length": "length"}
+_FAILURES = {theirs: ours for ours, theirs in FAILURES.items() if theirs != "limit"} | {"approval": "denied"}
 
 
 @dataclass
