@@ -123,14 +123,12 @@ class ForkEnvironment(Environment):
         return step.observations
 
     def _resumed(self) -> tuple[str, ...]:
-        cells: list[PastCell] = []
-        rejected = False
+        recorded, cells, acted = self._fork.course.recorded, list[PastCell](), False
         for turn, step in self._node.until(self._fork.at):
             cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
-            rejected |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
-        recorded = self._fork.course.recorded
+            acted |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
         notes = self.resume(
-            cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=rejected or bool(cells)
+            cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted or bool(cells)
         )
         who = {"node": ROOT, "depth": 0, "turn": self._fork.at}
         self._asking.agent.trace.record("resumed", **who, cells=len(cells), notes=notes)
