@@ -54,7 +54,7 @@ class History:
     model: Metered
     ways: Sequence[Rewriting] = ()
     earlier: Sequence[Turn] = ()
-    _plan: Compaction = field(init=False)  # where there is one
+    _plan: Compaction = field(init=False, repr=False)  # where there is one
     _limit: int | None = field(init=False, default=None)  # the threshold, or what the model's window has room for
     _due: int | None = field(init=False, default=None)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
