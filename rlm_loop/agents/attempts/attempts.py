@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.checks import Judge, passed_tests
+from rlm_loop.agents.attempts.evidence import patch_of
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
@@ -61,7 +62,7 @@ class Tried:
 
     @property
     def patch(self) -> str:
-        return self.outcome.artifact if isinstance(self.outcome.artifact, str) else ""
+        return patch_of(self.outcome)
 
     @property
     def passed(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, steps_of
+from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, patch_of, steps_of
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.outcome import Outcome, Score, Stop
 from rlm_loop.tasks.base import Task
@@ -81,7 +81,7 @@ def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> PatchDiagnos
     outcome = outcome_of(run) if isinstance(run, RunRecord) else run
     steps = steps_of(outcome.turns)
     true, ending = true_files(task), _ENDINGS[outcome.stop]
-    touched = patched_files(outcome.artifact if isinstance(outcome.artifact, str) else "")
+    touched = patched_files(patch_of(outcome))
     tried = [step for step in steps if step.edits]
     rejected = [step for step in tried if failed_edit(step)]
     found, changed = found_file(steps, true), any(step.changed for step in steps)

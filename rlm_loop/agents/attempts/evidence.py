@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from rlm_loop.actions import CallTool, Observation, RunCode
-from rlm_loop.outcome import Turn
+from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.text import clip
 
 EDIT_TOOL, TESTS_TOOL = "apply_edit", "run_tests"
@@ -91,6 +91,11 @@ class TestsRun:
     seconds: float
     current: bool
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def patch_of(outcome: Outcome) -> str:
+    """The patch that a run came to; empty where there is none."""
+    return outcome.artifact if isinstance(outcome.artifact, str) else ""
 
 
 def steps_of(turns: Sequence[Turn]) -> tuple[ActionStep, ...]:
