@@ -20,7 +20,7 @@ from rlm_loop.repl.host.driver import Driver, Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.journal import Cell, Rebuilt, Setting
 from rlm_loop.repl.results import cell_result
-from rlm_loop.repl.text import same_text
+from rlm_loop.repl.text import dedented, same_text
 from rlm_loop.repl.worker import form_of
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
@@ -268,8 +268,13 @@ def cells_of(
         code = _code(action)
         kind = None if observation.failure is None else observation.failure.kind
         if code is not None and kind not in _NOT_RUN:
-            found.append(PastCell(turn, code, observation, calls))
+            as_written = kind == "runtime" and _NOT_DEDENTED in observation.text
+            found.append(PastCell(turn, code if as_written else dedented(code), observation, calls))
     return found
+
+
+#: What a cell came to that was indented as a whole, as long as calls were run as they were written.
+_NOT_DEDENTED = "IndentationError: unexpected indent"
 
 
 def _code(action: object) -> str | None:

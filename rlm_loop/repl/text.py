@@ -42,6 +42,18 @@ NOTHING = Piece()
 """The output of a cell that printed nothing."""
 
 
+def dedented(code: str) -> str:
+    """Code without the indentation that all of its lines share, where its first line that is no comment has some."""
+    lines = code.split("\n")
+    first = next((line for line in lines if (text := line.strip()) and not text.startswith("#")), "")
+    if first[:1] not in (" ", "\t"):
+        return code
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
+    low, high = min(indents), max(indents)  # what these two share at their start, all of them share
+    margin = next((low[:at] for at, char in enumerate(low) if high[at : at + 1] != char), low)
+    return "\n".join([line.removeprefix(margin) for line in lines])
+
+
 def printed(head: bytes | bytearray, dropped: int, tail: bytes | bytearray) -> Piece:
     """Decode what came through a cell's pipe: bad bytes and control characters replaced, ANSI sequences removed."""
     if not dropped:
