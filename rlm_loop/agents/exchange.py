@@ -19,11 +19,12 @@ from rlm_loop.traces.trace import Trace
 class Exchange:
     """What the run of one question takes in place of what a run alone would make.
 
-    `repl` is the conversation's session, `earlier` the messages until now, `turn_offset` how many turns they took, and
-    `sent` those messages that a model has read.  `about` goes into the run's first event, the messages into another.
+    `repl` is the conversation's session (`None`: the run makes its own), `earlier` the messages until now,
+    `turn_offset` how many turns they took, and `sent` those messages that a model has read.  `about` goes into the
+    run's first event, the messages into another.
     """
 
-    repl: Session
+    repl: Session | None
     about: Mapping[str, Any]
     earlier: AttemptContext = FIRST_ATTEMPT
     turn_offset: int = 0
@@ -35,7 +36,8 @@ class Exchange:
         """The setup of the run with the conversation's session; the model is told what was sent before."""
         self.model = model
         model.follow(self.sent)
-        return setup if setup.dialect.action_mode == "none" else replace(setup, repl=self.repl)
+        lent = None if setup.dialect.action_mode == "none" else self.repl
+        return setup if lent is None else replace(setup, repl=lent)
 
     def record(self, trace: Trace) -> None:
         """Tell a trace what the run begins with, so that it can be read and driven again alone."""
