@@ -91,6 +91,10 @@ class Provider:
         """The same answer in server-sent events."""
         raise NotImplementedError
 
+    def state(self, path: str) -> Any:
+        """What a GET of this path tells; `None` for nothing that is there."""
+        return None
+
     def lookup(self, path: str, body: Any) -> Any:
         """What is asked beside the chat, such as what a model is; `None` for the chat itself."""
         return None
@@ -112,6 +116,15 @@ def serving(provider: Provider) -> Iterator[Provider]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            answer = provider.state(self.path)
+            data = json.dumps({"error": "not found"} if answer is None else answer).encode()
+            self.send_response(404 if answer is None else 200)
+            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
