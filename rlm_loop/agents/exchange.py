@@ -19,11 +19,12 @@ from rlm_loop.traces.trace import Trace
 class Exchange:
     """What the run of one question takes in place of what a run alone would make.
 
-    `repl` is the conversation's session, `earlier` the messages until now, `turn_offset` how many turns they took, and
-    `sent` those messages that a model has read.  `about` goes into the run's first event, the messages into another.
+    `repl` is the conversation's session (`None`: the run makes its own), `earlier` the messages until now,
+    `turn_offset` how many turns they took, and `sent` those messages that a model has read.  `about` goes into the
+    run's first event, the messages into another.
     """
 
-    repl: Session
+    repl: Session | None
     about: Mapping[str, Any]
     earlier: AttemptContext = FIRST_ATTEMPT
     turn_offset: int = 0
@@ -35,7 +36,8 @@ class Exchange:
         """The setup of the run with what came before it; the model is told what was sent before."""
         self.model = model
         model.follow(self.sent)
-        repl = setup.repl if setup.dialect.action_mode == "none" else self.repl
+        lent = self.repl is not None and setup.dialect.action_mode != "none"
+        repl = self.repl if lent else setup.repl
         return replace(setup, repl=repl, turn_offset=self.turn_offset, earlier=self.earlier)
 
     def record(self, trace: Trace) -> None:

@@ -51,8 +51,7 @@ def load(experiment: str, **options: Any) -> Study:
     """The study of a file, a folder with a `study.py`, or a name in `experiments/`."""
     from rlm_loop.study import StudyError, load_study_file
 
-    named = Path("experiments") / experiment
-    where = named if not Path(experiment).exists() and named.exists() else Path(experiment)
+    where = place_of(experiment)
     if not where.exists():
         there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
         known = f"; experiments/ has {', '.join(there)}" if there else "; `rlm-loop study init` writes one"
@@ -60,8 +59,17 @@ def load(experiment: str, **options: Any) -> Study:
     return load_study_file(where, **options)
 
 
-def run_study(study: Study, folder: str, **options: Any) -> int:
-    """Run what is left of a study with progress on standard error, then show its table; `options` as `Study.run`."""
+def place_of(experiment: str) -> Path:
+    """The file or folder of an experiment, which may not be there."""
+    named = Path("experiments") / experiment
+    return named if not Path(experiment).exists() and named.exists() else Path(experiment)
+
+
+def run_study(study: Study, folder: str, *, show: bool = True, **options: Any) -> int:
+    """Run what is left of a study with progress on standard error, then show its table (unless `show` is off).
+
+    `options` are those of `Study.run`.
+    """
     from rlm_loop.study import StudyInterrupted, StudyWarning, Unfair
 
     try:
@@ -75,7 +83,8 @@ def run_study(study: Study, folder: str, **options: Any) -> int:
     except Unfair as unfair:
         note(unfair.diff)
         raise
-    show_results(found)
+    if show:
+        show_results(found)
     return 0
 
 

@@ -16,11 +16,11 @@ from rlm_loop.cli.experiments import (
     SplitRun,
     chosen_options,
     load,
-    run_study,
     show_table,
 )
 from rlm_loop.cli.formats import export_results
-from rlm_loop.cli.setup import as_json, setup_of
+from rlm_loop.cli.setup import Misuse, as_json, setup_of
+from rlm_loop.cli.study_models import agreed_to_spend, run_studies, say_estimates
 from rlm_loop.cli.study_report import anytime, failures, report
 from rlm_loop.cli.terminal import echo, fitting
 
@@ -36,6 +36,9 @@ def run(
     experiment: Experiment,
     out: Annotated[str | None, Option(help="Where results go; default runs/NAME.")] = None,
     model: Annotated[str | None, Option(metavar="NAME", help="Passed to the experiment.")] = None,
+    models: Annotated[
+        str | None, Option(metavar="NAME,NAME", help="Several, one after the other, into one folder.")
+    ] = None,
     split: Annotated[str | None, Option("--split", "--half", help="dev or test; for the experiment.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
@@ -53,26 +56,42 @@ def run(
     max_cost: Annotated[
         float | None, Option(min=0, help="US dollars for the whole study, earlier runs included.")
     ] = None,
+    max_tokens: Annotated[
+        int | None, Option(min=0, help="Tokens in and out for the whole study, earlier runs included.")
+    ] = None,
     rate: Annotated[float | None, Option(help="Model calls a minute at most.")] = None,
+    estimate: Annotated[
+        bool, Option("--estimate", "--dry-run", help="Only say what is left to run, and what it would use.")
+    ] = False,
+    yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
     mixed: Annotated[
         bool, Option("--mixed", help="Go on with rows of other code of this package; noted in study.json.")
     ] = False,
 ) -> int:
     """Run an experiment, or go on with it; Ctrl-C keeps what is finished."""
     options = chosen_options(chosen or [], split)
-    if model is not None:
-        setup_of(context).models(model)  # a wrong name is said now, before anything is made
-        options["model"] = model
-    study = load(experiment, **options)
-    return run_study(
-        study,
-        out or f"runs/{study.name}",
+    if model is not None and models is not None:
+        raise Misuse("--model and --models are both given: name them all in --models")
+    names = [model] if models is None else list(dict.fromkeys(filter(None, map(str.strip, models.split(",")))))
+    for name in names:
+        if name is not None:
+            setup_of(context).models(name)  # a wrong name is said now, before anything is made
+    studies = [load(experiment, **options, **({} if name is None else {"model": name})) for name in names]
+    folder = out or f"runs/{studies[0].name}"
+    if estimate or models is not None:
+        say_estimates(experiment, studies, folder, limit=limit, max_cost=max_cost)
+    if estimate or (models is not None and not yes and not agreed_to_spend()):
+        return 0
+    return run_studies(
+        studies,
+        folder,
         limit=limit,
         seconds=seconds,
         jobs=jobs,
         executor=executor,
         retry_failed=retry_failed,
         max_cost=max_cost,
+        max_tokens=max_tokens,
         rate=rate,
         mixed=mixed,
     )

@@ -18,11 +18,13 @@ from rlm_loop.tools.function import Tool
 class FollowUp(AttemptContext):
     """The conversation until now.  `messages` are those that the question follows.
 
-    `tells_context` says that the question comes with a context of its own, which the model has to be told of.
+    `tells_context` says that the question comes with a context of its own, which the model has to be told of.  With
+    `asks` off the messages hold the question already: the run goes on in the middle of it, and nothing is put.
     """
 
     messages: tuple[Message, ...] = ()
     tells_context: bool = False
+    asks: bool = True
 
     def around(self, dialect: Dialect) -> Dialect:
         return FollowUpDialect(dialect, self)
@@ -40,15 +42,17 @@ class FollowUpDialect(Wrapped):
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         told = problem if self.earlier.tells_context else replace(problem, context="", inline="")
         prompt = self.dialect.format_task(told, tools)
+        if not self.earlier.asks:
+            return replace(prompt, messages=self.earlier.messages)
         asked = [m for m in prompt.messages if m.role != "system"]
         return replace(prompt, messages=joined(self.earlier.messages, asked))
 
 
-def follow_up(messages: tuple[Message, ...], tells_context: bool = False) -> FollowUp:
+def follow_up(messages: tuple[Message, ...], tells_context: bool = False, asks: bool = True) -> FollowUp:
     """The question that follows these messages; of the turns in them only the numbers are known."""
     numbers = dict.fromkeys(m.turn for m in messages if m.turn)
     turns = tuple(Turn(number, Reply(), (), ()) for number in numbers)
-    return FollowUp(turns, messages=messages, tells_context=tells_context)
+    return FollowUp(turns, messages=messages, tells_context=tells_context, asks=asks)
 
 
 def joined(messages: Sequence[Message], asked: Sequence[Message]) -> tuple[Message, ...]:

@@ -51,6 +51,8 @@ class OllamaModel(OpenAICompatibleModel):
     The server cuts a prompt beyond its window (`num_ctx`, 4,096 tokens unless told) in silence.  So every request says
     its window: `context_size` tokens, or (`None`) 8,192 and twice as many whenever a prompt may need them, up to the
     length that the model has (`/api/show`).  A prompt that may need more than that is refused with `RequestRejected`.
+    Once for each window the server is asked what it really loaded (`/api/ps`), since a machine without the memory gets
+    less: then that is the window, and a reply to a prompt that may have been cut is refused, too.
     Without a tokenizer a prompt is taken to have a token for every three bytes, which is more than text or code has.
     Everything else is as in `OpenAICompatibleModel`, but `options` go into the request's `options`, and a key is looked
     for in `OLLAMA_API_KEY`.
@@ -68,6 +70,7 @@ class OllamaModel(OpenAICompatibleModel):
         self._window = context_size or WINDOW
         self._length: int | None = None
         self._asked = False
+        self._checked: dict[int, int | None] = {}  # by window asked for, what the server loaded
         self._growing = threading.Lock()
 
     @property
@@ -84,7 +87,8 @@ class OllamaModel(OpenAICompatibleModel):
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         limit = settings.get("max_tokens") or ROOM
-        size = self._fitting(prompt, limit)
+        needed = _most_tokens(prompt)
+        size = self._fitting(needed, limit)
         names = {"max_tokens": "num_predict", "temperature": "temperature", "seed": "seed"}
         given = {names[k]: v for k, v in settings.items() if k in names}
         stop = {"stop": list(prompt.stop)} if prompt.stop else {}
@@ -104,14 +108,46 @@ class OllamaModel(OpenAICompatibleModel):
         message: Any = answer.get("message")
         if not isinstance(message, Mapping):
             raise ModelError(f"{self.name} sent no reply but {str(answer)[:120]!r}", self.name, retryable=True)
-        return _as_chat(answer, cast("Mapping[str, Any]", message), size)
+        loaded = self._check(size, needed)
+        return _as_chat(answer, cast("Mapping[str, Any]", message), size, loaded)
 
-    def _fitting(self, prompt: Prompt, limit: int) -> int:
-        """The window for this prompt, in tokens."""
-        read = sum(
-            len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) for part in prompt.to_dict().values()
-        )
-        most, needed = self.window, read // 3 + 1
+    def _check(self, size: int, needed: int) -> int | None:
+        """The window that the server loaded for the one asked for; `None` where it does not say.
+
+        Raises `RequestRejected` where it is smaller and the prompt may have been cut.
+        """
+        with self._growing:
+            if size not in self._checked:
+                self._checked[size] = self._loaded()
+            loaded = self._checked[size]
+            if loaded is None or loaded >= size:
+                return loaded
+            if self._length is None or loaded < self._length:
+                _log.warning("%s was asked for a window of %d tokens and has %d", self.name, size, loaded)
+                self._length = loaded
+        if needed > loaded:
+            raise RequestRejected(
+                f"the server loaded {self.name} with a window of {loaded:,} tokens, not the {size:,} asked for, and "
+                f"may have cut this prompt of up to {needed:,}: free memory there, or set context_size={loaded}",
+                self.name,
+            )
+        return loaded
+
+    def _loaded(self) -> int | None:
+        """The window of the model as the server has it in memory; older servers do not say."""
+        from rlm_loop.models.http import Lost, TooLate
+
+        try:
+            running: Any = self._http().get("/api/ps", timeout=5.0).json()["models"]
+            ours = [m for m in running if self.model in (m["name"], str(m["name"]).removesuffix(":latest"))]
+            found = ours[0]["context_length"]
+        except (Lost, TooLate, ValueError, KeyError, TypeError, IndexError):
+            return None
+        return found if isinstance(found, int) and found > 0 else None
+
+    def _fitting(self, needed: int, limit: int) -> int:
+        """The window for a prompt that may need so many tokens."""
+        most = self.window
         if most is not None and needed > most:
             raise RequestRejected(
                 f"the prompt does not fit the window of {self.name}: it may need {needed:,} tokens of {most:,}"
@@ -132,6 +168,12 @@ class OllamaModel(OpenAICompatibleModel):
         return lengths[0] if lengths and isinstance(lengths[0], int) else None
 
 
+def _most_tokens(prompt: Prompt) -> int:
+    """The tokens that a prompt may have: one for every three bytes, which is more than text or code has."""
+    parts = prompt.to_dict().values()
+    return sum(len(json.dumps(part, ensure_ascii=False).encode("utf-8", "replace")) for part in parts) // 3 + 1
+
+
 def _messages(prompt: Prompt) -> list[dict[str, Any]]:
     """The messages in Ollama's form: arguments are objects, and a result names its tool."""
     tools: dict[str, str] = {}
@@ -150,7 +192,7 @@ def _messages(prompt: Prompt) -> list[dict[str, Any]]:
     return found
 
 
-def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int) -> dict[str, Any]:
+def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int, loaded: int | None) -> dict[str, Any]:
     """The answer in the shape of the chat API; what was read from a cache and what was thought is not said."""
     said = {"prompt_tokens": answer.get("prompt_eval_count"), "completion_tokens": answer.get("eval_count")}
     taken = ("message", "done", "done_reason", "prompt_eval_count", "eval_count")
@@ -159,6 +201,7 @@ def _as_chat(answer: Mapping[str, Any], message: Mapping[str, Any], window: int)
     return {
         **{k: v for k, v in answer.items() if k not in taken},
         "num_ctx": window,
+        **({} if loaded is None else {"context_length": loaded}),
         "choices": [{"message": message, "finish_reason": "tool_calls" if calls and finish == "stop" else finish}],
         "usage": said,
     }

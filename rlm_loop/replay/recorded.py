@@ -148,7 +148,8 @@ class Recorded:
             return None
         bodies = {e["hash"]: message_of(e["message"]) for e in self.record.of("message")}
         messages = tuple(bodies[key] for key in event["messages"])
-        return follow_up(messages, bool(self.start["session"]["tells_context"])), int(event["sent"])
+        about = self.start["session"]
+        return follow_up(messages, bool(about["tells_context"]), bool(about.get("asks", True))), int(event["sent"])
 
     @property
     def root(self) -> NodeRecord:

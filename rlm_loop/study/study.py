@@ -198,6 +198,7 @@ class Study:
         executor: str | Executor | None = None,
         retry_failed: bool = False,
         max_cost: float | None = None,
+        max_tokens: int | None = None,
         rate: float | None = None,
         mixed: bool = False,
     ) -> Results:
@@ -208,11 +209,11 @@ class Study:
         as many as the executor takes); `executor` says where (see `executor_of`: a name, or any
         `concurrent.futures.Executor`; threads where it is not given) and is no part of what a study is.  Episodes that
         have a row are skipped; `retry_failed` runs those again that failed.  `max_cost` (US dollars) is for the whole
-        study, what is in the folder included: no episode is started that could exceed it (see `Spending`).  `rate` is
-        how many model calls may begin in a minute.  A folder whose rows were made with other code of this package, or
-        of before that was recorded, is gone on with only where `mixed` says so; a changed scorer, truth, question or
-        file of weights never is.  A `StudyWarning` says where a study ended before its grid did, and where rows are
-        mixed.
+        study, what is in the folder included: no episode is started that could exceed it (see `Spending`);
+        `max_tokens` is the same for tokens, in and out.  `rate` is how many model calls may begin in a minute.  A
+        folder whose rows were made with other code of this package, or of before that was recorded, is gone on with
+        only where `mixed` says so; a changed scorer, truth, question or file of weights never is.  A `StudyWarning`
+        says where a study ended before its grid did, and where rows are mixed.
 
         Raises `StudyError` where the folder cannot be written or holds another configuration, or its disk is full,
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
@@ -243,6 +244,7 @@ class Study:
             executor=executor,
             retry_failed=retry_failed,
             max_cost=max_cost,
+            max_tokens=max_tokens,
             rate=rate,
             mixed=mixed,
         )

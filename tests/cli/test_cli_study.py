@@ -208,3 +208,129 @@ def test_what_a_study_says_while_it_runs_is_a_note(
     assert "the price of local:scripted (" in capsys.readouterr().err
     assert main(["study", "run", "small", "--rate", "0"]) == 2
     assert "is no rate" in capsys.readouterr().err
+
+
+# -- several models
+
+
+MODELS = """
+from rlm_loop import Budget, DirectAgent, Suite, Task
+from rlm_loop.models import ScriptedModel
+from rlm_loop.tasks.base import Score
+
+PRICES = {"ollama/cheap": (1e-6, 2e-6), "ollama/own": None}
+
+
+def study(model="ollama/cheap"):
+    from rlm_loop.study import Study
+
+    def arms(model, seed):
+        same = {"max_tokens": 10, "budget": Budget(steps=1)}
+        return {
+            arm: DirectAgent(model=ScriptedModel(["yes"] * 9, name=model, price=PRICES[model]), **same)
+            for arm in ("a", "b")
+        }
+
+    tasks = tuple(Task(f"t-{i}", f"Is it {i}?", lambda attempt: True) for i in range(3))
+    return Study("many", arms, Suite("toy", tasks), model=model)
+"""
+
+
+@pytest.fixture
+def many(experiment: Path) -> Path:
+    """An experiment that takes a model, one with a price and one without."""
+    folder = experiment.parent / "many"
+    folder.mkdir()
+    (folder / "study.py").write_text(MODELS)
+    return folder
+
+
+BOTH = ["study", "run", "many", "--models", "ollama/cheap,ollama/own"]
+
+
+def test_one_command_runs_several_models_into_one_folder(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(BOTH) == 0
+    out, _ = capsys.readouterr()
+    found = load_study("runs/many")
+    assert sorted({r["model"] for r in found.rows}) == ["ollama/cheap", "ollama/own"]
+    assert len(found) == 12
+    assert "ollama/cheap: 6 episodes" in out
+    assert "ollama/own: 6 episodes" in out
+    assert "price unknown" in out
+    assert "to be spent" in out
+    assert main(BOTH) == 0
+    assert "to be spent: nothing, all is done" in capsys.readouterr().out
+    assert len(load_study("runs/many")) == 12
+
+
+@pytest.mark.parametrize("option", ["--estimate", "--dry-run"])
+def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
+    assert main([*BOTH, option]) == 0
+    out, _ = capsys.readouterr()
+    assert not Path("runs").exists()
+    assert "at most: first requests times the limits" in out
+    assert "for 12 episodes" in out
+    assert "and what ollama/own costs" in out
+
+
+def test_an_estimate_is_of_rows_where_there_are_any(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["study", "run", "many", "--out", "runs/before"])
+    rows = load_study("runs/before").rows
+    export("runs/before", many / "results")
+    capsys.readouterr()
+    assert main(["study", "run", "many", "--model", "ollama/cheap", "--estimate"]) == 0
+    out, _ = capsys.readouterr()
+    tokens, cost = sum(r["input_tokens"] for r in rows), sum(r["cost"] for r in rows)
+    assert f"ollama/cheap: 6 episodes, {tokens:,} tokens in" in out
+    assert f"${cost:.4g} (from 6 rows of ollama/cheap)" in out
+    assert main(["study", "run", "many", "--limit", "1"]) == 0
+    capsys.readouterr()
+    assert main(["study", "run", "many", "--estimate"]) == 0
+    assert "ollama/cheap: 4 episodes" in capsys.readouterr().out
+
+
+def test_a_limit_of_tokens_ends_a_study_and_more_goes_on(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["study", "run", "many", "--out", "runs/before"])
+    each = [r["input_tokens"] + r["output_tokens"] for r in load_study("runs/before").rows]
+    capsys.readouterr()
+    assert main([*BOTH, "--max-tokens", str(sum(each))]) == 0
+    assert "ended with 6 episodes to go" in capsys.readouterr().err
+    assert {r["model"] for r in load_study("runs/many").rows} == {"ollama/cheap"}
+    assert main([*BOTH, "--max-tokens", str(3 * sum(each))]) == 0
+    assert len(load_study("runs/many")) == 12
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--max-cost", "1"], "the price of ollama/own is not known"),
+        (["--model", "ollama/cheap"], "name them all in --models"),
+    ],
+)
+def test_what_several_models_cannot_do_is_said_before_anything_runs(
+    many: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    assert main([*BOTH, *more]) == 2
+    assert says in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_it_asks_before_it_spends_and_no_is_no(
+    many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal:
+        def __init__(self, said: str) -> None:
+            self.said = said
+
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            return self.said
+
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    assert main(BOTH) == 0
+    assert "nothing was run" in capsys.readouterr().err
+    assert not Path("runs").exists()
+    assert main([*BOTH, "--yes"]) == 0
+    assert len(load_study("runs/many")) == 12

@@ -11,14 +11,15 @@ from dspy.primitives.local_interpreter import LocalInterpreter
 
 def play(job: jobs.Job) -> dict[str, Any]:
     lm = dspy.LM(f"openai/{job['model']}", api_base=job["url"], api_key=job["key"], cache=False, **jobs.sampling(job))
+    given = {"context": job["context"]} if job.get("context") else {}
     loop = dspy.RLM(
-        "question -> answer: str",
+        f"{'context, ' if given else ''}question -> answer: str",
         max_iters=job["steps"],
         tools=jobs.tools_beside_code(job),
         interpreter_factory=LocalInterpreter,
     )
     with dspy.context(lm=lm, track_usage=True):
-        done = loop(question=job["task"])
+        done = loop(question=job["task"], **given)
     used = (done.get_lm_usage() or {}).values()
     return {"answer": done.answer, "reported_input_tokens": sum(one.get("prompt_tokens") or 0 for one in used) or None}
 

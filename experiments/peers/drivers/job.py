@@ -2,7 +2,9 @@
 
 A job has `url` and `key` of the metered endpoint, the `model` name to ask for, the `task` text, `steps` (most model
 calls), `max_tokens` of a reply (`null`: not said), `temperature` and `seed` (`null`: not said), `tool` (see `tool_of`)
-and `observation` (what the tool `look` returns).  The current folder is the job's own.
+and `observation` (what the tool `look` returns).  A job with a `context` is a question about a long text, which goes
+where the framework takes one; `depth` is how deep sub-calls may go, where the framework lets one say.  The current
+folder is the job's own.
 """
 
 from __future__ import annotations

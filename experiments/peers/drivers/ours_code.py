@@ -13,8 +13,10 @@ from rlm_loop.models.openai_compatible import OpenAICompatibleModel
 def play(job: jobs.Job) -> dict[str, Any]:
     given = {"temperature": None, "seed": None, **jobs.sampling(job)}
     model = OpenAICompatibleModel(job["model"], job["url"], api_key=job["key"], **given)
-    agent = ToolLoopAgent(model=model, budget=Budget(steps=job["steps"]), tools=tuple(jobs.tools_beside_code(job)))
-    done = agent.run(job["task"])
+    depth = {} if job.get("depth") is None else {"max_depth": job["depth"]}
+    tools = tuple(jobs.tools_beside_code(job))
+    agent = ToolLoopAgent(model=model, budget=Budget(steps=job["steps"]), tools=tools, **depth)
+    done = agent.run(job["task"], context=job.get("context"))
     why = {} if done.stop == "answered" else {"error": f"stopped: {done.stop} ({done.reason})"}
     return {"answer": done.answer, "reported_input_tokens": done.usage.input_tokens, **why}
 

@@ -1,4 +1,4 @@
-"""rlms: `RLM` with its default `LocalREPL`; the task is its root prompt and its context."""
+"""rlms: `RLM` with its default `LocalREPL`; the task is its root prompt and, without a text of its own, its context."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def play(job: jobs.Job) -> dict[str, Any]:
         max_iterations=job["steps"],
         custom_tools=tools or None,
         sampling_args=jobs.sampling(job) or None,
+        **({"max_depth": job["depth"]} if job.get("depth") else {}),
     )
-    done = loop.completion(job["task"], root_prompt=job["task"])
+    done = loop.completion(job.get("context") or job["task"], root_prompt=job["task"])
     usage = done.usage_summary.model_usage_summaries.values()
     return {"answer": done.response, "reported_input_tokens": sum(one.total_input_tokens for one in usage)}
 

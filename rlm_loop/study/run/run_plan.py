@@ -20,10 +20,11 @@ from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, 
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
 from rlm_loop.study.run.executors import capacity, hosted
-from rlm_loop.study.run.limits import Pace, Spending, pacing
+from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
+from rlm_loop.study.run.spending import limits_of
 from rlm_loop.study.run.status import watched
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
@@ -56,6 +57,7 @@ def run_plan(
     executor: str | Executor | None,
     retry_failed: bool,
     max_cost: float | None,
+    max_tokens: int | None,
     rate: float | None,
     mixed: bool = False,
 ) -> Results:
@@ -89,9 +91,9 @@ def run_plan(
         store.write_lock({**noted, **versions.noted()})
         planned = {c.key for c in study.grid} - {c.key for c in todo}
         done = [row for episode, row in known.items() if episode in planned]
-        spending = None if max_cost is None else Spending(max_cost, find, every)
-        if spending is not None:
-            spending.check(todo)
+        spending = limits_of(max_cost, max_tokens, find, every)
+        for limit in spending:
+            limit.check(todo)
         where = opened.enter_context(hosted(executor, jobs)) if todo else None
         asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
@@ -108,13 +110,10 @@ def run_plan(
             finally:
                 if versions.learned:
                     store.write_lock({**noted, **versions.noted()})
-    if spending is not None and spending.stopped and scheduler.left:
-        warnings.warn(
-            f"{study.name}: ended with {scheduler.left} episodes to go, since ${spending.total:.4g} of at most "
-            f"${spending.limit:.4g} are spent; give more (max_cost) and run again to go on",
-            StudyWarning,
-            stacklevel=3,
-        )
+    if scheduler.left:
+        for limit in spending:
+            if limit.stopped:
+                warnings.warn(limit.ended(study.name, scheduler.left), StudyWarning, stacklevel=3)
     return results_of(folder, recorded=False)
 
 

@@ -13,8 +13,8 @@ from rlm_loop.models.base import AuthenticationFailed, ModelNotFound, RateLimite
 from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.identity import Versions
-from rlm_loop.study.run.limits import Spending
 from rlm_loop.study.run.progress import Progress
+from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row
 
@@ -43,9 +43,9 @@ class Scheduler:
     """The order of one run of a study.
 
     Whatever runs episodes asks `next()` for one as long as it has room, and gives each back by `end`.  After `seconds`
-    no further task is started (a task begun is done by all arms), and `spending` allows no episode that could cost too
-    much.  A provider that limits the rate holds the whole study: no further episode is started for as long as it asked,
-    and the episode itself is begun again.
+    no further task is started (a task begun is done by all arms), and the limits of `spending` allow no episode that
+    could use too much.  A provider that limits the rate holds the whole study: no further episode is started for as
+    long as it asked, and the episode itself is begun again.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Scheduler:
         progress: Progress,
         *,
         seconds: float | None = None,
-        spending: Spending | None = None,
+        spending: Sequence[Spending] = (),
         versions: Versions | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -91,7 +91,8 @@ class Scheduler:
         new = _task(episode) != self._task
         if new and self._seconds is not None and self.clock.seconds() - self._begun >= self._seconds:
             return None
-        if self._spending is not None and not self._spending.allows(episode, self._running.values()):
+        allowed = [limit.allows(episode, self._running.values()) for limit in self._spending]
+        if not all(allowed):
             return None
         self._waiting.pop()
         self._task = _task(episode)
@@ -118,8 +119,8 @@ class Scheduler:
         self._versions.learn(row)
         again = crashed and isinstance(fault, RateLimited) and self._again(episode, fault)
         self._store.append({**row, "again": True} if again else row)
-        if self._spending is not None:
-            self._spending.spent(row)
+        for limit in self._spending:
+            limit.spent(row)
         if again:
             return
         self._progress.end(row)

@@ -74,13 +74,28 @@ def evaluate_predictions(
         )
     report = here / f"{models[0].replace('/', '__')}.{run_id}.json"
     before = report.stat().st_mtime_ns if report.exists() else None
-    words = ["--dataset_name", name, "--split", split, "--predictions_path", str(Path(predictions).resolve())]
-    words += ["--run_id", run_id, "--max_workers", str(workers), "--timeout", str(timeout)]
-    words += ["--instance_ids", *(p.instance_id for p in rows)]
-    code = (run or _run)([sys.executable, "-m", "swebench.harness.run_evaluation", *words], here)
+    told = [p.instance_id for p in rows]
+    command = harness_command(predictions, name, told, split=split, run_id=run_id, workers=workers, timeout=timeout)
+    code = (run or _run)(command, here)
     if not report.exists() or report.stat().st_mtime_ns == before:
         raise HarnessError(f"the harness wrote no report {report} (exit code {code}); what it said stands above")
     return read_report(report)
+
+
+def harness_command(
+    predictions: str | os.PathLike[str],
+    dataset: str,
+    ids: Sequence[str],
+    *,
+    split: str = "test",
+    run_id: str = "rlm-loop",
+    workers: int = 4,
+    timeout: int = 1800,
+) -> list[str]:
+    """The command that starts the official harness; `dataset` is a name of the hub or a file."""
+    words = ["--dataset_name", dataset, "--split", split, "--predictions_path", str(Path(predictions).resolve())]
+    words += ["--run_id", run_id, "--max_workers", str(workers), "--timeout", str(timeout)]
+    return [sys.executable, "-m", "swebench.harness.run_evaluation", *words, "--instance_ids", *ids]
 
 
 def harness_version() -> tuple[int, ...]:

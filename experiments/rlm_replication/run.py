@@ -1,0 +1,165 @@
+"""Every arm on every task, through the meter: python experiments/rlm_replication/run.py --model oracle
+
+One row an arm and task is added to `--out`; a second run goes on where the first stopped.  `--model oracle` is the
+program of `oracle.py`, `--model local` (or any other name) a language model.  The question and the method are in
+README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
+
+from arms import ARMS, BASELINE, Arm, chosen
+from build import CACHE
+from driving import drive
+from oracle import FORMS, FrameworkOracle
+from records import append, rows_of
+
+from rlm_loop.meter import metered_endpoint
+from rlm_loop.models import LocalModel, get_model
+from rlm_loop.models.base import Model
+from rlm_loop.report.tables.readme import write_between
+from rlm_loop.report.tables.table import Table
+from rlm_loop.study.statistics import newcombe_interval, paired_table, sign_test
+from rlm_loop.tasks import get_suite
+from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks.long_context.oracle import Oracle
+
+HERE = Path(__file__).resolve().parent
+ORACLE = HERE / "results" / "oracle.jsonl"
+#: In the manner of RULER: one needle, several, variables that are traced.  In that of OOLONG: counts, pairs, labels.
+SHAPES = {"needle": "RULER", "needles": "RULER", "chain": "RULER", "records": "OOLONG", "pairs": "OOLONG"} | {
+    "classify": "OOLONG"
+}
+LIMIT = 900.0
+"""Seconds for one task."""
+
+
+def tasks_of(families: Sequence[str], sizes: Sequence[str], tasks: int) -> list[tuple[str, Task]]:
+    """`tasks` of the test split of each family and size, with the suite's name."""
+    names = [f"long_context/{family}@{size}/test" for size in sizes for family in families]
+    return [(name, task) for name in names for task in get_suite(name, tasks=2 * tasks).tasks[:tasks]]
+
+
+def model_of(arm: Arm, name: str, given: Model | None) -> Model:
+    """The model behind an arm's endpoint: the oracle in the arm's own form, or the one that all share."""
+    if given is not None:
+        return given
+    if arm.loop.name in FORMS:
+        return FrameworkOracle(arm.loop.name)
+    return Oracle(window=4_096, levels=max(1, arm.depth or 0))
+
+
+def attempt(arm: Arm, task: Task, model: Model, options: argparse.Namespace) -> dict[str, Any]:
+    """One task by one arm, scored; what it spent is the meter's count, sub-calls included."""
+    began = time.perf_counter()
+    job = {
+        "key": f"key-{arm.name}",
+        "model": "metered",
+        "task": task.question,
+        "context": task.material(),
+        "depth": arm.depth,
+        "observation": "",
+        "tool": "none",
+        "steps": options.steps,
+        "max_tokens": options.max_tokens,
+        "temperature": 0.0,
+        "seed": 0,
+    }
+    with metered_endpoint(model) as url, tempfile.TemporaryDirectory(prefix="rlm-") as made:
+        try:
+            done = drive(arm.loop, {**job, "url": url}, options.cache, Path(made), LIMIT)
+        except RuntimeError as error:
+            done = {"answer": None, "error": str(error)}
+        spent = url.meter.times()
+    answer = done.get("answer")
+    score = task.judge(Attempt(answer, answered=answer is not None))
+    return {
+        "resolved": score.resolved,
+        "answer": str(answer)[:200],
+        "error": done.get("error"),
+        "version": done.get("version"),
+        "calls": len(spent),
+        "input_tokens": int(spent["input_tokens"].fillna(0).sum()),
+        "output_tokens": int(spent["output_tokens"].fillna(0).sum()),
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Each arm against `BASELINE` on the tasks that both tried."""
+    by_arm: dict[str, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in rows:
+        by_arm.setdefault(row["arm"], {})[row["suite"], row["task"]] = row
+    base = by_arm.get(BASELINE, {})
+    lines: list[list[str]] = []
+    for arm in [a.name for a in ARMS if a.name in by_arm]:
+        mine = by_arm[arm]
+        both = sorted(mine.keys() & base.keys())
+        here, there = ([float(bool(of[k]["resolved"])) for k in both] for of in (mine, base))
+        _, wins, losses, _ = paired_table(here, there)
+        low, high = newcombe_interval(*paired_table(here, there)) if both else (0.0, 0.0)
+        against = (
+            f"{100 * (sum(here) - sum(there)) / len(both):+.0f} [{100 * low:+.0f}, {100 * high:+.0f}]" if both else ""
+        )
+        p = f"{sign_test(int(wins), int(losses)):.2f}"
+        shapes = [_resolved(mine, shape) for shape in ("RULER", "OOLONG")]
+        spent = [f"{sum(r[c] for r in mine.values()) / len(mine):,.0f}" for c in ("input_tokens", "output_tokens")]
+        calls = f"{sum(r['calls'] for r in mine.values()) / len(mine):.1f}"
+        lines.append([arm, *shapes, *(("", "") if arm == BASELINE else (against, p)), *spent, calls])
+    columns = ["arm", "RULER-shaped", "OOLONG-shaped", f"points against {BASELINE} [95 %]", "p"]
+    columns += ["input tokens a task", "output", "calls"]
+    return Table("Resolved, and spent", columns, lines, ["p: McNemar's exact test, without Holm's correction."])
+
+
+def _resolved(mine: Mapping[tuple[str, str], Mapping[str, Any]], shape: str) -> str:
+    rows = [r for r in mine.values() if SHAPES[r["family"]] == shape]
+    return f"{sum(bool(r['resolved']) for r in rows)} of {len(rows)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", default="oracle", help="oracle, local, or the name of another model")
+    parser.add_argument("--families", default=",".join(SHAPES))
+    parser.add_argument("--sizes", default="8k", help="characters: 8k, 32k, 128k ...")
+    parser.add_argument("--tasks", type=int, default=1, help="of each family and size")
+    parser.add_argument("--arms", default="", help="names, with commas (default: all)")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--max-tokens", type=int, default=600)
+    parser.add_argument("--window", type=int, default=16384, help="of a local model, in tokens")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the environments")
+    parser.add_argument("--out", type=Path, help="default: results/oracle.jsonl, or results/MODEL.jsonl")
+    options = parser.parse_args()
+    out = options.out or HERE / "results" / f"{options.model.replace('/', '_').replace(':', '_')}.jsonl"
+    shared: Model | None = None
+    if options.model.partition(":")[0] == "local":
+        shared = LocalModel(options.model.removeprefix("local:"), context_size=options.window)
+    elif options.model != "oracle":
+        shared = get_model(options.model)
+    done = {(r["suite"], r["task"], r["arm"]) for r in rows_of(out)}
+    for suite, task in tasks_of(options.families.split(","), options.sizes.split(","), options.tasks):
+        for arm in chosen(options.arms):
+            if (suite, task.id, arm.name) in done:
+                continue
+            model = model_of(arm, options.model, shared)
+            about = {"arm": arm.name, "suite": suite, "task": task.id, "family": task.facts["family"]}
+            row = {**about, "size": task.facts["size"], "model": model.name, **attempt(arm, task, model, options)}
+            append(out, row)
+            print(f"{task.id} {arm.name}: {row['resolved']} {row['error'] or ''} ({row['seconds']} s)", file=sys.stderr)
+    text = table(rows_of(out)).to_markdown()
+    if out == ORACLE:
+        write_between(HERE / "README.md", "oracle", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""What is left of a study would use: tokens and US dollars for each model, before a model is called.
+
+Tokens are those of rows of the same study, by arm and suite, where there are any: the rows of the folder that is gone
+on with, of the same model first, else those that are committed beside the study's file.  Without rows they are an upper
+bound: the first request in every call that the budget allows, with all replies before it, each as long as allowed.
+What tools and cells answer, and sub-calls, are not in that bound, since nobody knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlm_loop.accounting.prices import known_price
+from rlm_loop.agents.recursion.settings import price_of
+from rlm_loop.models import get_model
+from rlm_loop.models.base import ModelError
+from rlm_loop.models.counting import size_unmeasured
+from rlm_loop.models.scripted import ScriptedModel
+from rlm_loop.study.errors import StudyError
+from rlm_loop.study.plan.factors import Beginning
+from rlm_loop.study.plan.grid import Episode, StudyAgent
+from rlm_loop.study.statistics.descriptive import mean
+from rlm_loop.study.store.reading import read_rows
+from rlm_loop.study.store.rows import Row, finished, key, to_run
+from rlm_loop.study.study import Study
+
+Tokens = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is left for one model: `episodes`, tokens in and out, US dollars.
+
+    `None` is not known: of tokens where an arm has no limit of steps or of a reply's length and no rows, of the cost
+    also where nobody has a price.  `priced` says whether there is one.  `basis` says what the tokens are from.
+    """
+
+    model: str
+    episodes: int
+    input_tokens: float | None
+    output_tokens: float | None
+    cost: float | None
+    priced: bool
+    basis: str
+
+    def __str__(self) -> str:
+        tokens = "an unknown number of tokens"
+        if self.input_tokens is not None and self.output_tokens is not None:
+            tokens = f"{self.input_tokens:,.0f} tokens in and {self.output_tokens:,.0f} out"
+        cost = "price unknown" if not self.priced else "cost unknown" if self.cost is None else f"${self.cost:.4g}"
+        return f"{self.model}: {self.episodes} episodes, {tokens}, {cost} ({self.basis})"
+
+
+def estimates(
+    study: Study, folder: str | Path = "", committed: str | Path = "", limit: int | None = None
+) -> list[Estimate]:
+    """What `study.run(folder, limit=limit)` would use, a model at a time.  `committed` is a folder of earlier rows."""
+    there, before = _rows(folder), _rows(committed)
+    known = {key(r): r for r in there}
+    agents = study.agents()
+    left = [e for e in study.episodes(limit) if to_run(known.get(e.key))]
+    found: list[Estimate] = []
+    for model in dict.fromkeys(model for model, _ in agents):
+        episodes = [e for e in left if e.model == model]
+        arms = {(e.arm, e.seed): agents[model, e.seed][e.arm] for e in episodes}
+        rows = _basis(model, {e.arm for e in episodes}, there, before)
+        spent = [_of_rows(e, rows) if rows else _bound(arms[e.arm, e.seed], e) for e in episodes]
+        known_tokens = [s for s in spent if s is not None]
+        tokens = (sum(s[0] for s in known_tokens), sum(s[1] for s in known_tokens))
+        whole = len(known_tokens) == len(spent)
+        price = _price(model, arms.values() if arms else agents[model, study.seeds[0]].values())
+        cost = None if price is None or not whole else tokens[0] * price[0] + tokens[1] * price[1]
+        found.append(
+            Estimate(
+                model,
+                len(episodes),
+                tokens[0] if whole else None,
+                tokens[1] if whole else None,
+                cost,
+                price is not None,
+                _said(rows) if rows else "at most: first requests times the limits, without results",
+            )
+        )
+    return found
+
+
+def _rows(folder: str | Path) -> list[Row]:
+    with suppress(StudyError, OSError):  # a folder that cannot be read is said when the study is run
+        return [r for r in read_rows(folder) if finished(r) and r.get("calls")] if folder else []
+    return []
+
+
+def _basis(model: str, arms: set[str], there: Sequence[Row], before: Sequence[Row]) -> list[Row]:
+    """The rows that say something of every arm: of the same model where it has them, else of any."""
+    for rows in ([r for r in there if r["model"] == model], there, before):
+        if arms and arms <= {r["arm"] for r in rows}:
+            return list(rows)
+    return []
+
+
+def _of_rows(episode: Episode, rows: Sequence[Row]) -> Tokens | None:
+    mine = [r for r in rows if r["arm"] == episode.arm]
+    mine = [r for r in mine if r["suite"] == episode.suite] or mine
+    into, out = (mean(r.get(name) for r in mine) for name in ("input_tokens", "output_tokens"))
+    return None if into is None or out is None else (into, out)
+
+
+def _bound(agent: StudyAgent, episode: Episode) -> Tokens | None:
+    """What the agent may use; `None` where a limit is missing or its first request cannot be made."""
+    limits: Any = getattr(agent, "limits", None)
+    budget = limits() if callable(limits) else getattr(agent, "budget", None)
+    steps = getattr(budget, "steps", None)
+    reply = getattr(agent, "max_tokens", None)
+    if steps is None or reply is None or not isinstance(agent, Beginning):
+        return None
+    try:
+        first = size_unmeasured(ScriptedModel([]), agent.first_request(episode.task).prompt)
+    except Exception:  # a repository that is not here, say: the run will name it
+        return None
+    return float(steps * first + reply * steps * (steps - 1) // 2), float(steps * reply)
+
+
+def _price(model: str, agents: Iterable[StudyAgent]) -> Tokens | None:
+    """US dollars per token in and out, the dearest of the arms' models; `None` where one of them has no price."""
+    prices: list[Tokens | None] = []
+    for agent in agents:
+        own = getattr(agent, "model", None)
+        prices.append(_price_of(model if own is None else own))
+        if (below := getattr(agent, "sub_model", None)) is not None:
+            prices.append(_price_of(below))
+    known = [p for p in prices if p is not None]
+    return max(known) if known and len(known) == len(prices) else None
+
+
+def _price_of(model: Any) -> Tokens | None:
+    with suppress(ModelError, ImportError, ValueError):  # an extra that is missing: a table may know the price
+        return price_of(get_model(model))
+    listed = known_price(model) if isinstance(model, str) else None
+    return None if listed is None else (listed.input / 1e6, listed.output / 1e6)
+
+
+def _said(rows: Sequence[Mapping[str, Any]]) -> str:
+    models = sorted({str(r["model"]) for r in rows})
+    return f"from {len(rows)} rows of {', '.join(models)}"
