@@ -227,7 +227,7 @@ def test_each_model_is_compared_by_itself() -> None:
         ({"baseline": "react"}, "there is no arm 'react'; there are base, lean"),
         ({"missing": "ignore"}, "there is no policy 'ignore' for missing pairs; use worst, drop, bounds"),
         ({"family": ("tokens",)}, "there is no measure 'tokens'; there are resolved, input_tokens"),
-        ({"margin": 3}, "margin and alpha are shares: give 0.03 for 3 points"),
+        ({"margin": 3}, "margin is a share: give 0.03 for 3 points"),
         ({"cluster": "repo"}, "not every task has a 'repo'; cluster by a column that all rows have, or by 'task'"),
     ],
 )

@@ -11,6 +11,7 @@ from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
 from rlm_loop.study.compare.contrast import p_value, percent
 from rlm_loop.study.compare.planning import pairs_to_show
+from rlm_loop.study.compare.sentences import same_in_all
 from rlm_loop.study.compare.suites import SuiteEffect
 
 _NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
@@ -132,12 +133,7 @@ def suite_table(compared: Comparison) -> Table | None:
 
 def interaction_notes(compared: Comparison) -> list[str]:
     """Of each arm whether its difference is the same in all suites; nothing where there is one."""
-    return [
-        f"{i.arm}: the difference is smallest on {i.lowest}, largest on {i.highest}; test that it is the same "
-        f"{'in both' if i.suites == 2 else f'in all {i.suites}'} (permutation of Cochran's Q, exploratory): "
-        f"p {_p(i.p)}."
-        for i in compared.interactions
-    ]
+    return [f"{i.arm}: {same_in_all(i)}" for i in compared.interactions]
 
 
 def flip_table(compared: Comparison, most: int = 20) -> Table | None:
@@ -195,11 +191,6 @@ def percent_of(value: float | None) -> str:
 def points(value: float | None) -> str:
     """A difference of shares in points of 100, with its sign."""
     return "-" if value is None else f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _p(value: float) -> str:
-    found = p_value(value)
-    return found if found.startswith("<") else f"= {found}"
 
 
 def _count(n: int) -> str:

@@ -53,20 +53,13 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         least = math.ceil(clusters * n / contrast.clusters)
         yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
-    discordant = _discordant(contrast)
+    discordant, margin = _discordant(contrast), comparison.tolerance.points(contrast.baseline_value)
     for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
-        if assuming == "no difference" and not comparison.margin:
+        if assuming == "no difference" and not margin:
             continue
-        now = power_of_rate(
-            n / contrast.design,
-            discordant=discordant,
-            difference=difference,
-            margin=comparison.margin,
-            alpha=alpha,
-        )
-        needed = pairs_for_rate(
-            discordant=discordant, difference=difference, margin=comparison.margin, alpha=alpha, power=power
-        )
+        assumed = {"discordant": discordant, "difference": difference, "margin": margin, "alpha": alpha}
+        now = power_of_rate(n / contrast.design, **assumed)
+        needed = pairs_for_rate(**assumed, power=power)
         wide = None if needed is None else math.ceil(needed * contrast.design)
         yield _plan(contrast, assuming, difference, now, wide)
 

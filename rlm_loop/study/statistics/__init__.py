@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
     from rlm_loop.study.statistics.interaction import heterogeneity_p
     from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
-    from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
+    from rlm_loop.study.statistics.non_inferiority import noninferiority, relative_noninferiority, score_statistic
     from rlm_loop.study.statistics.power import (
         fewest_clusters,
         pairs_for_mean,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         wilson_by_cluster,
         wilson_interval,
     )
+    from rlm_loop.study.statistics.resampling import percentile_interval, resampled_sums
     from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
 
 __all__ = [
@@ -61,10 +62,13 @@ __all__ = [
     "pairs_for_rate",
     "pass_at_k",
     "percentile",
+    "percentile_interval",
     "power_of_mean",
     "power_of_rate",
     "rate_interval",
     "ratio",
+    "relative_noninferiority",
+    "resampled_sums",
     "score_statistic",
     "sign_flip",
     "sign_test",
@@ -85,8 +89,9 @@ _HOME = {
     **dict.fromkeys(("pass_at_k", "rate_interval", "sign_test"), "rates"),
     **dict.fromkeys(("wilson", "wilson_by_cluster", "wilson_interval"), "rates"),
     "heterogeneity_p": "interaction",
-    **dict.fromkeys(("noninferiority", "score_statistic"), "non_inferiority"),
+    **dict.fromkeys(("noninferiority", "relative_noninferiority", "score_statistic"), "non_inferiority"),
     **dict.fromkeys(("bootstrap", "flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
+    **dict.fromkeys(("percentile_interval", "resampled_sums"), "resampling"),
     **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "confidence_sequences"),
     **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
     **dict.fromkeys(("holm", "holm_levels", "smallest_level"), "multiple_testing"),
