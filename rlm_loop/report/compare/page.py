@@ -14,6 +14,7 @@ from rlm_loop.report.study.episodes import state
 from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
+from rlm_loop.study.compare.weights import pooled_by
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.versions import __version__
 
@@ -103,7 +104,7 @@ _HERE = "rlm_loop.report.compare"
 
 
 def _bars(compared: Comparison) -> list[IntervalBar]:
-    """Each arm over all suites, then suite by suite, along one axis."""
+    """Each arm suite by suite, then over all of them, along one axis."""
     suites = compared.suites if len({e.suite for e in compared.suites}) > 1 else []
     ends = [v for of in (*compared.contrasts, *suites) if _rate(of) for v in (of.low, of.high, 0.0) if v is not None]
     first, last = (min(ends) - 0.02, max(ends) + 0.02) if ends else (-1.0, 1.0)
@@ -129,10 +130,13 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
             continue
         flips = [f.gained for f in compared.flips if (f.model, f.arm) == (contrast.model, contrast.arm)]
         label = contrast.arm + (f", {contrast.model}" if models else "")
-        bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
         for e in suites:
             if (e.model, e.arm) == (contrast.model, contrast.arm):
-                bars.append(bar(e.suite or "(no suite)", e.pairs - e.missing, e, e.gained, e.lost, False))
+                bars.append(
+                    bar(f"{label} on {e.suite or '(no suite)'}", e.pairs - e.missing, e, e.gained, e.lost, False)
+                )
+        label += f", pooled {pooled_by(compared.weights)}" if contrast.shares else ""
+        bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
     return bars
 
 

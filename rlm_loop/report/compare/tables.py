@@ -100,6 +100,7 @@ def measure_table(compared: Comparison, *, rates: bool = True) -> Table:
         + "An effect on tokens, cost, time or steps is how many times as much the arm uses, "
         f"{' or '.join(sorted({c.estimand for c in shown if c.effect == 'ratio'})) or 'not known here'}."
     ]
+    notes.append(compared.noise)
     if unknown:
         notes.append(f"Not known for enough pairs: {', '.join(_NAMES.get(n, n.replace('_', ' ')) for n in unknown)}.")
     return Table(f"Against {compared.baseline}", heads, rows, notes, 3 if several else 2)
@@ -127,7 +128,7 @@ def suite_table(compared: Comparison) -> Table | None:
     ]
     share = percent(1 - compared.alpha)
     heads = ["arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
-    notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites."]
+    notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites.", compared.noise]
     return Table("By suite", [*(["model"] if several else []), *heads], rows, notes, 3 if several else 2)
 
 

@@ -57,11 +57,11 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Comparison(Judged):
-    """All arms against one baseline (`compare`).  `rows`, `lock` and `cluster` are what it was made of."""
+    """All arms against one baseline (`compare`).  `rows`, `cluster` and `results` are what it was made of."""
 
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
     cluster: str | None = None
-    lock: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
+    results: Rows | None = field(default=None, repr=False, compare=False)
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
@@ -134,14 +134,14 @@ class Comparison(Judged):
         """In how many runs the injectors in which an arm differs from the baseline added anything."""
         from rlm_loop.study.compare.delivery import deliveries
 
-        return deliveries(self.rows, self.lock, self.baseline)
+        return deliveries(self.rows, {} if self.results is None else self.results.lock, self.baseline)
 
     @cached_property
     def noise_floors(self) -> list[NoiseFloor]:
         """How often arms differ that were run in the same way; empty where none was run twice."""
         from rlm_loop.study.compare.noise import noise_floors
 
-        return noise_floors(self.rows, self.lock)
+        return noise_floors(self.rows, getattr(self.results, "fairness_check", None))
 
     @property
     def noise(self) -> str:
@@ -211,14 +211,15 @@ def compare(
 
     The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer, or no more than
     `relative_margin` (0.1: 10 %) of what the baseline resolves; `margin=0` makes it that the rates differ.  The claim
-    in tokens, cost, seconds and steps is that the arms differ.  `family`
-    names the measures whose claims were decided upon before looking: their p values, over all arms and models, are
-    adjusted after Holm, their intervals are those of the levels at which Holm's procedure judged them, and only these
-    are called shown.  `missing` is the policy for pairs of which a value is
-    missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
-    case).  `cluster` is what pairs are grouped by (`Paired`).  `weights` say how much each suite counts where several
-    are pooled: "pairs" (as many pairs as it has), "equal", or a number for each suite.  Raises `StudyError` for an unknown arm, measure or
-    policy, where there is only one arm, and where scipy is not installed (extra `stats`).
+    in tokens, cost, seconds and steps is that the arms differ.  `family` names the measures whose claims were decided
+    upon before looking: their p values, over all arms and models, are adjusted after Holm, their intervals are those of
+    the levels at which Holm's procedure judged them, and only these are called shown.  `missing` is the policy for
+    pairs of which a value is missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers
+    the worst and the best case).  `cluster` is what pairs are grouped by (`Paired`).  `weights` say how much each suite
+    counts where several are pooled: "pairs" (as many pairs as it has), "equal", or a number for each suite.
+
+    Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and where scipy is not
+    installed (extra `studies`).
     """
     if not isinstance(results, Rows):
         results = table_of(results)
@@ -270,7 +271,7 @@ def compare(
         changed=changed,
         rows=results.rows,
         cluster=cluster,
-        lock=results.lock,
+        results=results,
     )
 
 

@@ -16,7 +16,7 @@ _SCAFFOLD = "scaffold:"
 class Delivery:
     """Of how many `runs` of an arm `delivered` had a token of an injector that the baseline does not have.
 
-    `arm` is the baseline's own name for an injector that only the baseline has.  Counted are runs whose ledger is known.
+    `arm` is the baseline for an injector that only the baseline has.  Counted are runs whose ledger is known.
     """
 
     model: str
@@ -35,8 +35,8 @@ class Delivery:
         if self.share is None or self.share >= 0.5:
             return ""
         return (
-            f"{self.arm}: only {self.delivered:,} of {self.runs:,} runs had a token of {self.injector}, so the effect is "
-            "mostly that of runs without it"
+            f"{self.arm}: only {self.delivered:,} of {self.runs:,} runs had a token of {self.injector}, so the effect "
+            "is mostly that of runs without it"
         )
 
 

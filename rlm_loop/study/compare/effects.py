@@ -152,7 +152,7 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
 
 
 def totals_effect(pairs: Pairs, level: float) -> Effect | None:
-    """The ratio of the totals of complete pairs; `None` where fewer than two are known, or the baseline uses nothing."""
+    """The ratio of the totals of complete pairs; `None` for fewer than two, or where the baseline uses nothing."""
     known = pairs.known()
     values = [(h or 0.0, t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
     return _ratio(values, known, level, totals=True) if len(values) > 1 and any(t for _, t in values) else None
@@ -169,9 +169,7 @@ def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, to
     p = statistics.mean_p(used, codes, null, weights=weights)
     estimate, low, high = found if totals else map(math.exp, found)
     scale = estimate * _mean(there, parts)  # of the logarithm of a ratio of totals, to the first order
-    moved = [
-        ((h - estimate * t) / scale if scale else math.nan) if totals else math.log(h / t) for h, t in values
-    ]
+    moved = [((h - estimate * t) / scale if scale else math.nan) if totals else math.log(h / t) for h, t in values]
     variance = float(statistics.variance_of_mean(moved, codes, parts))
     return Effect(
         estimate=estimate,

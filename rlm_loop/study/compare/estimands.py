@@ -80,7 +80,11 @@ def estimates(
 
 
 def _per_resolved(
-    named: tuple[str, str, str, str], rows: Sequence[Row], units: Sequence[PairKey], clusters: Sequence[str], alpha: float
+    named: tuple[str, str, str, str],
+    rows: Sequence[Row],
+    units: Sequence[PairKey],
+    clusters: Sequence[str],
+    alpha: float,
 ) -> Estimate:
     """Crashes count with what they took, and as not resolved."""
     _, arm, baseline, quantity = named
@@ -100,9 +104,7 @@ def _per_resolved(
     if value is not None and baseline_value:
         low, high = statistics.percentile_interval(columns, statistics.codes_of(labels), _each_resolved, alpha)
     estimate = None if value is None else statistics.ratio(value, baseline_value)
-    return _estimate(
-        named, PER_RESOLVED, value, baseline_value, estimate, low, high, len(kept), len(units) - len(kept)
-    )
+    return _estimate(named, PER_RESOLVED, value, baseline_value, estimate, low, high, len(kept), len(units) - len(kept))
 
 
 def _each_resolved(sums: Floats) -> Floats:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.pairs import cluster_labels
 from rlm_loop.study.compare.summary import total_tokens
-from rlm_loop.study.statistics.clusters import Floats
 from rlm_loop.study.store.rows import Row
+
+if TYPE_CHECKING:
+    from rlm_loop.study.statistics.clusters import Floats
 
 #: What a row took; `None` where that is not known.
 Taken = Callable[[Mapping[str, Any]], float | None]
@@ -64,26 +64,38 @@ def clouds(
             mine = [of_episode[arm, u] for u in units]
             columns += _with_counts([taken(row) for row in mine])
             columns += _with_counts([is_resolved(row) for row in mine])
-        drawn = statistics.resampled_sums(columns, statistics.codes_of(labels), resamples, seed)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            means = drawn[:, ::2] / drawn[:, 1::2]
+        means = _means(statistics.resampled_sums(columns, statistics.codes_of(labels), resamples, seed))
         made = {arm: Cloud(model, arm, means[:, 2 * n], means[:, 2 * n + 1]) for n, arm in enumerate(arms)}
         base = made.get(baseline)
         found += [
             cloud if base is None or arm == baseline else _against(cloud, base)
             for arm, cloud in made.items()
-            if np.isfinite(cloud.spent).any() and np.isfinite(cloud.rate).any()
+            if _known(cloud).any()
         ]
     return found
 
 
 def _against(cloud: Cloud, base: Cloud) -> Cloud:
-    known = np.isfinite(cloud.spent) & np.isfinite(cloud.rate) & np.isfinite(base.spent) & np.isfinite(base.rate)
+    known = _known(cloud) & _known(base)
     if not known.any():
         return cloud
     cheaper, no_worse = (cloud.spent < base.spent)[known], (cloud.rate >= base.rate)[known]
     shares = (float(of.mean()) for of in (cheaper, no_worse, cheaper & no_worse))
     return Cloud(cloud.model, cloud.arm, cloud.spent, cloud.rate, *shares)
+
+
+def _known(cloud: Cloud) -> Any:
+    import numpy as np
+
+    return np.isfinite(cloud.spent) & np.isfinite(cloud.rate)
+
+
+def _means(sums: Floats) -> Floats:
+    """Of columns of sums, each followed by how many are in it, the means; not a number where none is."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return sums[:, ::2] / sums[:, 1::2]
 
 
 def _with_counts(values: Sequence[float | None]) -> list[list[float]]:

@@ -79,7 +79,8 @@ class Paired:
     Pairs come in the order of `units`.  `cluster` is a column of the rows or of their `facts` ("suite", "repo", ...) or
     "task"; where it is not given, the row's own `cluster`, the task's repository or package, or its family decides, as
     long as there are at least ten; else the task, so that the seeds of one task always count as one cluster.  Tasks of
-    two suites are two tasks, also where they have the same id.  `weights` are those of the suites.  Raises `StudyError` where an episode has two rows.
+    two suites are two tasks, also where they have the same id.  `weights` are those of the suites.  Raises `StudyError`
+    where an episode has two rows.
     """
 
     def __init__(

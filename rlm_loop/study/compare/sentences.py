@@ -120,10 +120,7 @@ def _exploratory(comparison: Judged) -> str:
         if comparison.changed
         else "this analysis was not declared before the run"
     )
-    return (
-        f"Exploratory: {why}, so no claim is judged; "
-        f"{len(apart)} of {len(known)} intervals exclude no difference."
-    )
+    return f"Exploratory: {why}, so no claim is judged; {len(apart)} of {len(known)} intervals exclude no difference."
 
 
 def _contains_none(contrast: Contrast) -> bool:
@@ -201,7 +198,13 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
 def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
-    return bool(comparison.tolerance.share) and p is not None and p <= 1 - contrast.confidence and high is not None and high < 0
+    return (
+        bool(comparison.tolerance.share)
+        and p is not None
+        and p <= 1 - contrast.confidence
+        and high is not None
+        and high < 0
+    )
 
 
 def _refuted(contrast: Contrast, comparison: Judged) -> bool:

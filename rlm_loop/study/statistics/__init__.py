@@ -37,8 +37,9 @@ if TYPE_CHECKING:
         wilson_by_cluster,
         wilson_interval,
     )
-    from rlm_loop.study.statistics.resampling import percentile_interval, resampled_sums
     from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
+    from rlm_loop.study.statistics.resampling import percentile_interval, resampled_sums
+    from rlm_loop.study.statistics.variance import variance_components
 
 __all__ = [
     "bootstrap",
@@ -77,6 +78,7 @@ __all__ = [
     "sums",
     "symmetric_sequence",
     "total",
+    "variance_components",
     "variance_of_mean",
     "wilson",
     "wilson_by_cluster",
@@ -91,6 +93,7 @@ _HOME = {
     "heterogeneity_p": "interaction",
     **dict.fromkeys(("noninferiority", "relative_noninferiority", "score_statistic"), "non_inferiority"),
     **dict.fromkeys(("bootstrap", "flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
+    "variance_components": "variance",
     **dict.fromkeys(("percentile_interval", "resampled_sums"), "resampling"),
     **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "confidence_sequences"),
     **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),

@@ -108,7 +108,9 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
     left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
     mean = total.sum(axis=-1, keepdims=True) / of.sum()
     drawn = _sum(total, cluster_draws(groups, resamples, seed))
-    drawn /= np.maximum(_sum(of, cluster_draws(groups, resamples, seed)), 1e-9)  # of weights none may be drawn that is above 0
+    drawn /= np.maximum(
+        _sum(of, cluster_draws(groups, resamples, seed)), 1e-9
+    )  # of weights none may be drawn that is above 0
     near = _ROUNDING * np.abs(mean)
     below = (np.count_nonzero(drawn < mean - near, axis=-1) + np.count_nonzero(drawn <= mean + near, axis=-1)) / 2
     bias = special.ndtri(below / resamples)

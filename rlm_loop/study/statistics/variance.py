@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,7 +96,7 @@ class _Data:
 
     def of_tasks(self, chosen: Any) -> _Data:
         """The rows of these tasks; one that is chosen twice is two tasks."""
-        ends = np.searchsorted(self.task, np.arange(self.tasks + 1))
+        ends: list[int] = np.searchsorted(self.task, np.arange(self.tasks + 1)).tolist()
         rows = np.concatenate([np.arange(ends[t], ends[t + 1]) for t in chosen])
         task = np.repeat(np.arange(len(chosen)), [ends[t + 1] - ends[t] for t in chosen])
         levels = {name: of[rows] for name, of in self.levels.items()}
@@ -114,7 +115,8 @@ def _data(frame: pd.DataFrame, outcome: str, groups: Sequence[str]) -> tuple[_Da
         missing = outcome if outcome not in frame else "task"
         raise StudyError(f"the frame has no column {missing!r}; it has {', '.join(map(str, frame.columns))}")
     try:
-        known = frame[frame[outcome].notna()].assign(**{outcome: lambda f: f[outcome].astype(float)})
+        known = frame[frame[outcome].notna()]
+        known = known.assign(**{outcome: known[outcome].astype(float)})
     except (TypeError, ValueError):
         raise StudyError(f"{outcome!r} is no number in every row; choose another outcome") from None
     tasks = [known["suite"].astype(str) + "/" + known["task"].astype(str)] if "suite" in known else [known["task"]]
@@ -160,7 +162,7 @@ def _fitted(data: _Data, start: Any) -> _Fit:
     if crossed:
         ends = np.searchsorted(data.task, np.arange(data.tasks + 1))
         names, matrices = list[Any](), list[Any]()
-        for first, last in zip(ends[:-1], ends[1:], strict=True):
+        for first, last in pairwise(ends):
             cells = np.unique(data.cell[first:last])
             matrices.append((data.cell[first:last, None] == cells).astype(float))
             names.append([str(c) for c in cells])
@@ -168,7 +170,8 @@ def _fitted(data: _Data, start: Any) -> _Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a variance that is 0, which `note` says
         model: Any = MixedLM(data.y, exog, data.task, exog_re=np.ones((data.y.size, 1)), exog_vc=spec)
-        fit: Any = model.fit(reml=True, start_params=start)
+        # gradients lead nowhere where the largest likelihood is at a variance of 0, as it often is
+        fit: Any = model.fit(reml=True, start_params=start, method="powell")
     whole = float(np.var(data.y))
     variances = {"task": float(fit.cov_re[0, 0])}
     for name, columns in parts.items():
