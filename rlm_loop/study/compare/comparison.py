@@ -8,15 +8,23 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.columns import table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
+from rlm_loop.study.compare.delivery import Delivery, deliveries
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
+from rlm_loop.study.compare.estimands import Estimate, estimates
+from rlm_loop.study.compare.flips import Flip, flips
+from rlm_loop.study.compare.joint import Cloud, clouds
 from rlm_loop.study.compare.margin import Margin, margin_of
+from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
+from rlm_loop.study.compare.planning import Plan, plans
+from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
+from rlm_loop.study.compare.suites import Interaction, SuiteEffect, interactions, suite_effects
 from rlm_loop.study.compare.weights import Weights, suite_shares
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis, read, unchanged
 from rlm_loop.study.statistics import mean
 from rlm_loop.study.store.rows import Row
@@ -25,14 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rlm_loop.accounting.prices import Price
-    from rlm_loop.study.compare.delivery import Delivery
-    from rlm_loop.study.compare.estimands import Estimate
-    from rlm_loop.study.compare.flips import Flip
-    from rlm_loop.study.compare.joint import Cloud
-    from rlm_loop.study.compare.noise import NoiseFloor
-    from rlm_loop.study.compare.planning import Plan
-    from rlm_loop.study.compare.sentences import ArmFindings
-    from rlm_loop.study.compare.suites import Interaction, SuiteEffect
 
 
 @runtime_checkable
@@ -65,103 +65,75 @@ class Comparison(Judged):
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
-        return _frame([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
+        return frame_of([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
 
     @cached_property
     def plans(self) -> list[Plan]:
         """How many pairs each claim needs for a power of 80 % (`planning`)."""
-        from rlm_loop.study.compare.planning import plans
-
         return plans(self)
 
     def power(self, power: float = 0.8) -> pd.DataFrame:
         """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
-        from rlm_loop.study.compare.planning import Plan, plans
-
         found = self.plans if power == 0.8 else plans(self, power)
-        return _frame([asdict(p) for p in found], [f.name for f in fields(Plan)])
+        return frame_of([asdict(p) for p in found], [f.name for f in fields(Plan)])
 
     @cached_property
     def by_arm(self) -> list[ArmFindings]:
         """What this comparison found of each arm with each model: its contrasts, and a sentence."""
-        from rlm_loop.study.compare.sentences import findings
-
         return findings(self)
 
     @cached_property
     def verdicts(self) -> list[str]:
         """Which declared claims are shown and which are not; if none was declared, how many intervals stand out."""
-        from rlm_loop.study.compare.sentences import verdicts
-
         return verdicts(self, self.plans)
 
     @cached_property
     def suites(self) -> list[SuiteEffect]:
         """The difference in the resolve rate suite by suite, for each model and arm."""
-        from rlm_loop.study.compare.suites import suite_effects
-
         return suite_effects(self.rows, self, self.cluster)
 
     @cached_property
     def interactions(self) -> list[Interaction]:
         """Whether that difference is the same in all suites, for each model and arm; empty for one suite."""
-        from rlm_loop.study.compare.suites import interactions
-
         return interactions(self.rows, self, self.cluster)
 
     @cached_property
     def flips(self) -> list[Flip]:
         """The pairs that just one of the two arms resolved, in the order of the tasks."""
-        from rlm_loop.study.compare.flips import flips
-
         return flips(self.rows, self)
 
     def estimates(self, prices: Price | Mapping[str, Price] | None = None) -> list[Estimate]:
         """Tokens and cost task by task, in all, and for each task resolved (`estimands`)."""
-        from rlm_loop.study.compare.estimands import estimates
-
         return estimates(self.rows, self, self.cluster, prices)
 
     @cached_property
     def clouds(self) -> list[Cloud]:
         """What the arms resolve and the tokens that they take in resamples of the tasks (`joint`)."""
-        from rlm_loop.study.compare.joint import clouds
-
         return clouds(self.rows, self.baseline, cluster=self.cluster)
 
     @cached_property
     def deliveries(self) -> list[Delivery]:
         """In how many runs the injectors in which an arm differs from the baseline added anything."""
-        from rlm_loop.study.compare.delivery import deliveries
-
         return deliveries(self.rows, {} if self.results is None else self.results.lock, self.baseline)
 
     @cached_property
     def noise_floors(self) -> list[NoiseFloor]:
         """How often arms differ that were run in the same way; empty where none was run twice."""
-        from rlm_loop.study.compare.noise import noise_floors
-
         return noise_floors(self.rows, getattr(self.results, "fairness_check", None))
 
     @property
     def noise(self) -> str:
         """`noise_floors` in one sentence, or that none was measured."""
-        from rlm_loop.study.compare.noise import noise_sentence
-
         return noise_sentence(self.noise_floors)
 
     @property
     def methods(self) -> str:
         """By which methods the intervals and p values of all arms were found, in one sentence or two."""
-        from rlm_loop.study.compare.sentences import methods
-
         return methods(self)
 
     @cached_property
     def before_pooling(self) -> list[str]:
         """Of each arm the difference suite by suite and the test of interaction; empty for one suite."""
-        from rlm_loop.study.compare.sentences import by_suite
-
         return by_suite(self.suites, self.interactions)
 
     def sentences(self) -> list[str]:
@@ -343,11 +315,3 @@ def _holds(contrast: Contrast, p: float | None, margin: Margin, alpha: float) ->
     if p is None or p > alpha or contrast.low is None or contrast.high is None:
         return False
     return contrast.effect == "ratio" or not margin.share or not at_the_floor(contrast, margin)
-
-
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
-    return pandas.DataFrame(rows, columns=columns)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.prices import ANY, Price
 from rlm_loop.study import statistics
@@ -16,8 +14,10 @@ from rlm_loop.study.compare.effects import ratio_effect, totals_effect
 from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.pairs import Paired
 from rlm_loop.study.compare.summary import total_tokens
-from rlm_loop.study.statistics.clusters import Floats
 from rlm_loop.study.store.rows import Row
+
+if TYPE_CHECKING:
+    from rlm_loop.study.statistics.clusters import Floats
 
 #: What all runs took, over how many of them resolved their task.
 PER_RESOLVED = "ratio of what a resolved task takes"
@@ -108,7 +108,7 @@ def _per_resolved(
 
 
 def _each_resolved(sums: Floats) -> Floats:
-    spent, resolved, spent_there, resolved_there = np.moveaxis(sums, -1, 0)
+    spent, resolved, spent_there, resolved_there = sums.T
     return (spent / resolved) / (spent_there / resolved_there)
 
 
