@@ -40,6 +40,17 @@ def first_tasks(names: Mapping[str, int], split: Split, most: int | None = None)
     return [replace(suite, tasks=suite.tasks[: counts[name]]) for name, suite in found.items()]
 
 
+def spread_tasks(names: Mapping[str, int], split: Split) -> list[Suite]:
+    """Tasks of this split at equal distances through each suite, as many as `names` says, or all where it has fewer."""
+    found = {name: get_suite(f"{name}/{split}") for name in names}
+    return [replace(suite, tasks=spread(suite.tasks, min(names[name], len(suite)))) for name, suite in found.items()]
+
+
+def spread(tasks: Sequence[Any], count: int) -> tuple[Any, ...]:
+    """`count` of the tasks, at equal distances."""
+    return tuple(tasks[int((i + 0.5) * len(tasks) / count)] for i in range(count))
+
+
 def chosen(arms: Mapping[str, Agent], wanted: Sequence[str]) -> dict[str, Agent]:
     """The arms that are wanted, all of them for none.  Raises `StudyError` for an unknown name."""
     if unknown := [name for name in wanted if name not in arms]:

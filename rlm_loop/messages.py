@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from operator import attrgetter
+from operator import add, attrgetter, sub
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -164,12 +164,14 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def _sum(left: float | None, right: float | None) -> Any:
-    return None if left is None or right is None else left + right
-
-
-def _negative(value: float | None) -> Any:
-    return None if value is None else -value
+def common(left: Sequence[Any], right: Sequence[Any]) -> int:
+    """How many items two sequences have in common at their start."""
+    count = 0
+    for one, other in zip(left, right, strict=False):
+        if one is not other and one != other:  # messages of a run are nearly always the very same
+            break
+        count += 1
+    return count
 
 
 @dataclass(frozen=True)
@@ -204,17 +206,17 @@ class Usage:
         return cls(**known)
 
     def __add__(self, other: Usage) -> Usage:
-        pairs: Iterable[tuple[Any, Any]] = zip(_FIGURES(self), _FIGURES(other), strict=True)
-        sums = list[Any]()
-        for a, b in pairs:
-            sums.append(
-                None if a is None or b is None else a + b
-            )  # a comprehension is a call more, twice for each reply
-        return Usage(*sums)
+        return self._with(other, add)
 
     def __sub__(self, other: Usage) -> Usage:
         """What is left of a sum; not known where one of the two is not."""
-        return self + Usage(*[_negative(getattr(other, name)) for name in _USAGE])
+        return self._with(other, sub)
+
+    def _with(self, other: Usage, how: Callable[[Any, Any], Any]) -> Usage:
+        figures = list[Any]()  # a comprehension is a call more, twice for each reply
+        for ours, theirs in zip(_FIGURES(self), _FIGURES(other), strict=True):
+            figures.append(None if ours is None or theirs is None else how(ours, theirs))
+        return Usage(*figures)
 
     @property
     def cached_tokens(self) -> int | None:
@@ -224,7 +226,9 @@ class Usage:
     @property
     def total_tokens(self) -> int | None:
         """Input plus output."""
-        return _sum(self.input_tokens, self.output_tokens)
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
 
 
 _USAGE = tuple(f.name for f in fields(Usage))

@@ -24,6 +24,8 @@ _PLACE = (
     "import os,sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execvp(sys.argv[3], sys.argv[3:])"
 )
 _PATIENCE = 300.0
+#: The browser has laid out and drawn once more, after what waits a moment for further keys.
+SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
 
 
 def chromium() -> str | None:

@@ -38,8 +38,7 @@ from counter import FileCounter
 from script import ScriptedAgent
 
 from rlm_loop.accounting.prompt_cache import RULES, simulate
-from rlm_loop.accounting.prompt_cache.breaks import broken
-from rlm_loop.accounting.prompt_cache.requests import Sent, timeline
+from rlm_loop.accounting.prompt_cache.requests import Sent, broken, timeline
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
 from rlm_loop.models import weights

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.study import Analysis, Study
 from rlm_loop.tasks import Split
@@ -23,12 +23,17 @@ DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_tokens"), missing="worst")
 
 
-def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400) -> dict[str, Agent]:
-    """The lean loop, ReAct as text, and the code-block loop, as in `../lean_vs_react`."""
+def arms(model: Any, seed: int, steps: int = 5, max_tokens: int = 400, direct: bool = False) -> dict[str, Agent]:
+    """The lean loop, ReAct as text, and the code-block loop, as in `../lean_vs_react`; `direct` adds no loop at all."""
     same = {"model": model, "seed": seed, "budget": Budget(steps=steps), "max_tokens": max_tokens, "max_depth": 1}
     # Small models make no native tool calls: tools are listed as text, and calls written as text are read.
     listed = {**same, "presentation": "text"}
-    return {"lean": LeanAgent(**listed), "react-text": ReActAgent(**listed, form="text"), "code": ToolLoopAgent(**same)}
+    loops = {
+        "lean": LeanAgent(**listed),
+        "react-text": ReActAgent(**listed, form="text"),
+        "code": ToolLoopAgent(**same),
+    }
+    return {**loops, "direct": DirectAgent(**same)} if direct else loops
 
 
 def study(
@@ -39,14 +44,18 @@ def study(
     steps: int = 5,
     max_tokens: int = 400,
     slots: int = 1,
+    direct: bool = False,
 ) -> Study:
-    """The grid: three arms on 100 tasks; `slots` as in `experiments.shared.served`."""
+    """The grid: three arms on 100 tasks; `slots` as in `experiments.shared.served`.
+
+    `direct` is for new runs: the recorded one has three arms, and a fourth would make it another study.
+    """
     return Study(
         name=f"headline-{split}",
-        arms=lambda model, seed: arms(model, seed, steps, max_tokens),
+        arms=lambda model, seed: arms(model, seed, steps, max_tokens, direct),
         tasks=first_tasks(SUITES, split, tasks),
         seeds=(seed,),
         model=served(model, slots, 6144, seed),
-        differs=DIFFERS,
+        differs=(*DIFFERS, "data") if direct else DIFFERS,
         analysis=PLAN,
     )

@@ -12,7 +12,7 @@ from rlm_loop.tasks import get_suite
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import served
+from experiments.shared import served, spread
 from experiments.tuning.texts import CANDIDATES
 
 HERE = Path(__file__).parent
@@ -32,11 +32,6 @@ def tasks_of(round: int) -> list[Suite]:
         chosen = opening if round == 1 else spread(rest, SECOND[name])
         found.append(Suite(suite.name, tuple(chosen), suite.description, suite.licence))
     return found
-
-
-def spread(tasks: Any, count: int) -> list[Any]:
-    """`count` tasks at equal distances."""
-    return [tasks[int((i + 0.5) * len(tasks) / count)] for i in range(count)]
 
 
 def best(results: Results, loop: str) -> list[str]:

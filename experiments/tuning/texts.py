@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from experiments.wording.texts import CODE
+from experiments.wording.texts import CALLS, CODE, REACT
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.dialects import wording
 from rlm_loop.dialects.function_calls import Presentation
+
+#: The defaults when this was begun; those of the package may change by what is found here.
+CODE_TODAY, CALLS_TODAY, REACT_TODAY = CODE["c14-example"], CALLS["t2-print"], REACT["r1-json-input"]
 
 _PRIMES = "print(sum(all(n % d for d in range(2, n)) for n in range(2, 50)))"
 _FUNCTION = (
@@ -111,17 +113,17 @@ def _react(text: str, **more: Any) -> Maker:
 
 CANDIDATES: Mapping[str, Mapping[str, Maker]] = {
     "code": {
-        "code-1-default": _code(wording.CODE_RULE),
+        "code-1-default": _code(CODE_TODAY),
         "code-2-next-message": _code(CODE["c8-next-message"]),
         "code-3-example-check": _code(CODE["c15-example-check"]),
         "code-4-print-check": _code(CODE["c6-seed-print-check"]),
         "code-5-think": _code(CODE["c10-think-then-code"]),
         "code-6-look-first": _code(CODE_LOOK_FIRST),
-        "code-7-example-function": _code(wording.CODE_RULE + _FUNCTION),
-        "code-8-example-require": _code(wording.CODE_RULE, require_code=True),
+        "code-7-example-function": _code(CODE_TODAY + _FUNCTION),
+        "code-8-example-require": _code(CODE_TODAY, require_code=True),
     },
     "lean": {
-        "lean-1-default": _lean(wording.CALLS_RULE),
+        "lean-1-default": _lean(CALLS_TODAY),
         "lean-2-plain": _lean(CALLS_PLAIN),
         "lean-3-example": _lean(CALLS_EXAMPLE),
         "lean-4-steps": _lean(CALLS_STEPS),
@@ -134,8 +136,8 @@ CANDIDATES: Mapping[str, Mapping[str, Maker]] = {
         ),
     },
     "react": {
-        "react-1-default": _react(wording.REACT_TEMPLATE),
-        "react-2-default-result": _react(wording.REACT_TEMPLATE, finish_with_result=True),
+        "react-1-default": _react(REACT_TODAY),
+        "react-2-default-result": _react(REACT_TODAY, finish_with_result=True),
         "react-3-steps": _react(REACT_STEPS),
         "react-4-example": _react(REACT_EXAMPLE),
         "react-5-example-result": _react(REACT_EXAMPLE, finish_with_result=True),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rlm_loop.dialects import wording
-
 CODE = {
     "c1-seed": (
         "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. "
@@ -111,7 +109,18 @@ CALLS = {
 }
 
 REACT = {
-    "r1-json-input": wording.REACT_TEMPLATE,
+    "r1-json-input": (
+        "Answer the question as well as you can, using the tools below. Use exactly this format:\n"
+        "Thought: what to do next and why\n"
+        "Action: the tool to use\n"
+        "Action Input: its arguments as a JSON object\n"
+        "Observation: the result (given to you)\n"
+        "(Thought, Action, Action Input and Observation repeat as often as needed)\n"
+        "When you know the answer, use the action finish:\n"
+        "Thought: I know the answer\n"
+        "Action: finish\n"
+        'Action Input: {"answer": the answer}'
+    ),
     "r2-bare-code": (
         "Answer the question with the tools below. Use this format, one step per reply:\n"
         "Thought: what to do next\n"

@@ -1,4 +1,4 @@
-"""Amounts in a few words."""
+"""Amounts, and texts, in a few words."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ def counted(usage: Usage | None) -> str:
 def _of(**parts: int | None) -> str:
     said = ", ".join(f"{number:,} {name}" for name, number in parts.items() if number)
     return f" ({said})" if said else ""
+
+
+def shortened(text: str, most: int) -> str:
+    """A text in one line of at most so many characters."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def number(value: int | None) -> str:

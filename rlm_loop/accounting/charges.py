@@ -13,7 +13,7 @@ from typing import Any
 
 from rlm_loop.accounting.attribution import Attribution, Part, Row, attribute, rows_of
 from rlm_loop.accounting.ledger import Call
-from rlm_loop.messages import Prompt, Reply, Usage
+from rlm_loop.messages import Prompt, Reply, Usage, common
 from rlm_loop.traces.reader import RunRecord
 
 #: Why the cost of a call is not known that was under way when the run ended.
@@ -22,11 +22,7 @@ NO_REPLY = "there was no reply before the run ended"
 
 def difference(before: Sequence[Part], now: Sequence[Part]) -> dict[str, Any]:
     """`now` as JSON: how many leading parts are those of `before`, and the others as lists of their fields."""
-    kept = 0
-    for old, new in zip(before, now, strict=False):
-        if old != new:
-            break
-        kept += 1
+    kept = common(before, now)
     return {"kept": kept, "new": [[p.cause, p.origin_turn, p.message, p.tokens] for p in now[kept:]]}
 
 

@@ -11,13 +11,12 @@ from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun, awaited, started
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, a_budget, checked, listed, repl_of, session_in
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
-from rlm_loop.agents.exchange import Exchange
+from rlm_loop.agents.exchange import Exchange, KeptSession
 from rlm_loop.agents.first_request import FirstRequest, first_request
-from rlm_loop.agents.kept_session import KeptSession
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
@@ -26,13 +25,13 @@ from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
-from rlm_loop.agents.short_forms import TakesLimits, missing, with_limits
+from rlm_loop.agents.short_forms import TakesLimits, missing
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.dialects.wrapped import ADAPTERS, complete
+from rlm_loop.dialects.wrapped import ADAPTER, complete
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -62,7 +61,7 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
 
     What they did not have is told only where it is on.
     """
-    if dialect["is"] in ADAPTERS:
+    if dialect["is"] == ADAPTER:
         return _as_recorded(dialect["dialect"])
     named = {"action_mode": "hands"}
     return {
@@ -172,22 +171,12 @@ class Agent(metaclass=TakesLimits):
             raise missing(self, name)
 
     def __post_init__(self) -> None:
-        a_budget(self.budget)
         checked(self)
         if self.history is not None or self.max_history is not None:
             plan_of(self.history, self.max_history)  # bad values are refused here
-        if isinstance(self.max_depth, bool) or not isinstance(self.max_depth, int) or self.max_depth < 0:
-            raise ValueError(f"max_depth is a number of levels, 0 or more, not {self.max_depth!r}")
-        if self.on_depth not in ("error", "flat", "text"):
-            raise ValueError(f'on_depth is "error", "flat" or "text", not {self.on_depth!r}')
-        if isinstance(self.allow, str):
-            raise ValueError(f"allow is a list of tool names, not the text {self.allow!r}")
         if self.allow is not None:
             object.__setattr__(self, "allow", tuple(self.allow))
-        named = self.sub_models
-        if isinstance(named, str):
-            raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
-        if named != ():
+        if (named := self.sub_models) != ():
             pairs = (
                 named.items() if isinstance(named, Mapping) else [(m, m) if isinstance(m, str) else m for m in named]
             )
@@ -199,8 +188,8 @@ class Agent(metaclass=TakesLimits):
             object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
 
     def _limited(self, short: Mapping[str, Any]) -> Any:
-        """The agent with `max_steps` or `seconds` as they were given."""
-        return with_limits(self, short)
+        """The agent with `max_steps` or `seconds` as they were given, in its budget.  Raises as `limited` does."""
+        return replace(self, budget=limited(self.budget, **short))
 
     @property
     def name(self) -> str:
@@ -370,7 +359,7 @@ class Agent(metaclass=TakesLimits):
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
         context = as_context(task.material())  # a deferred context is made before the clock starts
         task = task if context is task.context else replace(task, context=context)
-        model = self._own_model()
+        model = self.own_model()
         price = price_of(model)
         account = Account(self.budget, price=price)
         recursion, setup = self.recursion(), self.setup(task)
@@ -380,18 +369,16 @@ class Agent(metaclass=TakesLimits):
         metered = Metered(model, account, Ledger(), record, slots=slots, price=price, **sent)
         hashed = Fingerprint(task.context, lambda found: record.record("context", **found))
         more: dict[str, Any] = {"made": agent_config(self), "price": price, "window": window_of(model)}
-        place: dict[str, Any] = {}
         if exchange is not None:
             setup = exchange.begin(setup, metered)
             more["session"] = exchange.about
-            place = {"turn_offset": exchange.turn_offset, "earlier": exchange.earlier}
         record_start(record, task, setup.agent, self.settings(), model.name, self.budget, hashed.known, **more)
         if exchange is not None:
             exchange.record(record)
         try:
             hashed.begin()
             with run_hooks(self.hooks, task, setup.agent, metered) as told:
-                outcome = told(drive(setup, metered, recursion, workspace, **place))
+                outcome = told(drive(setup, metered, recursion, workspace))
             hashed.end(wait=True)
             return outcome
         finally:
@@ -400,8 +387,8 @@ class Agent(metaclass=TakesLimits):
             if not isinstance(trace, Trace):
                 record.close()
 
-    def _own_model(self) -> Model:
-        """The agent's model; one that is made by name is given the seed."""
+    def own_model(self) -> Model:
+        """The agent's model; one that is made by name is given the seed.  Raises as `get_model` does."""
         seeded = isinstance(self.model, str) and self.seed is not None
         return get_model(self.model, **({"seed": self.seed} if seeded else {}))
 
@@ -434,7 +421,7 @@ class Agent(metaclass=TakesLimits):
         one is given of them, `limits` replace the agent's own.  The outcome's usage and ledger are the
         account's, so earlier attempts are in them.  Raises as `run` does.
         """
-        own = self._own_model()
+        own = self.own_model()
         price, recursion = price_of(own), self.recursion()
         account = model.account.scope(self.limits() if limits is None else limits, price=price)
         if account.priced and price is None:
@@ -450,7 +437,8 @@ class Agent(metaclass=TakesLimits):
         )
         metered = replace(metered, slots=recursion.tree.calls)
         with run_hooks(self.hooks, task, self.name, metered) as told:
-            return told(drive(self.setup(task), metered, recursion, turn_offset=turn_offset, earlier=earlier))
+            setup = replace(self.setup(task), turn_offset=turn_offset, earlier=earlier)
+            return told(drive(setup, metered, recursion))
 
 
 def _asked(question: str, context: Any) -> Task:

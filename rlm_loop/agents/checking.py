@@ -17,11 +17,9 @@ from rlm_loop.tools.function import as_tool
 
 #: What people type, and where it is said instead.
 HINTS = {
-    "steps": "write max_steps=",
-    "max_iterations": "write max_steps=",
-    "max_turns": "write max_steps=",
+    **dict.fromkeys(("steps", "max_iterations", "max_turns", "num_iterations"), "write max_steps="),
     "timeout": "write seconds= for the whole run; cell_timeout= and tool_timeout= are for one cell and one tool",
-    "max_time": "write seconds=",
+    **dict.fromkeys(("max_time", "time_limit", "max_execution_time"), "write seconds="),
     "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
     "max_cost": "write budget=Budget(cost=...)",
     **dict.fromkeys(
@@ -29,9 +27,12 @@ HINTS = {
     ),
     "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
     "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",
-    "system_prompt": "write system=",
-    "instructions": "write system=",
-    "depth": "write max_depth=",
+    **dict.fromkeys(("system_prompt", "instructions", "prompt"), "write system="),
+    **dict.fromkeys(("depth", "recursion_limit"), "write max_depth= for llm_query, max_steps= for replies"),
+    **dict.fromkeys(("llm", "lm", "client"), "write model="),
+    **dict.fromkeys(("sandbox", "backend", "environment", "executor_type"), 'write repl=, such as repl="sandbox"'),
+    **dict.fromkeys(("step_callbacks", "callbacks"), "write hooks="),
+    "handle_parsing_errors": "write budget=Budget(malformed=...): unreadable replies in a row",
     "context": "give it to run: agent.run(question, context=...)",
     "workspace": "give it to run: agent.run(question, workspace=...)",
     "trace": "give it to run: agent.run(question, trace=...)",
@@ -51,15 +52,6 @@ RUN_HINTS = {
 }
 
 
-def a_budget(budget: Any) -> Budget:
-    """The budget; raises `TypeError` for what is none, with what to write for a number."""
-    if not isinstance(budget, Budget):
-        number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
-        meant = f"; for a number of steps write max_steps={budget}" if number else ""
-        raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
-    return budget
-
-
 def limited(budget: Budget, max_steps: Any = ..., seconds: Any = ...) -> Budget:
     """The budget with the short forms that were given in place of its own fields; `...` is not given.
 
@@ -76,6 +68,10 @@ def limited(budget: Budget, max_steps: Any = ..., seconds: Any = ...) -> Budget:
 
 def checked(agent: Any) -> None:
     """Raises `TypeError` or `ValueError` for a field that cannot be meant."""
+    if not isinstance(budget := agent.budget, Budget):
+        number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
+        meant = f"; for a number of steps write max_steps={budget}" if number else ""
+        raise TypeError(f"budget is a Budget, such as Budget(steps=25, seconds=300), not {budget!r:.60}{meant}")
     _model("model", agent.model)
     if agent.sub_model is not None:
         _model("sub_model", agent.sub_model)
@@ -97,6 +93,14 @@ def checked(agent: Any) -> None:
         _number("seed", agent.seed, whole=True, least=None)
     _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
     _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
+    if isinstance(agent.max_depth, bool) or not isinstance(agent.max_depth, int) or agent.max_depth < 0:
+        raise ValueError(f"max_depth is a number of levels, 0 or more, not {agent.max_depth!r}")
+    if agent.on_depth not in ("error", "flat", "text"):
+        raise ValueError(f'on_depth is "error", "flat" or "text", not {agent.on_depth!r}')
+    if isinstance(agent.allow, str):
+        raise ValueError(f"allow is a list of tool names, not the text {agent.allow!r}")
+    if isinstance(named := agent.sub_models, str):
+        raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
     if agent.verify is not None and not callable(agent.verify):
         raise TypeError(f"verify is a function of the answer, or None, not {agent.verify!r:.60}")
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from rlm_loop.tools.function import Tool, as_tool
+from rlm_loop.tools.function import as_tool
 
 #: Where the classes are that a trace may name, each by its own name; it does not say in which module, so they may move.
 _MODULES = (
@@ -34,13 +34,6 @@ _PLAIN = (bool, int, float, str, type(None))
 _SKIPPED = ("hooks", "model", "tools")
 
 
-class Made(Protocol):
-    """What has tools: an agent."""
-
-    @property
-    def tools(self) -> tuple[Tool | Callable[..., Any], ...]: ...
-
-
 class NotMade(ValueError):
     """An agent cannot be made again of what a trace says; the message says what is missing."""
 
@@ -53,7 +46,7 @@ class Unknown:
     name: str = ""
 
 
-def agent_config(agent: Made) -> dict[str, Any]:
+def agent_config(agent: Any) -> dict[str, Any]:
     """The agent's class and what differs from its defaults; its tools by name."""
     return {**_object(agent, _SKIPPED), "tools": [as_tool(t).name for t in agent.tools] if agent.tools else []}
 

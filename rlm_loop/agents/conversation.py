@@ -9,8 +9,7 @@ from typing import Any
 
 from rlm_loop.agents.background import BackgroundRun, awaited, started
 from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.exchange import Exchange
-from rlm_loop.agents.kept_session import KeptSession
+from rlm_loop.agents.exchange import Exchange, KeptSession
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.follow_up import follow_up, with_turn

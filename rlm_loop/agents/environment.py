@@ -14,7 +14,7 @@ from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
-from rlm_loop.agents.answers import UNASKED, AnswerCheck
+from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action, simple_names
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.dialects.base import Dialect, Problem
@@ -24,7 +24,7 @@ from rlm_loop.repl.cell_calls import CellCall, Noted
 from rlm_loop.repl.contexts.context import describe_context
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.rebuild import Fallback, PastCell, run_again
-from rlm_loop.repl.text import HARD_CAP
+from rlm_loop.repl.text import HARD_CAP, dedented
 from rlm_loop.tools.calls import KEY, IdempotencyCache, describe
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.tools.gateway import ToolGateway
@@ -106,7 +106,7 @@ class Environment:
         self._session: Session | None = None
         self._context, self._cell_timeout, self._seconds_left = context, cell_timeout, seconds_left
         self._cap = cap = min(observation_cap, HARD_CAP)
-        self._check, self._ask_for_code, self._tell_variables = check or AnswerCheck(), require_code, variables
+        self.check, self._ask_for_code, self._tell_variables = check or AnswerCheck(), require_code, variables
         self.workspace, self._owned = workspace, owned
         self._effects = None if workspace is None else Effects(workspace, keep_tree)
         self._answer: FinalAnswer | None = None
@@ -119,14 +119,9 @@ class Environment:
             if answer_tool:
                 gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
         self._approve = approve
-
-        def ask(call: CallTool) -> str | None:
-            return None if approve is None or call.name in UNASKED else approve(call)
-
         told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
-        told["approve"] = None if approve is None else ask
-        ours = {"python", "final_answer"}  # which no list of tools is about
-        allowed = None if allow is None else {*allow, *ours}
+        told["approve"] = approve
+        allowed = None if allow is None else {*allow, "python", "final_answer"}  # no list of tools is about these
         kept = IdempotencyCache()  # one for both gates: a key is the same in a cell and in a call
         self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
@@ -219,10 +214,6 @@ class Environment:
     def has_repl(self) -> bool:
         """Whether there is, or would be, a session for cells."""
         return self._open_repl is not None
-
-    @property
-    def check(self) -> AnswerCheck:
-        return self._check
 
     def perform(self, actions: Sequence[Action]) -> tuple[Observation, ...]:
         """Do what was asked, in order; one observation for each action.
@@ -362,7 +353,7 @@ class Environment:
 
     def _offer(self, given: FinalAnswer, seen: Observation) -> Observation:
         """Take an answer, or say why it is refused."""
-        given, problem = self._check(given)
+        given, problem = self.check(given)
         if problem is not None:
             text = "\n".join(filter(None, [seen.text, problem]))
             refused = Observation(text, Failure("rejected", problem), "error", pending=given, seconds=seen.seconds)
@@ -381,7 +372,7 @@ class Environment:
         return call
 
     def _python(self, code: str) -> str:
-        self._cell = self._run(code)
+        self._cell = self._run(dedented(code))  # as a fenced block is
         return self._cell.output
 
     def _repl(self) -> Session:

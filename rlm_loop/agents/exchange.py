@@ -1,8 +1,8 @@
-"""One question of a conversation: what its run is given of those before it, and what it leaves for the next."""
+"""One question of a conversation: what its run is given of those before it, and the REPL that all questions share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from rlm_loop.agents.setup import RunSetup
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.follow_up import FollowUp
 from rlm_loop.messages import Message
-from rlm_loop.repl.base import Session
+from rlm_loop.repl.base import CellResult, Session
 from rlm_loop.traces.trace import Trace
 
 
@@ -32,12 +32,63 @@ class Exchange:
     """The run's model, once it has begun: it knows what was sent last."""
 
     def begin(self, setup: RunSetup, model: Metered) -> RunSetup:
-        """The setup of the run with the conversation's session; the model is told what was sent before."""
+        """The setup of the run with what came before it; the model is told what was sent before."""
         self.model = model
         model.follow(self.sent)
-        return setup if setup.dialect.action_mode == "none" else replace(setup, repl=self.repl)
+        repl = setup.repl if setup.dialect.action_mode == "none" else self.repl
+        return replace(setup, repl=repl, turn_offset=self.turn_offset, earlier=self.earlier)
 
     def record(self, trace: Trace) -> None:
         """Tell a trace what the run begins with, so that it can be read and driven again alone."""
         if isinstance(self.earlier, FollowUp):
             trace.earlier(self.earlier.messages, sent=len(self.sent))
+
+
+class KeptSession:
+    """The REPL of a conversation: passes everything on to the session that `make` gives when a cell first needs it.
+
+    Closing it, when the conversation is over, closes that session where it is `owned`.
+    A context that is set again is the very same object: it crosses into the REPL once.
+    """
+
+    def __init__(self, make: Callable[[], Session], *, owned: bool) -> None:
+        self._make, self._owned = make, owned
+        self._session: Session | None = None
+        self._context: Any = None
+
+    @property
+    def _open(self) -> Session:
+        if self._session is None:
+            self._session = self._make()
+        return self._session
+
+    def run(self, code: str, *, timeout: float | None = None, grace: float | None = None) -> CellResult:
+        return self._open.run(code, timeout=timeout, grace=grace)
+
+    def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
+        if name == "context" and self._context is value:
+            return
+        self._open.set(name, value, reserved=reserved)
+        if name == "context":
+            self._context = value
+
+    def get(self, expression: str, *, timeout: float | None = None) -> Any:
+        return self._open.get(expression, timeout=timeout)
+
+    def add_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
+        self._open.add_tools(tools)
+
+    def new_run(self) -> None:
+        self._open.new_run()
+
+    def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None and self._owned:
+            session.close()
+
+    def __getattr__(self, name: str) -> Any:
+        """What some kinds of session have besides: `last`, `isolation`, `remove_tools`."""
+        session: Session | None = self.__dict__.get("_session")
+        if session is None:
+            raise AttributeError(name)
+        return getattr(session, name)

@@ -28,12 +28,13 @@ class FirstRequest:
 
 @dataclass(frozen=True)
 class Unasked:
-    """Stands for a model where only a request is made."""
+    """Stands for a model that is never called, and says why."""
 
     name: str
+    reason: str = "only the request was to be made; no model is called for it"
 
     def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise ModelError("only the request was to be made; no model is called for it", self.name)
+        raise ModelError(self.reason, self.name)
 
 
 def first_request(setup: RunSetup, model_name: str, recursion: Recursion) -> FirstRequest:

@@ -54,6 +54,7 @@ class History:
     model: Metered
     ways: Sequence[Rewriting] = ()
     earlier: Sequence[Turn] = ()
+    _plan: Compaction = field(init=False, repr=False)  # where there is one
     _limit: int | None = field(init=False, default=None)  # the threshold, or what the model's window has room for
     _due: int | None = field(init=False, default=None)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
@@ -64,6 +65,7 @@ class History:
 
     def __post_init__(self) -> None:
         if self.plan is not None:
+            self._plan = self.plan
             limits = [n for n in (self.plan.threshold_tokens, room_of(self.model)) if n is not None]
             self._limit = self._due = min(limits, default=None)
 
@@ -74,9 +76,9 @@ class History:
         return self._rewritten(prompt, turns) if self.ways else self._compacted(prompt, turns)
 
     def _compacted(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-        plan = self.plan
-        if plan is None:
+        if self.plan is None:
             return prompt
+        plan = self._plan
         self._sizes.clear()
         before = self._size(prompt) if self._due is not None else 0
         long = self._due is not None and before > self._due
@@ -87,21 +89,21 @@ class History:
             _warn(plan, before, len(prompt.messages))
             return prompt
         policy: Policy = "window" if many and plan.policy == "drop_outputs" else plan.policy
-        after, policy, fallback = self._shorter(plan, prompt, turns, policy, long)
-        self._record(plan, prompt, after, turns, policy, fallback, "tokens" if long else "messages")
+        after, policy, fallback = self._shorter(prompt, turns, policy, long)
+        self._record(prompt, after, turns[-1], policy, fallback, "tokens" if long else "messages")
         return after
 
     def _shorter(
-        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
+        self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
     ) -> tuple[Prompt, Policy, str | None]:
         """The shortened prompt, the policy that made it, and why that is not the one asked for."""
         if policy != "summary":
-            return self._first_that_fits(plan, prompt, turns, policy, long), policy, None
-        window = self._first_that_fits(plan, prompt, turns, "window", long)
-        room = self._first_that_fits(plan, prompt, turns, "window", long, reserve=plan.summary_tokens)
+            return self._first_that_fits(prompt, turns, policy, long), policy, None
+        window = self._first_that_fits(prompt, turns, "window", long)
+        room = self._first_that_fits(prompt, turns, "window", long, reserve=self._plan.summary_tokens)
         kept = set(turns_in(room))
         if dropped := [t for t in turns_in(prompt) if t not in kept]:
-            text, problem = self._summary(plan, prompt, dropped, room)
+            text, problem = self._summary(prompt, dropped, room)
             if text is not None:
                 shorter = without_turns(prompt, kept, summary=text)
                 if self._size(shorter) < self._size(prompt):
@@ -111,22 +113,21 @@ class History:
         return window, "window", None
 
     def _first_that_fits(
-        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0
+        self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool, reserve: int = 0
     ) -> Prompt:
         """The candidate that keeps the most turns within the limits, else the one that keeps the least."""
         candidate = prompt
-        for candidate in self._candidates(plan, prompt, turns, policy, long):
-            limit, most = self._limit, plan.max_messages
+        limit, most = self._limit, self._plan.max_messages
+        for candidate in self._candidates(prompt, turns, policy, long):
             if most is not None and len(candidate.messages) > most:
                 continue
             if limit is None or self._size(candidate) + reserve <= limit:
                 break
         return candidate
 
-    def _candidates(
-        self, plan: Compaction, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool
-    ) -> Iterator[Prompt]:
+    def _candidates(self, prompt: Prompt, turns: Sequence[Turn], policy: Policy, long: bool) -> Iterator[Prompt]:
         """Ever shorter prompts.  A turn whose answer still waits to be confirmed stays: the model has to know of it."""
+        plan = self._plan
         there = turns_in(prompt)
         pending = [t.index for t in turns if t.pending is not None][-1:]
         shorten = without_outputs if policy == "drop_outputs" else without_turns
@@ -134,16 +135,14 @@ class History:
         for count in range(min(plan.keep_turns, len(there)) if few else len(there), 0, -1):
             yield shorten(prompt, {*there[-count:], *pending})
 
-    def _summary(
-        self, plan: Compaction, prompt: Prompt, dropped: Sequence[int], room: Prompt
-    ) -> tuple[str | None, str | None]:
+    def _summary(self, prompt: Prompt, dropped: Sequence[int], room: Prompt) -> tuple[str | None, str | None]:
         """The text of a summary, or why there is none."""
-        tokens = plan.summary_tokens
+        tokens = self._plan.summary_tokens
         request = summary_request(prompt, dropped, words=tokens * 3 // 5)
         # the same caller, outside of its conversation: nothing of this prompt was sent before
         asks = replace(self.model, purpose="compaction", max_tokens=tokens, _sent=(), _counted=(0, ()))
         try:
-            self._leaves_a_turn(plan, request, room)
+            self._leaves_a_turn(request, room)
             reply = asks.complete(request, turn=turns_in(prompt)[-1])
         except Diverged:
             raise
@@ -154,9 +153,9 @@ class History:
             return None, "no summary: the reply was empty or withheld"
         return text + (" ..." if reply.cut_off else ""), None
 
-    def _leaves_a_turn(self, plan: Compaction, request: Prompt, room: Prompt) -> None:
+    def _leaves_a_turn(self, request: Prompt, room: Prompt) -> None:
         """Raise `BudgetSpent` where what is left covers the summary, but not the turn that it is for as well."""
-        account, tokens, held = self.model.account, plan.summary_tokens, list[Reservation]()
+        account, tokens, held = self.model.account, self._plan.summary_tokens, list[Reservation]()
         try:
             held.append(account.reserve(self._size(room) + tokens, 1))
             held.append(account.reserve(self._size(request), 1))
@@ -164,18 +163,9 @@ class History:
             for reservation in held:
                 account.settle(reservation, Usage.nothing())
 
-    def _record(
-        self,
-        plan: Compaction,
-        prompt: Prompt,
-        after: Prompt,
-        turns: Sequence[Turn],
-        policy: str,
-        fallback: str | None,
-        due: str,
-    ) -> None:
+    def _record(self, prompt: Prompt, after: Prompt, turn: Turn, policy: str, fallback: str | None, due: str) -> None:
         """The event; and where even this is over the threshold, the length at which the next one is due."""
-        limit, most = self._limit, plan.max_messages
+        limit, most = self._limit, self._plan.max_messages
         tokens = None if limit is None else self._size(after)
         over = tokens is not None and limit is not None and tokens > limit
         if limit is not None and tokens is not None:
@@ -184,9 +174,9 @@ class History:
         self._tell(
             prompt,
             after,
-            turns[-1],
+            turn,
             policy=policy,
-            asked=plan.policy,
+            asked=self._plan.policy,
             due=due,
             fallback=fallback,
             tokens_before=self._sizes.get(self._shaped(prompt).digest()),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -112,21 +112,15 @@ class Metered:
         whatever the model raises (`ModelError`).
         """
         self.turn = turn
-        with self._heard():
+        hooks = tuple(filter(_hears, self.hooks))
+        if not hooks:  # where nobody wants to see the reply grow, the model need not stream it
             return self._completed(prompt, turn)
-
-    @contextmanager
-    def _heard(self) -> Generator[None]:
-        """Whoever wants to see the reply grow hears the model meanwhile; where nobody does, it need not stream it."""
-        hooks = [hook for hook in self.hooks if _hears(hook)]
-        if not hooks:
-            yield
-            return
         token = listener.set(lambda kind, text: notify(hooks, "on_text", kind=kind, text=text, node=self.node.path))
         try:
             tell("begin")
-            yield
+            reply = self._completed(prompt, turn)
             tell("end")
+            return reply
         finally:
             listener.reset(token)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from rlm_loop.accounting.charges import calls_of
@@ -53,34 +52,29 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
     Values that were not JSON come back as their `repr`.  A run that never came to its end (the process was
     killed) has the stop `failed` and says so.
     """
-    turns, ledger = turns_of(record), ledger_of(record)
-    start, end = record.start, record.end
-    outcome = Outcome(
-        answer=None,
-        stop=Stop.FAILED,
+    turns, ledger, start = turns_of(record), ledger_of(record), record.start
+    end = record.end or {
+        "stop": Stop.FAILED,
+        "reason": "the trace has no end: the run was killed, or is still going on",
+        "seconds": sum(turn.seconds for turn in turns),
+    }
+    return Outcome(
+        answer=value_of(end.get("answer")),
+        stop=Stop(end["stop"]),
         turns=turns,
         usage=ledger.usage,
         ledger=ledger,
-        reason="the trace has no end: the run was killed, or is still going on",
-        seconds=sum(t.seconds for t in turns),
-        trace=trace,
-        question=str(start.get("question", "")),
-        model=str(start.get("model", "")),
-        agent=str(start.get("agent", "")),
-        run=record.id,
-    )
-    if end is None:
-        return outcome
-    return replace(
-        outcome,
-        answer=value_of(end.get("answer")),
-        stop=Stop(end["stop"]),
         artifact=value_of(end.get("artifact")),
         answer_form=end.get("answer_form"),
         over_budget=bool(end.get("over_budget", False)),
         reason=str(end.get("reason", "")),
         seconds=end.get("seconds", 0.0),
         working_seconds=end.get("working_seconds", 0.0),
+        trace=trace,
+        question=str(start.get("question", "")),
+        model=str(start.get("model", "")),
+        agent=str(start.get("agent", "")),
+        run=record.id,
         isolation=str(end.get("isolation", "")),
     )
 

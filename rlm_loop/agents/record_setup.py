@@ -40,7 +40,7 @@ def record_start(
 
 
 def record_problem(
-    model: Metered, setup: RunSetup, problem: Problem, place: Environment, told: Iterable[Injector], turn_offset: int
+    model: Metered, setup: RunSetup, problem: Problem, place: Environment, told: Iterable[Injector]
 ) -> None:
     """The line about the context, the tools that are not ours, and what else of the task a later run needs.
 
@@ -52,7 +52,7 @@ def record_problem(
         "problem",
         node=model.node.path,
         depth=model.node.depth,
-        turn=turn_offset,
+        turn=setup.turn_offset,
         context=problem.context,
         inline_chars=len(problem.inline),
         told=[i.name for i in told],

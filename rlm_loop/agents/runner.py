@@ -18,7 +18,6 @@ from rlm_loop.agents.record_setup import record_calls, record_problem
 from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
 from rlm_loop.agents.setup import RunSetup, with_servers
 from rlm_loop.agents.window import Fit
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import told_first
 from rlm_loop.outcome import Outcome, Score
@@ -96,26 +95,15 @@ def drive(
     model: Metered,
     recursion: Recursion,
     workspace: Workspace | None = None,
-    *,
-    turn_offset: int = 0,
-    earlier: AttemptContext = FIRST_ATTEMPT,
     environment: MakeEnvironment = environment_of,
 ) -> Outcome:
     """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
-    history = History(setup.history, model, setup.dialect.rewrites, earlier.turns)
-    faults: list[str] = []
+    history = History(setup.history, model, setup.dialect.rewrites, setup.earlier.turns)
+    faults: Sequence[str] = ()
     outcome: Outcome | None = None
     try:
-        with prepared(
-            setup,
-            model,
-            recursion,
-            workspace,
-            turn_offset=turn_offset,
-            earlier=earlier,
-            environment=environment,
-            faults=faults,
-        ) as (dialect, problem, place):
+        with prepared(setup, model, recursion, workspace, environment) as (dialect, problem, place):
+            faults = place.faults  # filled when it is closed
             outcome = run(
                 dialect,
                 problem,
@@ -126,7 +114,7 @@ def drive(
                 agent=setup.agent,
                 fit=Fit(dialect, model, shortens=setup.history is not None),
                 history=history,
-                turn_offset=turn_offset,
+                turn_offset=setup.turn_offset,
             )
     except BaseException as error:
         left = getattr(error, "outcome", None)
@@ -144,16 +132,9 @@ def prepared(
     model: Metered,
     recursion: Recursion,
     workspace: Workspace | None = None,
-    *,
-    turn_offset: int = 0,
-    earlier: AttemptContext = FIRST_ATTEMPT,
     environment: MakeEnvironment = environment_of,
-    faults: list[str] | None = None,
 ) -> Generator[tuple[Dialect, Problem, Environment]]:
-    """What a run begins with: how it speaks, what it is told, and where it acts, closed at the end.
-
-    What goes wrong when the environment is closed is added to `faults`, a line each.
-    """
+    """What a run begins with: how it speaks, what it is told, and where it acts, closed at the end."""
 
     def sub_agent(prompt: str, context: Any, inner: Metered) -> Outcome:
         asked = Task("llm_query", prompt, unscored, context=context, tools=setup.task.tools)
@@ -163,13 +144,12 @@ def prepared(
     with with_servers(setup) as setup:
         opened = environment(setup, model, SubcallRunner(model, recursion, sub_agent), workspace)
         with opened, model.node.scope.waking(lambda: threading.Thread(target=opened.close, daemon=True).start()):
-            opened.faults = opened.faults if faults is None else faults
             problem, told = opened.tell(setup)
-            record_problem(model, setup, problem, opened, told, turn_offset)
-            if opened.begin(earlier.patch):
+            record_problem(model, setup, problem, opened, told)
+            if opened.begin(setup.earlier.patch):
                 seen = filter(None, [problem.context, describe_workspace(opened.tools)])
                 problem = replace(problem, context="\n".join(seen))
-            yield opened.speaking(earlier.around(told_first(setup.dialect, told))), problem, opened
+            yield opened.speaking(setup.earlier.around(told_first(setup.dialect, told))), problem, opened
 
 
 def _record_tree(model: Metered, tree: str, patch: str) -> None:

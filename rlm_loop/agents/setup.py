@@ -10,6 +10,7 @@ from typing import Any
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.localise import Localise
+from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.models.base import Model
 from rlm_loop.repl.base import Session
@@ -24,7 +25,8 @@ class RunSetup:
     `agent` is the name of the strategy, `dialect` how it speaks (built once), `tools` those that the agent brings
     besides the task's, `history` when the prompt is made shorter (`None`: never), `inlined` makes text of a context for
     a strategy that does not act.  `below` makes the setup of a sub-agent: the same strategy on another model and task,
-    with a REPL of its own and without the checks of the answer, which are for the whole question.
+    with a REPL of its own and without the checks of the answer, which are for the whole question.  `turn_offset` is how
+    many turns earlier attempts at the task or earlier questions of a session took, `earlier` what is told of them.
     """
 
     agent: str
@@ -47,6 +49,8 @@ class RunSetup:
     answer_tool: bool
     inlined: Callable[[Any], str]
     below: Callable[[Model, Task], RunSetup]
+    turn_offset: int = 0
+    earlier: AttemptContext = FIRST_ATTEMPT
 
 
 @contextmanager

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.agents.checking import limited
 from rlm_loop.hints.spelling import nearest
 
 SHORT = ("max_steps", "seconds")
@@ -42,11 +39,6 @@ class TakesLimits(type):
         """That of the fields, and the two."""
         own = [p for p in signature(cls.__init__).parameters.values() if p.name != "self"]
         return Signature([*own, *(Parameter(n, Parameter.KEYWORD_ONLY, default=...) for n in SHORT)])
-
-
-def with_limits(agent: Any, short: Mapping[str, Any]) -> Any:
-    """The agent with these limits in its budget.  Raises as `limited` does."""
-    return replace(agent, budget=limited(agent.budget, **short))
 
 
 def missing(agent: object, name: str) -> AttributeError:

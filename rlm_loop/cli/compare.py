@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import Markdown, Misuse, as_json
+from rlm_loop.cli.setup import Markdown, Misuse, as_json, write_page
 from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ def compare(
     for line in loaded.notes:
         note(f"note: {line}")
     if html is not None:
-        out = Path(html)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(compare_page(compared, loaded), encoding="utf-8", newline="")
-        echo(html)
+        write_page(Path(html), compare_page(compared, loaded))
         return
     if json_:
         echo(as_json(_everything(compared, loaded.notes)))
@@ -71,6 +68,9 @@ def compare(
         if table is not None:
             echo()
             show_table(table, markdown=markdown)
+
+
+_PARTS = ("contrasts", "suites", "interactions", "flips", "plans")
 
 
 def _columns(pairs: list[str]) -> dict[str, str]:
@@ -89,9 +89,5 @@ def _everything(compared: Comparison, notes: object) -> dict[str, object]:
         "missing": compared.missing,
         "left_out": compared.left_out,
         "notes": notes,
-        "contrasts": [asdict(c) for c in compared.contrasts],
-        "suites": [asdict(e) for e in compared.suites],
-        "interactions": [asdict(i) for i in compared.interactions],
-        "flips": [asdict(f) for f in compared.flips],
-        "plans": [asdict(p) for p in compared.plans],
+        **{name: [asdict(one) for one in getattr(compared, name)] for name in _PARTS},
     }

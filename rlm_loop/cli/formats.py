@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import Folder
@@ -14,12 +13,6 @@ from rlm_loop.traces.redact import redact
 
 To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect, hf, otel or verifiers; see docs/formats.md.")]
 Content = Annotated[bool, Option("--content/--no-content", help="With what was said, or without (otel).")]
-
-
-def add_to_trace(app: typer.Typer) -> None:
-    """Give the `trace` command `export` and `import`."""
-    app.command("export")(export_run)
-    app.command("import")(import_runs)
 
 
 def export_run(

@@ -86,11 +86,11 @@ def container() -> Finding:
 
 def chosen() -> str:
     """The kind that `auto` takes for a session without a folder of its own."""
-    from rlm_loop.repl.isolation.kinds import default_launcher
+    from rlm_loop.repl.isolation.kinds import Strongest
 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return default_launcher()(sys.executable, _options(folder)).kind
+        return Strongest()(sys.executable, _options(folder)).kind
 
 
 def _note() -> str:

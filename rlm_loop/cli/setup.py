@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.terminal import note
+from rlm_loop.cli.terminal import echo, note
 from rlm_loop.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
@@ -52,18 +52,8 @@ def explain(error: BaseException) -> str:
     from rlm_loop.traces.trace import TraceError
 
     text = visible(" ".join(str(error).split()))
-    ours = (
-        Misuse,
-        ContextError,
-        FormatError,
-        ModelError,
-        ReplayError,
-        StudyError,
-        TraceError,
-        UnknownPrice,
-        ImportError,
-    )
-    if isinstance(error, (*ours, SuiteFileError, CloneError, HarnessError)):
+    of_input = (CloneError, ContextError, FormatError, ReplayError, SuiteFileError, TraceError, UnknownPrice)
+    if isinstance(error, (*of_input, Misuse, HarnessError, ModelError, StudyError, ImportError)):
         return text or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
@@ -94,6 +84,19 @@ def as_json(value: Any) -> str:
     from rlm_loop.traces.trace import plain
 
     return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
+
+
+def echo_json(values: Iterable[Any]) -> None:
+    """Print values as JSON, one a line."""
+    for value in values:
+        echo(as_json(value))
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page of HTML, in a folder that is made where it is not there, and say where it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page, encoding="utf-8", newline="")
+    echo(path)
 
 
 TraceFile = Annotated[str, Argument(help="A trace (.jsonl or .jsonl.gz).")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rlm_loop.accounting.amounts import counted
@@ -22,16 +23,9 @@ if TYPE_CHECKING:
 
     from rlm_loop.accounting.ledger import Ledger
     from rlm_loop.accounting.tree import TraceTree
-    from rlm_loop.actions import Observation
+    from rlm_loop.actions import CallTool, Observation
     from rlm_loop.messages import Usage
     from rlm_loop.outcome import Turn
-from collections.abc import Callable
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from rlm_loop.actions import CallTool, RunCode
-
 
 #: Lines of a reply that is being written.
 WRITTEN = 12
@@ -154,13 +148,13 @@ class LiveSteps:
         self, *, node: str, kind: str, model: str | None = None, prompt: str = "", **_: object
     ) -> None:
         self._calls.start(node, kind, model, self._turn, prompt)
-        self._say()
+        self._line = self._calls.line()
 
     def on_subcall_end(
         self, *, node: str, ok: bool, seconds: float, usage: Usage, error: str | None = None, **_: object
     ) -> None:
         self._calls.end(node, ok, error, seconds, usage)
-        self._say()
+        self._line = self._calls.line()
 
     def on_step_end(self, *, turn: Turn, **_: object) -> None:
         if self._calls.agents:
@@ -170,9 +164,6 @@ class LiveSteps:
         if len(self._calls):
             for line in tree_lines(self._calls.taken(), fold=FOLD, root=False):
                 self._console.print(line, soft_wrap=True)
-
-    def _say(self) -> None:
-        self._line = self._calls.line()
 
     def stop(self) -> None:
         """End the animation; called again it does nothing."""

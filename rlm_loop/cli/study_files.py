@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import Misuse, as_json
+from rlm_loop.cli.setup import Misuse, echo_json
 from rlm_loop.cli.terminal import echo, note
 
 _FEW = 2  # arms that a line names
@@ -75,8 +75,7 @@ def list_(
         raise Misuse(f"{folder} is no folder: name one that has studies below it, such as runs")
     found = [_about(path) for path in studies_below(where)]
     if json_:
-        for each in found:
-            echo(as_json(each))
+        echo_json(found)
         return
     if not found:
         note(f"no studies below {folder}; `rlm-loop study init` writes one to begin with")

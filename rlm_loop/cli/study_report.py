@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
-from rlm_loop.cli.setup import Markdown, Misuse, as_json
+from rlm_loop.cli.setup import Markdown, Misuse, echo_json
 from rlm_loop.cli.terminal import echo, note
 
 
@@ -79,8 +79,7 @@ def failures(
         raise Misuse(f"--by {by} is none of {', '.join(known)}")
     episodes = (diagnose_patches if patches else diagnose_episodes)(load_study(folder), suites)
     if json_:
-        for row in episodes:
-            echo(as_json(row))
+        echo_json(episodes)
         return
     table = (patch_failure_table if patches else failure_table)(episodes, by or known[0])
     show_table(table, markdown=markdown)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Option
 
 from rlm_loop.cli import formats, trace_price, trace_replay
-from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
+from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, echo_json, record_of, write_page
 from rlm_loop.cli.terminal import echo, fitting, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
-trace_price.add_to(app)
-formats.add_to_trace(app)
+app.command("price")(trace_price.price_run)
+app.command("cache")(trace_price.cache_run)
+app.command("export")(formats.export_run)
+app.command("import")(formats.import_runs)
 app.command()(trace_replay.replay)
 app.command()(trace_replay.fork)
 
@@ -64,7 +67,6 @@ def show(
 
 def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
     import webbrowser
-    from pathlib import Path
 
     from rlm_loop.report.run import run_page
 
@@ -74,9 +76,7 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
     out = Path(html)
     if out.exists() and out.samefile(file):
         raise Misuse(f"--html {html} is the trace itself; name another file")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page, encoding="utf-8", newline="")
-    echo(html)
+    write_page(out, page)
     if opened:
         webbrowser.open(out.resolve().as_uri())
 
@@ -127,8 +127,7 @@ def tree(
     record = record_of(file, run)
     found = tree_of(record)
     if json_:
-        for row in found.rows():
-            echo(as_json(row))
+        echo_json(found.rows())
         return
     console = results()
     for line in tree_lines(found, fold=fold):
@@ -153,8 +152,6 @@ def coverage(
     json_: Annotated[bool, Option("--json", help="The ranges as one JSON object a line.")] = False,
 ) -> None:
     """Which parts of the context some model saw, and how the answer came about."""
-    from pathlib import Path
-
     from rlm_loop.study.coverage import CoverageError, coverage_of, diagnose, lineage_of
 
     record = record_of(file, run)
@@ -164,8 +161,7 @@ def coverage(
     except CoverageError as error:
         raise Misuse(str(error)) from error
     if json_:
-        for span in found.spans:
-            echo(as_json(vars(span)))
+        echo_json(map(vars, found.spans))
         return
     echo(found.text(width))
     for start, end in ranges:

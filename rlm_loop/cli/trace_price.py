@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from typer import Option
 
-from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of
+from rlm_loop.cli.setup import Misuse, Run, TraceFile, echo_json, record_of
 from rlm_loop.cli.terminal import echo
 
 _Dollars = "US dollars per million"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Give the `trace` command these two."""
-    app.command("price")(price_run)
-    app.command("cache")(cache_run)
 
 
 def price_run(
@@ -48,8 +41,7 @@ def price_run(
     except (PriceError, ValueError) as error:  # such as an unknown cache
         raise Misuse(str(error)) from error
     if json_:
-        for line in bill.lines:
-            echo(as_json(vars(line)))
+        echo_json(map(vars, bill.lines))
         return
     echo(str(bill))
 
@@ -68,7 +60,6 @@ def cache_run(
     except ValueError as error:
         raise Misuse(str(error)) from error
     if json_:
-        for read in report.reads:
-            echo(as_json(vars(read)))
+        echo_json(map(vars, report.reads))
         return
     echo(str(report))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,8 +33,6 @@ def replay(
 
     No model and no code is run.
     """
-    from pathlib import Path
-
     from rlm_loop.replay import Replayed, ReplayError
     from rlm_loop.replay import replay as again
     from rlm_loop.replay.replay import recorded_runs
@@ -41,7 +40,7 @@ def replay(
     from rlm_loop.study.store.archive import ARCHIVES
     from rlm_loop.traces.trace import TraceError
 
-    bad = total = 0
+    bad, total, given = 0, 0, None if context is None else Path(context)
     for file in files:
         packed = file.endswith(ARCHIVES)
         for name, record in recorded_runs(file, run=run):
@@ -50,7 +49,7 @@ def replay(
                 tell_others(file, record, run)
             found: Replayed | ReplayError | TraceError
             try:
-                found = record if isinstance(record, TraceError) else again(record, context=_path(context, Path))
+                found = record if isinstance(record, TraceError) else again(record, context=given)
             except ReplayError as error:
                 if not packed and len(files) == 1:
                     raise
@@ -66,10 +65,6 @@ def replay(
     return NOT_ANSWERED if bad else ANSWERED
 
 
-def _path(context: str | None, path: type) -> object:
-    return None if context is None else path(context)
-
-
 def _facts(name: str, found: object) -> dict[str, object]:
     from rlm_loop.replay import Replayed
 
@@ -77,11 +72,7 @@ def _facts(name: str, found: object) -> dict[str, object]:
         return {"trace": name, "same": False, "error": str(found)}
     return {
         "trace": name,
-        "same": found.same,
-        "requests": found.requests,
-        "equal": found.equal,
-        "turns": found.turns,
-        "complete": found.complete,
+        **{field: getattr(found, field) for field in ("same", "requests", "equal", "turns", "complete")},
         "difference": None if found.difference is None else str(found.difference),
         "differences": [vars(d) for d in found.differences],
         "damage": list(found.damage),
@@ -105,7 +96,6 @@ def fork(
 ) -> int:
     """Go on live from a turn of a recorded run; what was done until then is not paid for again."""
     from dataclasses import replace
-    from pathlib import Path
 
     from rlm_loop.cli.run import summary
     from rlm_loop.cli.steps import step_panel
@@ -115,7 +105,7 @@ def fork(
     from rlm_loop.report.notebook.formatting import closing_line, visible
     from rlm_loop.workspace import Workspace
 
-    record = record_of(file, run)
+    record, given = record_of(file, run), None if context is None else Path(context)
     settings: dict[str, Any] = {} if steps is None else {"budget": replace(recorded_budget(record), steps=steps)}
     name = model or str(record.start.get("model", ""))
     opened = None if workspace is None else Workspace(Path(workspace))
@@ -125,7 +115,13 @@ def fork(
         except Exception as error:
             raise Misuse(f"the model {name} cannot be had ({error}): give --model") from error
         outcome = go_on(
-            record, at=at, model=live, context=_path(context, Path), workspace=opened, trace=trace, **settings
+            record,
+            at=at,
+            model=live,
+            context=given,
+            workspace=opened,
+            trace=trace,
+            **settings,
         )
     except ReplayError as error:
         raise Misuse(_as_options(str(error))) from error

@@ -66,17 +66,9 @@ class Dialect(Protocol):
 class DialectDefaults:
     """What a dialect has where it says nothing else; a base class for dialects."""
 
-    @property
-    def observation_cap(self) -> int:
-        return HARD_CAP
-
-    @property
-    def wants_variables(self) -> bool:
-        return False
-
-    @property
-    def rewrites(self) -> tuple[Any, ...]:
-        return ()
+    observation_cap: int = HARD_CAP
+    wants_variables: bool = False
+    rewrites: tuple[Any, ...] = ()
 
 
 def whole(reply: Reply) -> Malformed | None:

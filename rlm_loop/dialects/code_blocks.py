@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.actions import Action, Answer, Malformed, Note, RunCode
+from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
-from rlm_loop.dialects.fences import PYTHON, Block, FencedReply, looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.fences import PYTHON, Block, FencedReply, read_fences
 from rlm_loop.dialects.python_source import SHELLS
 from rlm_loop.dialects.shown import assistant_message, system_message, task_message, user_results
 from rlm_loop.dialects.wording import CODE_RULE, tool_lines

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Note
-from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.fence_lines import FenceMark, ListItems, find_marks, indent_of, without_indent
 from rlm_loop.dialects.python_source import OTHER_LANGUAGES, looks_like_python, may_hold_open_string, source_state
-
-__all__ = ["PYTHON", "Block", "FencedReply", "looks_like_refusal", "read_fences", "strip_answer_prefix"]
+from rlm_loop.repl.text import dedented
 
 PYTHON = frozenset({"python", "py", "python3", "repl", "ipython", ""})
 
@@ -198,13 +196,4 @@ def _body(lines: Sequence[str], opener: FenceMark, end: int, tail: str) -> str:
         start = next((line for line in body if line.strip()), "")
         if columns := min(opener.indent, indent_of(start)):
             body = [without_indent(line, columns) for line in body]
-    start = next((line for line in body if (text := line.strip()) and not text.startswith("#")), "")
-    if start[:1] in (" ", "\t"):
-        margin = _common_start([line[: len(line) - len(line.lstrip(" \t"))] for line in body if line.strip()])
-        body = [line.removeprefix(margin) for line in body]
-    return "\n".join(body)
-
-
-def _common_start(texts: Sequence[str]) -> str:
-    low, high = min(texts), max(texts)
-    return low[: next((at for at, (one, two) in enumerate(zip(low, high, strict=False)) if one != two), len(low))]
+    return dedented("\n".join(body))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note
+from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, DialectDefaults, Problem, whole
-from rlm_loop.dialects.fences import looks_like_refusal, strip_answer_prefix
 from rlm_loop.dialects.lenient_json import wrapped
 from rlm_loop.dialects.shown import assistant_message, result_span, system_message, task_message, user_results
 from rlm_loop.dialects.tool_text import BARE_VALUE, TextCall, read_calls

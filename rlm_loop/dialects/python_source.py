@@ -86,12 +86,16 @@ class _JsonNames(ast.NodeTransformer):
         return ast.Constant(self._VALUES[node.id]) if node.id in self._VALUES else node
 
 
+def _literal(node: ast.expr) -> Any:
+    return ast.literal_eval(_JsonNames().visit(node))
+
+
 def read_literal(code: str) -> Any:
     """The value of a Python literal, or ValueError.  Nothing is run."""
     try:
         match _compile(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(value)]:
-                return ast.literal_eval(_JsonNames().visit(value))
+                return _literal(value)
             case _:
                 raise ValueError("not one expression")
     except (*_NOT_PYTHON, TypeError) as error:  # TypeError: an unhashable key
@@ -106,8 +110,8 @@ def read_call(code: str) -> tuple[str, dict[str, Any], list[Any], bool] | None:
     try:
         match _compile(code, ast.PyCF_ONLY_AST).body:
             case [ast.Expr(ast.Call(func=ast.Name(id=name), args=args, keywords=keywords))]:
-                values = {k.arg: ast.literal_eval(k.value) for k in keywords if k.arg is not None}
-                return name, values, [ast.literal_eval(a) for a in args], len(values) < len(keywords)
+                values = {k.arg: _literal(k.value) for k in keywords if k.arg is not None}
+                return name, values, [_literal(a) for a in args], len(values) < len(keywords)
             case _:
                 return None
     except (*_NOT_PYTHON, TypeError):

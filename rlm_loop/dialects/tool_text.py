@@ -1,7 +1,8 @@
 """Read tool calls that a model wrote as text, as small models do, where there is only one way to read them.
 
 Accepted: a JSON object with a tool's name and an arguments object, bare, fenced or in `<tool_call>` tags, alone, in
-a list or in OpenAI's `{"function": ...}` shape; and a Python block that is one call with literal keyword arguments.
+a list or in OpenAI's `{"function": ...}` shape; a Python block that is one call with literal keyword arguments; and
+a whole reply that is one, or `final_answer: LITERAL`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _BEFORE = re.compile(r"(?:^|\n)[ \t]*(?:`+\w*[ \t]*)?\Z|(?:<[|/]?\w+[|]?>|\[TOOL
 _AFTER = re.compile(r"[ \t]*(?:\r?\n|\Z|`|<)")
 _INVENTED = re.compile(r"<tool_response>|<tool_result>|<\|im_start\|>|^[ \t]*Observation:", re.MULTILINE)
 _THINKING = re.compile(r"\s*<think>.*?(?:</think>|\Z)", re.DOTALL)
-_CALL = re.compile(r"\s*\w+\(.*\)\s*", re.DOTALL)
+_CALL = re.compile(r"\w+\(.*\)", re.DOTALL)
+_ANSWER = re.compile(r"final_answer[ \t]*[:=][ \t]*(\S.{0,9999})", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ def read_calls(text: str, names: Collection[str]) -> tuple[list[TextCall], tuple
     if not calls and not notes:
         for block, begin, end in blocks:
             _python_call(block.code, names, begin, end, calls, notes)
-        if not blocks and _CALL.fullmatch(text):
-            _python_call(text.strip(), names, 0, len(text), calls, notes)
+        if not blocks and (call := _whole_call(text)) is not None:
+            _python_call(call, names, 0, len(text), calls, notes)
     return calls, tuple(dict.fromkeys((*notes, *(note for call in calls for note in call.notes))))
 
 
@@ -191,6 +193,22 @@ def _parsed(text: str) -> Any:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
+
+
+def _whole_call(text: str) -> str | None:
+    """The Python call that a whole reply is, in backticks or not; `final_answer: 42` means `final_answer(42)`."""
+    plain = text.strip()
+    if plain[:1] == plain[-1:] == "`":
+        plain = plain[1:-1]
+    if _CALL.fullmatch(plain):
+        return plain
+    said = _ANSWER.fullmatch(plain)
+    call = said and f"final_answer({said[1]})"
+    match read_call(call) if call else None:
+        case (_, {**named}, [_], False) if not named:
+            return call
+        case _:  # no literal, or several: `final_answer: 1,234` may be either
+            return None
 
 
 def _python_call(

@@ -11,7 +11,6 @@ from rlm_loop.actions import Action
 from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefaults, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.repl.text import HARD_CAP
 from rlm_loop.tools.function import Tool
 
 
@@ -57,26 +56,24 @@ class Wrapped:
 OLD_NAMES = {"format_task": "brief", "parse_reply": "parse", "format_turn": "replay", "action_mode": "hands"}
 
 
-class _Given(Wrapped):
-    @property
-    def observation_cap(self) -> int:
-        return getattr(self.dialect, "observation_cap", HARD_CAP)
-
-    @property
-    def wants_variables(self) -> bool:
-        return getattr(self.dialect, "wants_variables", False)
-
-    @property
-    def rewrites(self) -> tuple[Any, ...]:
-        return getattr(self.dialect, "rewrites", ())
-
-
-class _OldNames(_Given):
-    """A dialect with the names of 0.1."""
+class _Completed(Wrapped):
+    """A user's dialect with what every dialect has, also where it has the names of 0.1."""
 
     @property
     def action_mode(self) -> ActionMode:
         return self._named("action_mode")
+
+    @property
+    def observation_cap(self) -> int:
+        return getattr(self.dialect, "observation_cap", DialectDefaults.observation_cap)
+
+    @property
+    def wants_variables(self) -> bool:
+        return getattr(self.dialect, "wants_variables", DialectDefaults.wants_variables)
+
+    @property
+    def rewrites(self) -> tuple[Any, ...]:
+        return getattr(self.dialect, "rewrites", DialectDefaults.rewrites)
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         return self._named("format_task")(problem, tools)
@@ -91,8 +88,8 @@ class _OldNames(_Given):
         return getattr(self.dialect, name if hasattr(self.dialect, name) else OLD_NAMES[name])
 
 
-#: Classes that stand around a user's dialect, and are no part of what an arm is.
-ADAPTERS = frozenset((_Given.__name__, _OldNames.__name__))
+#: The class that stands around a user's dialect, and is no part of what an arm is.
+ADAPTER = _Completed.__name__
 
 
 def complete(dialect: Dialect) -> Dialect:
@@ -102,5 +99,4 @@ def complete(dialect: Dialect) -> Dialect:
     if old := [f"{now} (it was {then})" for now, then in OLD_NAMES.items() if not hasattr(dialect, now)]:
         line = f"{type(dialect).__name__}: a dialect now has {', '.join(old)}; rename them, the old names go with 0.3"
         warnings.warn(line, DeprecationWarning, stacklevel=2)
-        return _OldNames(dialect)
-    return _Given(dialect)
+    return _Completed(dialect)

@@ -65,7 +65,12 @@ def _checked(
 
 
 def _instead(wrong: str, known: list[str], hints: Mapping[str, str]) -> str:
-    near = get_close_matches(wrong, [*known, *hints], 1)
-    if near and near[0] in hints:
+    """A hint for just this name, else the name that begins so, else the nearest; a far hint would mislead."""
+    names = [*known, *hints]
+    near = [wrong] if wrong in hints else [name for name in names if len(wrong) > 2 and name.startswith(wrong)]
+    near = near or get_close_matches(wrong, names, 1, 0.75)
+    if near and near[0] not in hints:
+        return f"; did you mean {near[0]!r}?"
+    if near:
         return f": {hints[near[0]]}"
     return nearest(wrong, known) or f"; it has {', '.join(known)}"

@@ -35,9 +35,7 @@ def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
     form = FieldReader(body)
     several = form.take("n", int)
-    listed = form.take("messages", list)
-    if not listed:
-        raise Refused("messages is missing or empty; send at least one message", param="messages")
+    listed = form.needed("messages", list, "at least one message")
     ignored: dict[str, None] = {}
     messages = tuple(_message(m, f"messages[{i}]", ignored) for i, m in enumerate(listed))
     tools = [*tools_of(form.take("tools", list)), *_functions(form.take("functions", list))]
@@ -65,16 +63,14 @@ def read(body: Any) -> Request:
 
 def _message(data: Any, where: str, ignored: dict[str, None]) -> RequestMessage:
     form = FieldReader(data, where)
-    role = form.take("role", str)
-    if role not in _ROLES:
-        raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
+    role = form.role(_ROLES)
     text, unread = content_of(form.take("content"), f"{where}.content")
     calls = [_call(c, f"{where}.tool_calls[{i}]") for i, c in enumerate(form.take("tool_calls", list) or ())]
     if legacy := form.take("function_call", dict):
         calls.append(ToolCall(None, str(legacy.get("name") or ""), arguments_of(legacy.get("arguments"))))
     thought = form.take("reasoning_content") or form.take("reasoning")
     said = RequestMessage(
-        _ROLES[role],
+        role,
         text or form.take("refusal", str) or "",
         tuple(calls),
         form.take("tool_call_id", str),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rlm_loop.agents.metered import Metered
-from rlm_loop.messages import Reply
+from rlm_loop.messages import Reply, common
 from rlm_loop.meter.causes import LEAST, Causes, own_words, written
 from rlm_loop.meter.request import RequestMessage, said_back
 
@@ -67,11 +67,6 @@ def opening(said: Sequence[RequestMessage]) -> tuple[RequestMessage, ...]:
     return tuple(said[: first + 1])
 
 
-def shared(left: Sequence[RequestMessage], right: Sequence[RequestMessage]) -> int:
-    """How many messages two requests have in common at their start."""
-    return next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
-
-
 def _replies(said: Sequence[RequestMessage]) -> set[tuple[str, tuple[str | None, ...]]]:
     """What the assistant said: each text, and the ids of its calls."""
     ours = [one for one in said if one.role == "assistant" and (one.text.strip() or one.tool_calls)]
@@ -108,7 +103,7 @@ class Conversations:
         afresh = not _answered(said)
         alike = [c for c in self._opened.get(begun, ()) if c.free(arrived) and not (afresh and _answered(c.said))]
         if alike:
-            return max(reversed(alike), key=lambda c: shared(c.said, said))
+            return max(reversed(alike), key=lambda c: common(c.said, said))
         again = _replies(said)
         for conversation in reversed(self.all[-_RECENT:]) if again else ():
             known = _replies(conversation.said) | _replies(conversation.answered())

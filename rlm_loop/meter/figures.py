@@ -23,22 +23,8 @@ if TYPE_CHECKING:
 
 _ROWS = ["session", "node", "call", "turn", "cause", "detail", "origin_turn", "tokens", "resent", "cached", "written"]
 _TIMES = [
-    "session",
-    "number",
-    "call",
-    "node",
-    "turn",
-    "status",
-    "model_seconds",
-    "harness_seconds",
-    "meter_seconds",
-    "input_tokens",
-    "output_tokens",
-    "cached_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "delivered",
-    "error",
+    *("session", "number", "call", "node", "turn", "status", "model_seconds", "harness_seconds", "meter_seconds"),
+    *("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens", "delivered", "error"),
 ]
 _MAYBE = {name: "Int64" for name in _TIMES if name == "call" or name.endswith("_tokens")}
 
@@ -151,12 +137,8 @@ def read_meter(path: str | Path) -> Figures:
         # by arrival: a refusal can be written down before the answer that was sent just before it
         calls = sorted((_call(event, name) for event in record.of("metered")), key=lambda call: call.number)
         sessions[name] = ledger_of(record), calls
-        records[name] = partial(_same, record)
+        records[name] = partial(RunRecord, record.events, record.number)
     return Figures(sessions, records)
-
-
-def _same(record: RunRecord) -> RunRecord:
-    return record
 
 
 def _call(event: Mapping[str, Any], session: str) -> MeteredCall:

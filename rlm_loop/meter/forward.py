@@ -21,7 +21,9 @@ from urllib3.util import SKIP_HEADER
 
 from rlm_loop.accounting.scope import Scope, call_scope
 from rlm_loop.messages import Reply, Usage
+from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage
+from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.http import Http
 from rlm_loop.models.responses import LONGEST, Lost, TooLate
@@ -168,25 +170,31 @@ class _Watch:
                     key.data()
 
 
-@dataclass
+@dataclass(eq=False)
 class ForwardedExchange:
-    """What went through: the request, and the answer as far as it came.  `api` reads both."""
+    """What goes through: the request, and the answer as far as it came.  `api` reads both.
 
+    `ended` is when the latest piece of the answer was about to go out: before the client can have asked again.
+    """
+
+    session: MeterSession
+    call: MeteredCall
     api: Any
     body: bytes
     model: str = ""
     stream: bool = False
-    status: int = 0
+    status: int = 502
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     pieces: list[bytes] = field(default_factory=list[bytes])
     size: int = 0
-    began: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
     first: float | None = None
     ended: float = 0.0
 
     def add(self, piece: bytes) -> None:
-        """A piece of the answer came; more than `LONGEST` bytes are not kept."""
-        self.first = self.first or time.perf_counter()
+        """A piece of the answer is about to go out; more than `LONGEST` bytes are not kept."""
+        self.ended = time.perf_counter()
+        self.first = self.first or self.ended
         self.size += len(piece)
         if self.size <= LONGEST:
             self.pieces.append(piece)

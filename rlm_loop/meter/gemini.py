@@ -8,17 +8,9 @@ from typing import Any, cast
 
 from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import (
-    FieldReader,
-    Refused,
-    Request,
-    RequestMessage,
-    arguments_of,
-    function_of,
-    json_of,
-)
+from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, function_of, json_of
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.wire import whole
+from rlm_loop.models.wire import arguments_object, whole
 
 _SAMPLING = {
     "temperature": "temperature",
@@ -35,9 +27,7 @@ _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 42
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
     form = FieldReader(_camel(body))
-    listed = form.take("contents", (list, dict, str))
-    if not listed:
-        raise Refused("contents is missing or empty; send at least one content", param="contents")
+    listed = form.needed("contents", (list, dict, str), "at least one content")
     said = [*_content(form.take("systemInstruction", (dict, str)) or {}, "systemInstruction", "system")]
     if form.take("cachedContent", str):
         said.append(RequestMessage("user", unread=("previous_response",)))
@@ -65,13 +55,7 @@ def read(body: Any) -> Request:
 
 #: Names of the protocol; inside schemas and arguments a name is somebody else's.
 _OTHERS_OWN = (
-    "parameters",
-    "parametersJsonSchema",
-    "args",
-    "response",
-    "responseSchema",
-    "responseJsonSchema",
-    "schema",
+    *("parameters", "parametersJsonSchema", "args", "response", "responseSchema", "responseJsonSchema", "schema"),
 )
 
 
@@ -184,11 +168,7 @@ def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, 
     """The response body."""
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text or not reply.tool_calls else []
     for call in reply.tool_calls:
-        try:
-            arguments: Any = json.loads(call.arguments or "{}")
-        except ValueError:
-            arguments = None
-        given: Any = cast("Any", arguments) if isinstance(arguments, dict) else {"invalid_json": call.arguments}
+        given = arguments_object(call.arguments, "invalid_json")
         parts.append({"functionCall": {"id": call.id, "name": call.name, "args": given}})
     stop = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.finish_reason, "STOP")
     return {

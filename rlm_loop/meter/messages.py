@@ -6,28 +6,25 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from rlm_loop.messages import Reply, ToolCall, Usage
+from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.chat import tools_of
 from rlm_loop.meter.failures import ErrorReply
-from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, content_of, function_of
+from rlm_loop.meter.request import FieldReader, Request, RequestMessage, arguments_of, content_of, function_of
 from rlm_loop.models.anthropic_wire import joined as joined
+from rlm_loop.models.anthropic_wire import usage_as_chat
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.wire import whole
+from rlm_loop.models.wire import arguments_object, to_usage
 
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 _FINISH = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "content_filter"}
-_KINDS = {
-    "insufficient_quota": "rate_limit_error",
-    "server_error": "api_error",
-}
+_KINDS = {"insufficient_quota": "rate_limit_error", "server_error": "api_error"}
 
 
 def read(body: Any) -> Request:
     """Read a request.  Raises `Refused` for what is no request of this API."""
     form = FieldReader(body)
-    listed = form.take("messages", list)
-    if not listed:
-        raise Refused("messages is missing or empty; send at least one message", param="messages")
+    listed = form.needed("messages", list, "at least one message")
     ignored: dict[str, None] = {}
     system, unread = content_of(form.take("system", (str, list)), "system")
     said = [RequestMessage("system", system, unread=unread)] if system else []
@@ -55,9 +52,7 @@ def read(body: Any) -> Request:
 def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[RequestMessage]:
     """One message; results of tools, which come in a user's message here, are messages of their own."""
     form = FieldReader(data, where)
-    role, content = form.take("role", str), form.take("content", (str, list))
-    if role not in ("user", "assistant", "system"):
-        raise Refused(f"{where}.role is {role!r}; use user, assistant or system", param=f"{where}.role")
+    role, content = form.role(_ROLES), form.take("content", (str, list))
     rest: list[Any] = []
     thoughts: list[str] = []
     calls: list[ToolCall] = []
@@ -68,7 +63,8 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Reques
             text, unread = content_of(block.get("content"), f"{where}.content[{index}]")
             yield RequestMessage("tool", text, tool_call_id=str(block.get("tool_use_id") or ""), unread=unread)
         elif kind == "tool_use":
-            calls.append(_called(block))
+            name, given = str(block.get("name") or ""), arguments_of(block.get("input") or {})
+            calls.append(ToolCall(str(block.get("id") or ""), name, given))
         elif kind == "thinking" and block.get("thinking"):
             thoughts.append(str(block["thinking"]))
         else:
@@ -77,10 +73,6 @@ def _message(data: Any, where: str, ignored: dict[str, None]) -> Iterator[Reques
     if text or calls or thoughts or unread or not content:
         yield RequestMessage(role, text, tuple(calls), None, "\n".join(thoughts), unread)
     ignored.update((f"messages[].{name}", None) for name in form.ignored)
-
-
-def _called(block: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(str(block.get("id") or ""), str(block.get("name") or ""), arguments_of(block.get("input") or {}))
 
 
 def _tool(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,27 +86,11 @@ def heard(body: Mapping[str, Any]) -> Reply:
     """The reply in a body.  Raises `ModelError` for what is none."""
     if not isinstance(body.get("content"), list) or "usage" not in body:
         raise ModelError(f"no message: {str(body)[:120]!r}")
-    blocks = cast("list[dict[str, Any]]", body["content"])
-    calls = tuple(_called(block) for block in blocks if block.get("type") == "tool_use")
-    rest = [b for b in blocks if b.get("type") not in ("tool_use", "thinking", "redacted_thinking")]
-    finish: Any = _FINISH.get(str(body.get("stop_reason")), "tool_calls" if calls else "stop")
+    content = {"role": "assistant", "content": body["content"]}
+    said = [RequestMessage("assistant"), *_message(content, "the message", {})][-1]
+    finish: Any = _FINISH.get(str(body.get("stop_reason")), "tool_calls" if said.tool_calls else "stop")
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage")}
-    return Reply(content_of(rest, "content")[0], calls, finish, usage_in(body["usage"]), extra=extra)
-
-
-def usage_in(stated: Any) -> Usage:
-    """The usage of a message: what was read from a cache and written to it is beside `input_tokens`, and what was
-    written for 5 minutes and for an hour is inside `cache_creation_input_tokens`."""
-    if not isinstance(stated, Mapping):
-        return Usage()
-    usage = cast("Mapping[str, Any]", stated)
-    new, read_, written, out = (
-        whole(usage.get(name))
-        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    )
-    total = None if new is None else new + (read_ or 0) + (written or 0)
-    thought: Any = usage.get("output_tokens_details") or {}
-    return Usage(total, out, read_, cache_write_tokens=written, reasoning_tokens=whole(thought.get("thinking_tokens")))
+    return Reply(said.text, said.tool_calls, finish, to_usage(usage_as_chat(body["usage"])), extra=extra)
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
@@ -129,21 +105,12 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
     return {**said, "cache_read_input_tokens": read or 0, "cache_creation_input_tokens": written or 0}
 
 
-def _input(arguments: str) -> Any:
-    """Arguments as an object: this API has no place for text that is none, so that goes under a name of its own."""
-    try:
-        value = json.loads(arguments or "{}")
-    except ValueError:
-        value = None
-    return cast("Any", value) if isinstance(value, dict) else {"invalid_json": arguments}
-
-
 def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
     """The response body.  Every tool call of the reply has an id here (see `exchange`)."""
     content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
-    content += [
-        {"type": "tool_use", "id": c.id, "name": c.name, "input": _input(c.arguments)} for c in reply.tool_calls
-    ]
+    for call in reply.tool_calls:
+        given = arguments_object(call.arguments, "invalid_json")
+        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": given})
     stop = "tool_use" if reply.tool_calls else _STOPS.get(reply.finish_reason, "end_turn")
     return {
         "id": f"msg_{name}",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.call_tree import PATIENCE
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.messages import Reply
+from rlm_loop.meter.counting import InOrder
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
 from rlm_loop.meter.forward import ForwardedExchange, Provider, understood
@@ -21,6 +22,7 @@ from rlm_loop.meter.served import Heard, Served, at_once
 from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import Measuring, Model, Priced
 from rlm_loop.traces.logs import exception
+from rlm_loop.traces.redact import redact
 from rlm_loop.traces.trace import Trace, TraceError
 from rlm_loop.traces.versions import versions
 
@@ -71,7 +73,7 @@ class Meter:
         price = model.price if isinstance(model, Priced) else None
         self._account = Account(budget or UNLIMITED, price=price)
         self._slots = Slots(concurrency or (1 if model is None else at_once(model)))
-        self._worker = ThreadPoolExecutor(1, "meter")  # reads what went through, one after the other
+        self._passed = InOrder(self._count)
         self._told = told
         self._warned: set[str] = set()
         self._closed = False
@@ -100,11 +102,23 @@ class Meter:
                 self.sessions[longest].trace.rest()
             return self.sessions[name]
 
-    def read_later(self, session: MeterSession, call: MeteredCall, exchange: ForwardedExchange) -> None:
-        """Read what went through to the provider, and charge it; nobody waits for that."""
-        self._worker.submit(self._read, session, call, exchange)
+    def passing(self, exchange: ForwardedExchange) -> None:
+        """A request is about to go through to the provider."""
+        self._passed.begin(exchange)
 
-    def _read(self, session: MeterSession, call: MeteredCall, exchange: ForwardedExchange) -> None:
+    def passed(self, exchange: ForwardedExchange, *, error: str | None, delivered: bool) -> None:
+        """It went through.  It is read and charged later; nobody waits for that."""
+        call, exchange.ended = exchange.call, exchange.ended or time.perf_counter()
+        call.model_seconds, call.delivered = exchange.ended - exchange.began, delivered
+        call.first_byte_seconds = None if exchange.first is None else exchange.first - call.arrived
+        if exchange.status != 200:
+            error = error or exchange.said()
+        told = None if error is None else redact(error)
+        exchange.session.leave(call, status=exchange.status, error=told, ended=exchange.ended)
+        self._passed.over(exchange)
+
+    def _count(self, exchange: ForwardedExchange) -> None:
+        session, call = exchange.session, exchange.call
         try:
             if exchange.status == 200:
                 request, reply, call.unread = understood(exchange)
@@ -120,11 +134,11 @@ class Meter:
 
     def close(self) -> None:
         """End all sessions; the figures stay.  What went through is read first, however much it is."""
-        self._worker.submit(int).result()
+        self._passed.hurry()
         for session in list(self.sessions.values()):
             session.end()
         self._closed = True
-        self._worker.shutdown()
+        self._passed.close()
         if self.provider is not None:
             self.provider.close()
 
@@ -132,7 +146,7 @@ class Meter:
     def figures(self) -> Figures:
         """The tables as they are now; what went through and is not read yet is waited for, for `PATIENCE` seconds."""
         if self.provider is not None and not self._closed:
-            self._worker.submit(int).result()
+            self._passed.wait()
             for session in list(self.sessions.values()):
                 session.wait(PATIENCE)
         sessions = list(self.sessions.items())

@@ -81,6 +81,7 @@ class FieldReader:
     def __init__(self, body: Any, what: str = "the request body") -> None:
         if not isinstance(body, dict):
             raise Refused(f"{what} is not a JSON object; send one")
+        self.what = what
         self.body = cast("dict[str, Any]", body)
         self._left = dict.fromkeys(self.body)
 
@@ -93,6 +94,20 @@ class FieldReader:
             wanted = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
             raise Refused(f"{name} is {type(value).__name__}, not {wanted}; correct it", param=name)
         return value
+
+    def needed(self, name: str, kind: type | tuple[type, ...], what: str) -> Any:
+        """A field that has to be there, with something in it."""
+        value = self.take(name, kind)
+        if not value:
+            raise Refused(f"{name} is missing or empty; send {what}", param=name)
+        return value
+
+    def role(self, roles: Mapping[str, Role]) -> Role:
+        """Who says a message, by the names in `roles`."""
+        role = self.take("role", str)
+        if role not in roles:
+            raise Refused(f"{self.what}.role is {role!r}; use {', '.join(roles)}", param=f"{self.what}.role")
+        return roles[role]
 
     def limit(self, *names: str) -> int | None:
         """The first of these fields that is set: a number of tokens, 1 or more."""

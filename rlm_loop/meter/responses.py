@@ -82,12 +82,10 @@ def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, N
     form = FieldReader(item, where)
     kind = form.take("type", str) or "message"
     if kind == "message":
-        role = form.take("role", str)
-        if role not in _ROLES:
-            raise Refused(f"{where}.role is {role!r}; use {', '.join(_ROLES)}", param=f"{where}.role")
+        role = form.role(_ROLES)
         text, unread = content_of(form.take("content"), f"{where}.content")
-        more = RequestMessage(_ROLES[role], text, unread=unread)
-        last = said[-1] if said and more.role == "assistant" else None
+        more = RequestMessage(role, text, unread=unread)
+        last = said[-1] if said and role == "assistant" else None
         if last is not None and last.role == "assistant" and not last.text and not last.tool_calls:
             _join(said, more)  # what it thought came first
         else:
@@ -160,19 +158,13 @@ def heard(body: Mapping[str, Any]) -> Reply:
     """The reply in a body.  Raises `ModelError` for what is none."""
     if not isinstance(body.get("output"), list):
         raise ModelError(f"no response: {str(body)[:120]!r}")
-    texts: list[str] = []
-    calls: list[ToolCall] = []
+    said: list[RequestMessage] = []
     for item in body["output"]:
-        form = FieldReader(item, "an item of the output")
-        if item.get("type") == "message":
-            texts.append(content_of(item.get("content"), "output")[0])
-        elif item.get("type") in _CALLS:
-            calls.append(_called(form.body))
-        elif item.get("type") != "reasoning":
-            texts.append(json_of(form.body))
+        _add(said, {"role": "assistant", **FieldReader(item, "an item of the output").body}, "output", {})
+    text, calls = "\n".join(m.text for m in said if m.text), tuple(call for m in said for call in m.tool_calls)
     finish = "length" if body.get("status") == "incomplete" else "tool_calls" if calls else "stop"
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage", "service_tier")}
-    return Reply("\n".join(texts), tuple(calls), finish, wire.to_usage(body.get("usage")), extra=extra)
+    return Reply(text, calls, finish, wire.to_usage(body.get("usage")), extra=extra)
 
 
 def _usage(usage: Usage | None) -> dict[str, Any] | None:

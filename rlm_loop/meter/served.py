@@ -11,6 +11,7 @@ from typing import Any
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models.base import Measuring, Model, ModelError
+from rlm_loop.models.remote import RemoteModel
 
 _NETWORK = 32  # requests under way at once to a model that is elsewhere
 
@@ -94,9 +95,7 @@ class Heard:
 
 def at_once(model: Model) -> int:
     """How many requests a model takes at a time: its slots where it has any, many where it is elsewhere, else one."""
-    from rlm_loop.models import LiteLLMModel, OpenAICompatibleModel
-
     slots = getattr(model, "slots", None)
     if isinstance(slots, int):
         return slots
-    return _NETWORK if isinstance(model, OpenAICompatibleModel | LiteLLMModel) else 1
+    return _NETWORK if isinstance(model, RemoteModel) else 1

@@ -39,7 +39,6 @@ from rlm_loop.meter.session import MeterSession
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.responses import Lost, TooLate
 from rlm_loop.traces.logs import exception
-from rlm_loop.traces.redact import redact
 from rlm_loop.traces.trace import TraceError
 
 _log = logging.getLogger(__name__)
@@ -192,35 +191,30 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused("a request names a path; the address behind the meter cannot be chosen")
         path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
         route = _route(self._rest()) if self.command == "POST" else None
-        call = exchange = None
+        exchange = None
         if route is not None and not route.count:
             call = session.arrive(_protocol(route.api), self.arrived)
-            exchange = ForwardedExchange(route.api, raw or b"", route.model, route.stream)
-        status, error, delivered = 502, None, True
-        began = time.perf_counter()
+            exchange = ForwardedExchange(session, call, route.api, raw or b"", route.model, route.stream)
+            self.server.meter.passing(exchange)
+        begun, error, delivered = False, None, True
         try:
             with provider.ask(self.command, path, self.headers, raw, self.connection) as answer:
-                status = answer.status
+                begun = True
                 if exchange is not None:
-                    exchange.status, exchange.headers = status, {k.lower(): v for k, v in answer.headers.items()}
+                    exchange.status, exchange.headers = answer.status, {k.lower(): v for k, v in answer.headers.items()}
                 self._pass_back(answer, exchange)
         except (Lost, TooLate) as lost:
             error = f"{provider.address}: {lost}"
-            if status == 502:  # nothing has come, so nothing was sent
+            if not begun:
                 with contextlib.suppress(OSError):
                     self._fail(ErrorReply(502, "server_error", f"{error}: is it running?", again=True))
             else:
                 self.close_connection = True
         except OSError:  # the client has hung up
             self.close_connection, delivered = True, False
-        if call is not None and exchange is not None:
-            exchange.began, exchange.ended = began, time.perf_counter()
-            call.model_seconds, call.delivered = exchange.ended - began, delivered
-            call.first_byte_seconds = None if exchange.first is None else exchange.first - call.arrived
-            if status != 200:
-                error = error or exchange.said()
-            session.leave(call, status=status, error=None if error is None else redact(error))
-            self.server.meter.read_later(session, call, exchange)
+        finally:
+            if exchange is not None:
+                self.server.meter.passed(exchange, error=error, delivered=delivered)
 
     def _pass_back(self, answer: BaseHTTPResponse, exchange: ForwardedExchange | None) -> None:
         self.send_response_only(answer.status, answer.reason)
@@ -236,9 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         while not bare and (piece := answer.read1(65536, decode_content=False)):
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if exchange is not None:
                 exchange.add(piece)
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 

@@ -14,9 +14,9 @@ from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
-from rlm_loop.messages import Message, Prompt, Reply
+from rlm_loop.messages import Message, Prompt, Reply, common
 from rlm_loop.meter.causes import Causes
-from rlm_loop.meter.conversations import Conversations, MeteredConversation, shared
+from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_form, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
@@ -163,10 +163,10 @@ class MeterSession:
         finally:
             conversation.busy = False
 
-    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None) -> None:
-        """The answer is about to go out: what is measured is final."""
+    def leave(self, call: MeteredCall, *, status: int = 200, error: str | None = None, ended: float = 0.0) -> None:
+        """The answer is about to go out, or went out then: what is measured is final."""
         with self._lock:
-            self._last_end = time.perf_counter()
+            self._last_end = ended or time.perf_counter()
             self._open -= 1
             call.status, call.error = status, error
             call.ended = self._last_end
@@ -274,7 +274,7 @@ class MeterSession:
         reply, conversation.reply_open = conversation.reply_open, None
         if reply is None:
             return
-        new = messages[shared(conversation.said, request.messages) :] if request is not None else ()
+        new = messages[common(conversation.said, request.messages) :] if request is not None else ()
         actions, observations = turn_of(reply, new)
         metered = conversation.metered
         self.trace.record(

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models import anthropic_wire
-from rlm_loop.models.adapting import Adapting
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.openai_compatible import OpenAICompatibleModel, Provider, without_password
 from rlm_loop.models.streams import Form
@@ -35,6 +34,7 @@ class AnthropicModel(OpenAICompatibleModel):
 
     provider = ANTHROPIC
     _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
+    _never_taken = ("seed",)
     _form: ClassVar[Form] = anthropic_wire.EVENTS
 
     def __init__(self, model: str, base_url: str | None = None, *, cache: bool = True, **more: Any) -> None:
@@ -44,7 +44,6 @@ class AnthropicModel(OpenAICompatibleModel):
         super().__init__(model, address, **settings)
         self.cache = cache
         self._listed_as = None if base_url else f"anthropic/{model}"
-        self._adapting = Adapting(self.name, {"seed": "left out"})
 
     def _headers(self, key: str | None) -> dict[str, str]:
         return {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}

@@ -85,7 +85,7 @@ def as_chat(answer: Mapping[str, Any]) -> dict[str, Any]:
         **{k: v for k, v in answer.items() if k not in taken and v is not None},
         **thought,
         "choices": [{"message": message, "finish_reason": _FINISH.get(stated, stated)}],
-        "usage": _usage(answer.get("usage")),
+        "usage": usage_as_chat(answer.get("usage")),
     }
 
 
@@ -130,24 +130,25 @@ EVENTS = Form(_pieces, joined, lambda event: event.get("type") == "message_stop"
 """How this API streams."""
 
 
-def _usage(stated: Any) -> Any:
-    """Here `input_tokens` leave out what was read from a cache and what was written to it."""
+def usage_as_chat(stated: Any) -> Any:
+    """A usage in the shape of the chat API.
+
+    Here `input_tokens` leave out what was read from a cache and what was written to it; what was written for 5 minutes
+    and for an hour is inside `cache_creation_input_tokens`.
+    """
     if not isinstance(stated, Mapping):
         return None
     usage = cast("Mapping[str, Any]", stated)
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
     new, read, written, out = (whole(usage.get(name)) for name in names)
     details: Any = usage.get("output_tokens_details")
+    thought = cast("Mapping[str, Any]", details).get("thinking_tokens") if isinstance(details, Mapping) else None
     return {
         "prompt_tokens": None if new is None else new + (read or 0) + (written or 0),
         "completion_tokens": out,
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": _thought(details)},
+        "completion_tokens_details": {"reasoning_tokens": thought},
     }
-
-
-def _thought(details: Any) -> Any:
-    return cast("Mapping[str, Any]", details).get("thinking_tokens") if isinstance(details, Mapping) else None
 
 
 def _said(blocks: Sequence[Block]) -> tuple[str, tuple[ToolCall, ...]]:

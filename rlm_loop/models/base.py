@@ -46,14 +46,6 @@ class Measuring(Protocol):
 
 
 @runtime_checkable
-class Remembering(Protocol):
-    """A model without a tokenizer that knows the lengths of some prompts: a recorded one, so that what was decided by
-    length is decided alike again.  `None` is not known."""
-
-    def recorded_size(self, prompt: Prompt) -> int | None: ...
-
-
-@runtime_checkable
 class Priced(Protocol):
     """A model that knows its price: US dollars per input and output token, or `None`."""
 
@@ -111,6 +103,12 @@ class RequestRejected(ModelError):
 
     said: str = ""
     parameter: str | None = None
+
+
+def no_text(model: str) -> RequestRejected:
+    """What is said of a prompt that cannot be sent."""
+    said = "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'"
+    return RequestRejected(said, model)
 
 
 class DiskFull(ModelError):

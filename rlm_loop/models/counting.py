@@ -25,7 +25,10 @@ def prompt_tokens(model: Model, prompt: Prompt) -> int:
 
 
 def size_unmeasured(model: Model, prompt: Prompt) -> int:
-    """Prompt tokens of a model that cannot count: as it remembers them (it is a `Remembering`), else estimated."""
+    """Prompt tokens of a model that cannot count: as it remembers them, else estimated.
+
+    A recorded model has `recorded_size` (`None`: not known), so that what was decided by length is decided alike again.
+    """
     remembered: Any = getattr(model, "recorded_size", None)
     known: int | None = None if remembered is None else remembered(prompt)
     return _estimate(prompt) if known is None else known

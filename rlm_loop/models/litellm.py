@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
-from rlm_loop.models.adapting import Adapting, noted
 from rlm_loop.models.base import (
     AuthenticationFailed,
     ModelError,
     ModelNotFound,
     ModelUnreachable,
-    RateLimited,
     RequestRejected,
 )
-from rlm_loop.models.listening import listener
+from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.retry import Retry, retry_after
-from rlm_loop.models.streams import CHAT, STREAMED, joined, tell_of
+from rlm_loop.models.streams import CHAT, joined, tell_of
 from rlm_loop.traces.redact import redact, remember
 
 _importing = threading.Lock()
@@ -42,7 +40,7 @@ def _litellm() -> Any:
         return litellm
 
 
-class LiteLLMModel:
+class LiteLLMModel(RemoteModel):
     """A model by its LiteLLM name, as `openai/gpt-5-nano` or `anthropic/claude-haiku-4-5`.
 
     Keys come from the provider's usual environment variables, or as `api_key`.  What is `None` among `temperature`,
@@ -63,28 +61,16 @@ class LiteLLMModel:
         retry: Retry | None = None,
         **options: Any,
     ) -> None:
-        self._name = name
-        self.temperature = temperature
-        self._settings = {"temperature": temperature, "seed": seed}
-        self.max_tokens = max_tokens
-        self.timeout = timeout
-        self._retry = retry or Retry()
+        super().__init__(name, temperature=temperature, seed=seed, max_tokens=max_tokens, timeout=timeout, retry=retry)
         self._options = options
         remember(options.get("api_key"))
-        self._adapting = Adapting(name)
         self._checked = False
-
-    interruptible = True
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def sampling(self) -> dict[str, Any]:
         """What is sent with every prompt, so that two models can be compared; keys and addresses are left out."""
         shown = {k: v for k, v in self._options.items() if not k.startswith(("api_", "base_")) and k != "headers"}
-        return {**self._settings, "max_tokens": self.max_tokens, **shown}
+        return {"temperature": self.temperature, "seed": self.seed, "max_tokens": self.max_tokens, **shown}
 
     @property
     def window(self) -> int | None:
@@ -96,44 +82,23 @@ class LiteLLMModel:
         except Exception:  # LiteLLM says "not in the table" with a bare Exception
             return None
 
-    @property
-    def price(self) -> tuple[float, float] | None:
-        """US dollars per input and output token from `known_price`, `None` where no table knows."""
-        from rlm_loop.accounting.prices import known_price
+    def _full_price(self) -> Price | None:
+        return known_price(self._name)
 
-        found = known_price(self._name)
-        return None if found is None else (found.input / 1e6, found.output / 1e6)
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        """One reply.  Raises the errors of `OpenAICompatibleModel.complete`."""
+    def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         litellm = _litellm()
-        self._check_keys(litellm)
-        limit = self.max_tokens if max_tokens is None else max_tokens
-        own = {**self._settings, "max_tokens": limit, **prompt.sampling}
-        settings = {k: v for k, v in own.items() if v is not None}
-        settings |= STREAMED if listener.get() is not None else {}
-        fixed = {"timeout": self.timeout, **self._options}
-        start = time.perf_counter()
-        (answer, not_applied), waited = self._retry.call(
-            lambda: self._adapting.call(
-                prompt, settings, lambda asked, given: self._attempt(litellm, {**asked.to_dict(), **given, **fixed})
-            )
-        )
-        seconds = max(time.perf_counter() - start, waited)
-        body, cost = self._read(litellm, answer)
-        reply = wire.to_reply(body, model=self._name, seconds=seconds, waited=waited, cost=cost)
-        return noted(reply, not_applied)
-
-    def _read(self, litellm: Any, answer: Any) -> tuple[dict[str, Any], float | None]:
-        """The answer in the shape of the chat API, and what LiteLLM says that it cost."""
         try:
             body = _stated(litellm, answer.model_dump())
-            return body, _cost(litellm, answer) if body["usage"] is not None else None
+            cost = _cost(litellm, answer) if body["usage"] is not None else None
         except Exception as error:  # its objects hold whatever the provider sent
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             raise ModelError(f"{self._name} sent no completion ({said})", self._name) from error
+        return wire.to_reply(body, model=self._name, seconds=seconds, waited=waited, cost=cost)
 
-    def _attempt(self, litellm: Any, request: dict[str, Any]) -> Any:
+    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
+        litellm = _litellm()
+        self._check_keys(litellm)
+        request = {**prompt.to_dict(), **settings, "timeout": self.timeout, **self._options}
         try:
             answer = litellm.completion(
                 model=self._name, num_retries=0, max_retries=0, **_passable(self._name, request)
@@ -184,42 +149,41 @@ class LiteLLMModel:
         self._checked = True
 
     def _translated(self, litellm: Any, error: Exception) -> ModelError:
-        said = " ".join(str(getattr(error, "message", "") or error).split())[:240]
+        whole = str(getattr(error, "message", "") or error)
+        said = " ".join(whole.split())[:240]
         name = self._name
         if isinstance(error, litellm.AuthenticationError | litellm.PermissionDeniedError):
             where = "api_key" if "api_key" in self._options else f"{name.partition('/')[0].upper()}_API_KEY"
             return AuthenticationFailed(f"{name} refused the key in {where}: {said}", name)
         if isinstance(error, litellm.NotFoundError):
             return ModelNotFound(f"{name} does not exist at its provider{self._near(litellm)}: {said}", name)
-        if isinstance(error, litellm.BadRequestError):
-            if "LLM Provider NOT provided" in said:
-                return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
-            if isinstance(error, litellm.ContextWindowExceededError):
-                return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
-            rejected = RequestRejected(f"{name} refused the request: {said}", name)
-            rejected.said = str(getattr(error, "message", "") or error)[:2000]
-            body: Any = getattr(error, "body", None)
-            rejected.parameter = body.get("param") if isinstance(body, dict) else None
-            return rejected
-        if isinstance(error, litellm.RateLimitError):
-            return self._transient(RateLimited(f"{name} limits the rate: {said}", name), error, said)
-        if isinstance(error, litellm.Timeout):
-            return self._transient(ModelUnreachable(f"{name} did not answer in {self.timeout:g} s", name), error, said)
-        if isinstance(error, litellm.APIConnectionError):
+        if isinstance(error, litellm.BadRequestError) and "LLM Provider NOT provided" in said:
+            return ModelNotFound(f"LiteLLM knows no provider for {name!r}{self._near(litellm)}", name)
+        if isinstance(error, litellm.ContextWindowExceededError):
+            return RequestRejected(f"the prompt does not fit the window of {name}: {said}", name)
+        after = (getattr(error, "litellm_response_headers", None) or {}).get("retry-after")
+        if isinstance(error, litellm.Timeout | litellm.APIConnectionError):
             place = self._options.get("api_base") or self._options.get("base_url") or "its provider"
-            return self._transient(ModelUnreachable(f"{place} cannot be reached for {name}: {said}", name), error, said)
-        if isinstance(error, litellm.APIError | litellm.InternalServerError | litellm.ServiceUnavailableError):
-            return self._transient(ModelError(f"{name} failed: {said}", name), error, said)
+            late = isinstance(error, litellm.Timeout)
+            why = (
+                f"{name} did not answer in {self.timeout:g} s"
+                if late
+                else f"{place} cannot be reached for {name}: {said}"
+            )
+            lost = ModelUnreachable(why, name, True)
+            lost.retry_after = retry_after(after)
+            return lost
+        faults = (litellm.APIError, litellm.InternalServerError, litellm.ServiceUnavailableError)
+        if isinstance(error, (litellm.BadRequestError, litellm.RateLimitError, *faults)):
+            status = int(getattr(error, "status_code", 500))
+            status = max(status, 500) if isinstance(error, faults) else status
+            body: Any = getattr(error, "body", None)
+            parameter = body.get("param") if isinstance(body, dict) else None
+            return self._refused(status, said, whole, after=after, parameter=parameter)
         if type(error).__module__.startswith(("litellm", "openai")):
             return ModelError(f"{name} failed: {said}", name)
         # it stumbled over the answer, or over an option
         return ModelError(f"{name} failed within LiteLLM ({type(error).__name__}: {said}): check its options", name)
-
-    def _transient(self, translated: ModelError, error: Exception, said: str) -> ModelError:
-        translated.retryable = "insufficient_quota" not in said  # no waiting brings money back
-        headers = getattr(error, "litellm_response_headers", None) or {}
-        translated.retry_after = retry_after(headers.get("retry-after"))
-        return translated
 
     def _near(self, litellm: Any) -> str:
         import difflib

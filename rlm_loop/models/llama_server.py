@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected
+from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected, no_text
 from rlm_loop.models.listening import listener, tell
 from rlm_loop.models.responses import Lost, TooLate
 from rlm_loop.models.streams import CHAT, STREAMED, body_of, hearing
@@ -146,10 +146,7 @@ class LlamaServer:
             response = self._http.post(path, body, hearing(CHAT) if body.get("stream") else None)
             answer = body_of(response, CHAT)
         except UnicodeEncodeError as error:
-            raise RequestRejected(
-                "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
-                self.model,
-            ) from error
+            raise no_text(self.model) from error
         except (Lost, TooLate) as error:
             raise ModelError(f"llama.cpp stopped answering ({type(error).__name__})", self.model) from error
         if not isinstance(answer, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ MODEL_VARIABLE = "RLM_LOOP_MODEL"
 _OLLAMA = "http://localhost:11434"
 #: Names that LiteLLM knows without a provider in front.
 _BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
-#: APIs with a client of our own, whose address may be left out.
-_APIS = ("anthropic-messages", "openai-responses")
+#: APIs with a client of our own; the address of the providers' own ones may be left out.
+_APIS = ("openai-compatible", "anthropic-messages", "openai-responses")
 _FORMS = (
     "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, anthropic-messages:MODEL, "
     "openai-responses:MODEL, PROVIDER/MODEL"
@@ -48,14 +49,11 @@ def get_model(name: str | Model, **options: Any) -> Model:
         return _local(rest, options)
     if find(wanted) or wanted.endswith(".gguf"):
         return _local(wanted, options)
-    if kind == "openai-compatible" and colon:
-        model, _at, address = rest.partition("@http")
-        if not model or not address:
-            raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
-        return _compatible(model, f"http{address}", options)
     if kind in _APIS and rest:
         model, _at, address = rest.partition("@http")
-        return _by_api(kind, model, f"http{address}" if address else None, options)
+        if kind == "openai-compatible" and not (model and address):
+            raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
+        return _by_api(kind)(model, f"http{address}" if address else None, **options)
     provider, slash, model = wanted.partition("/")
     if provider in ("ollama", "ollama_chat") and model:  # the second is LiteLLM's name, whose client sets no window
         from rlm_loop.models.ollama import OllamaModel
@@ -101,17 +99,13 @@ def _local(where: str, options: dict[str, Any]) -> Model:
     return LocalModel(where, **options)
 
 
-def _compatible(model: str, address: str, options: dict[str, Any]) -> Model:
-    from rlm_loop.models.openai_compatible import OpenAICompatibleModel
-
-    return OpenAICompatibleModel(model, address, **options)
-
-
-def _by_api(api: str, model: str, address: str | None, options: dict[str, Any]) -> Model:
+def _by_api(api: str) -> Callable[..., Model]:
     from rlm_loop.models.anthropic_messages import AnthropicModel
+    from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.openai_responses import ResponsesModel
 
-    return (AnthropicModel if api == "anthropic-messages" else ResponsesModel)(model, address, **options)
+    own = {"anthropic-messages": AnthropicModel, "openai-responses": ResponsesModel}
+    return own.get(api, OpenAICompatibleModel)
 
 
 def _near(wanted: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -17,19 +16,17 @@ from urllib.parse import urlsplit
 from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
-from rlm_loop.models.adapting import Adapting, noted
 from rlm_loop.models.base import (
     AuthenticationFailed,
     ModelError,
     ModelNotFound,
     ModelUnreachable,
-    RateLimited,
-    RequestRejected,
+    no_text,
 )
-from rlm_loop.models.listening import listener
+from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
-from rlm_loop.models.retry import Retry, retry_after
-from rlm_loop.models.streams import CHAT, STREAMED, Form, body_of, fault_of, hearing
+from rlm_loop.models.retry import Retry
+from rlm_loop.models.streams import CHAT, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
 
 if TYPE_CHECKING:
@@ -56,10 +53,9 @@ class Provider:
 
 
 OPENAI = Provider("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
-_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 
 
-class OpenAICompatibleModel:
+class OpenAICompatibleModel(RemoteModel):
     """A model behind a chat-completions endpoint.
 
     `base_url` is what stands before `/chat/completions`, usually ending in `/v1`.  The key is `api_key`, else
@@ -91,57 +87,33 @@ class OpenAICompatibleModel:
     ) -> None:
         self.model = model
         self.base_url = base_url.rstrip("/")
-        self.temperature = temperature
-        self.seed = seed
-        self.max_tokens = max_tokens
-        self.timeout = timeout
+        super().__init__(
+            name or f"openai-compatible:{model}@{without_password(self.base_url)}",
+            temperature=temperature,
+            seed=seed,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            retry=retry,
+        )
         self._key = api_key
         self._variable = key_variable or self.provider.key_variable
         self._trusted = key_variable is not None or self.provider.may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
-        self._retry = retry or Retry()
         self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
         self._listed_as: str | None = None  # in the tables of prices, at the provider's own address
         self._options = dict(options or {})
-        self._name = name or f"openai-compatible:{model}@{without_password(self.base_url)}"
-        self._adapting = Adapting(self._name)
         self._client: Http | None = None
         self._lock = threading.Lock()
 
-    interruptible = True
     provider = OPENAI
-    #: What asks for a reply in events, where somebody listens, and how these are read.
-    _streaming: ClassVar[Mapping[str, Any]] = STREAMED
+    #: How a reply in events is read.
     _form: ClassVar[Form] = CHAT
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def price(self) -> tuple[float, float] | None:
-        """US dollars per input and output token."""
-        found = self._full_price()
-        return None if found is None else (found.input / 1e6, found.output / 1e6)
 
     def _full_price(self) -> Price | None:
         return self._price or (known_price(self._listed_as) if self._listed_as else None)
 
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        """One reply.
-
-        Raises `AuthenticationFailed`, `ModelNotFound`, `ModelUnreachable`, `RateLimited`, `RequestRejected`, or
-        `ModelError` for a server that keeps failing.
-        """
-        limit = self.max_tokens if max_tokens is None else max_tokens
-        own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
-        settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
-        settings |= self._streaming if listener.get() is not None else {}
-        start = time.perf_counter()
-        (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
-        reply = wire.to_reply(answer, model=self.name, seconds=max(time.perf_counter() - start, waited), waited=waited)
-        reply = noted(reply, not_applied)
-        price = self._full_price()
+    def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
+        reply, price = super()._reply(answer, seconds, waited), self._full_price()
         return reply if price is None else wire.priced(reply, price)
 
     def close(self) -> None:
@@ -183,10 +155,7 @@ class OpenAICompatibleModel:
             if (fault := fault_of(response, answer)) is not None:
                 raise self._refusal(fault)
         except UnicodeEncodeError as error:
-            raise RequestRejected(
-                "the prompt holds a lone surrogate, which is no valid text: decode the data with errors='replace'",
-                self.name,
-            ) from error
+            raise no_text(self.name) from error
         except BadAddress as error:
             raise ModelUnreachable(f"{self.base_url} is no address: it begins with http:// or https://") from error
         except TooLate as error:
@@ -224,17 +193,8 @@ class OpenAICompatibleModel:
         if status == 404:
             place = without_password(self.base_url)
             return ModelNotFound(f"{self.model} is not at {place}{self._listed()} ({said})", self.name)
-        if status == 429:
-            error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
-        elif status in _TRANSIENT or status >= 500:
-            error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
-        else:
-            rejected = RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
-            rejected.said, rejected.parameter = response.text[:2000], _parameter(response)
-            return rejected
-        error.retryable = "insufficient_quota" not in response.text  # no waiting brings money back
-        error.retry_after = retry_after(response.headers.get("retry-after"))
-        return error
+        after = response.headers.get("retry-after")
+        return self._refused(status, said, response.text, after=after, parameter=_parameter(response))
 
     def _listed(self) -> str:
         """What the server has, if it says so."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from rlm_loop.messages import Prompt
 from rlm_loop.models import responses_wire
-from rlm_loop.models.adapting import Adapting
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.openai_compatible import OPENAI, OpenAICompatibleModel, without_password
 from rlm_loop.models.streams import Form
@@ -28,6 +27,7 @@ class ResponsesModel(OpenAICompatibleModel):
     """
 
     _streaming: ClassVar[Mapping[str, Any]] = {"stream": True}
+    _never_taken = ("stop", "seed")
     _form: ClassVar[Form] = responses_wire.EVENTS
 
     def __init__(self, model: str, base_url: str | None = None, **more: Any) -> None:
@@ -36,7 +36,6 @@ class ResponsesModel(OpenAICompatibleModel):
         settings: dict[str, Any] = {"name": name, "seed": None, **more}
         super().__init__(model, address, **settings)
         self._listed_as = None if base_url else f"openai/{model}"
-        self._adapting = Adapting(self.name, {"stop": "left out", "seed": "left out"})
         self._encrypted = True
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:

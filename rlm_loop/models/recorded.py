@@ -12,7 +12,7 @@ from typing import Any
 from rlm_loop.accounting.attribution import Part, apportion
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.limits import BudgetSpent
-from rlm_loop.messages import Prompt, Reply
+from rlm_loop.messages import Prompt, Reply, common
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import size_unmeasured
 from rlm_loop.traces import reader as trace_reader
@@ -170,8 +170,7 @@ def _first(before: dict[str, Any], after: dict[str, Any]) -> str:
         left, right = before.get(key), after.get(key)
         if left != right:
             if isinstance(left, str) and isinstance(right, str):
-                at = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
-                at = min(len(left), len(right)) if at is None else at
+                at = common(left, right)
                 return f"{key} from character {at}: recorded {left[at : at + 40]!r}, asked {right[at : at + 40]!r}"
             return f"{key}: recorded {json.dumps(left)[:60]}, asked {json.dumps(right)[:60]}"
     return "no difference"

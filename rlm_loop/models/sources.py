@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,12 +71,8 @@ def read_member(wheel: Path, pattern: str, chunk: int = 1 << 20) -> Iterator[byt
                 while block := stream.read(chunk):
                     seen.update(block)
                     yield block
-    except (zipfile.BadZipFile, EOFError, KeyError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
         raise FetchFailed(f"{wheel.name} is damaged ({error})") from error
-    except Exception as error:
-        if type(error).__module__ == "zlib":
-            raise FetchFailed(f"{wheel.name} is damaged ({error})") from error
-        raise
     if expected is not None and seen.digest() != expected:
         raise FetchFailed(f"{wheel.name} is damaged: {found[0]} does not match its RECORD")
 

@@ -90,7 +90,7 @@ def pull(
     """
     known = _known(name, catalog)
     folder = store or cache_folder()
-    tell = progress or _silent
+    tell: Progress = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder / f"{known.filename}.lock", lambda: tell(0, known.size, "waiting for another pull")):
@@ -118,10 +118,6 @@ def pull(
             raise DiskFull(f"no space left in {folder} for {known.name}: free some or set RLM_LOOP_CACHE") from error
         reason = error.strerror or str(error)
         raise ModelError(f"cannot write to {folder} ({reason}): set RLM_LOOP_CACHE to another folder") from error
-
-
-def _silent(_done: int, _total: int, _what: str) -> None:
-    pass
 
 
 def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:

@@ -229,13 +229,13 @@ def with_options(body: Mapping[str, Any], options: Mapping[str, Any], joined: st
     return {**body, **options, **both}
 
 
-def arguments_object(arguments: str) -> dict[str, Any]:
+def arguments_object(arguments: str, otherwise: str = "input") -> dict[str, Any]:
     """Arguments as an object; what is none goes back under a name of its own, so that the model sees what it wrote."""
     try:
         value: Any = json.loads(arguments or "{}", strict=False)
     except ValueError:
-        value = arguments
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"input": value}
+        value = None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {otherwise: arguments}
 
 
 def priced(reply: Reply, price: Price) -> Reply:

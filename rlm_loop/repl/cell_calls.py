@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.repl.worker import portable
+from rlm_loop.repl.worker import form_of
 
-_MOST = 262_144  # characters of a result, or of an argument that has no exact form
+MOST = 262_144
+"""Characters that are kept of a result, or of an argument that has no exact form."""
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Noted:
 
 def asked(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """SHA-256 of what a host tool is called with."""
-    return _sha256([form_of(a) for a in args], {k: form_of(v) for k, v in kwargs.items()})
+    return _sha256([form_of(a, MOST) for a in args], {k: form_of(v, MOST) for k, v in kwargs.items()})
 
 
 def _sha256(args: Any, kwargs: Any) -> str:
@@ -81,13 +82,7 @@ def _sha256(args: Any, kwargs: Any) -> str:
     return hashlib.sha256(json.dumps(form, separators=(",", ":"), default=repr).encode()).hexdigest()
 
 
-def form_of(value: Any) -> Any:
-    """The form in which a value crosses, or its `repr` where it has none."""
-    packed = portable(value, _MOST)
-    return packed.get("value", packed.get("repr"))
-
-
 def _kept(value: Any) -> Mapping[str, Any]:
-    form = form_of(value)
+    form = form_of(value, MOST)
     length = len(json.dumps(form))
-    return {"value": form} if length <= _MOST else {"left_out": length}
+    return {"value": form} if length <= MOST else {"left_out": length}

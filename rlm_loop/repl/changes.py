@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.repl.contexts.fingerprint import Sink
+
 _UNSEEN = object()
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, range, types.ModuleType, types.FunctionType, type)
 
@@ -68,25 +70,9 @@ class Snapshot:
     def _digest(self, value: Any) -> object:
         if isinstance(value, _ATOMS):
             return None  # cannot change without being another object, or is not data
-        sink = _Sink(self._limit)
+        sink = Sink(hashlib.blake2b(digest_size=16), lambda size: size <= self._limit)
         try:
             pickle.Pickler(sink, pickle.HIGHEST_PROTOCOL).dump(value)
         except Exception:
             return _UNSEEN
         return sink.hash.digest()
-
-
-class _Sink:
-    """A file that keeps a digest of what is written, and refuses more than so many bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.hash = hashlib.blake2b(digest_size=16)
-        self._left = limit
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self._left -= size
-        if self._left < 0:
-            raise OverflowError
-        self.hash.update(data)
-        return size

@@ -51,9 +51,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The host bound a variable (the frame that does it), or, where there is no frame, began a new run."""
+    """The host bound a variable, or, without a name, began a new run: the job that does it."""
 
-    frame: Mapping[str, Any] | None
+    frame: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return str(self.frame.get("name", ""))
 
 
 class _Beginning:
@@ -101,13 +105,14 @@ class Journal:
             event = self._events[i]
             if not isinstance(event, Setting):
                 break
-            if event.frame is not None and event.frame["name"] == frame["name"]:
+            if event.name == frame["name"]:
                 del self._events[i]
         self._events.append(Setting(frame))
 
     def new_run(self) -> None:
-        if self._events and self._events[-1] != Setting(None):
-            self._events.append(Setting(None))
+        new = Setting({"t": "new_run"})
+        if self._events and self._events[-1] != new:
+            self._events.append(new)
 
     def begin(self) -> None:
         """The namespace begins anew; cells of before are no part of it."""
@@ -116,8 +121,7 @@ class Journal:
 
     def paths(self) -> set[str]:
         """Files that hold values of the host which may be needed again."""
-        settings = [e.frame for e in self._events if isinstance(e, Setting) and e.frame is not None]
-        return {str(f["path"]) for f in settings if "path" in f}
+        return {str(e.frame["path"]) for e in self._settings() if "path" in e.frame}
 
     def plan(self, step: int | None = None) -> RebuildPlan:
         """How to get to the state after cell `step`; default: to the state of now."""
@@ -125,23 +129,19 @@ class Journal:
         events: list[Cell | Setting] = []
         for event in self._up_to(step):
             if isinstance(event, _Beginning):
-                for earlier in events:
-                    if isinstance(earlier, Setting) and earlier.frame is not None:
-                        first[earlier.frame["name"]] = earlier.frame
+                first.update({e.name: e.frame for e in events if isinstance(e, Setting) and e.name})
                 events.clear()
             elif isinstance(event, Cell) or events:
                 events.append(event)
-            elif event.frame is not None:  # before the first cell: before the setup code, too
-                first[event.frame["name"]] = event.frame
+            elif event.name:  # before the first cell: before the setup code, too
+                first[event.name] = event.frame
         return RebuildPlan(first, tuple(events))
 
     def trim_files(self, most: int) -> None:
         """Forget the oldest of the host's values that were replaced since, to keep files of `most` bytes at most."""
-        latest = {e.frame["name"]: e for e in self._events if isinstance(e, Setting) and e.frame is not None}
-        for event in reversed(self._events[:]):
-            if isinstance(event, Setting) and event.frame is not None and "path" in event.frame:
-                if latest[event.frame["name"]] is event:
-                    continue
+        latest = {e.name: e for e in self._settings()}
+        for event in reversed(self._settings()):
+            if "path" in event.frame and latest[event.name] is not event:
                 most -= Path(event.frame["path"]).stat().st_size
                 if most < 0:
                     self._events.remove(event)
@@ -153,8 +153,10 @@ class Journal:
 
     def variables(self) -> dict[str, dict[str, Any]]:
         """The latest value of each variable of the host."""
-        settings = [e.frame for e in self._events if isinstance(e, Setting) and e.frame is not None]
-        return {f["name"]: dict(f) for f in settings}
+        return {e.name: dict(e.frame) for e in self._settings()}
+
+    def _settings(self) -> list[Setting]:
+        return [e for e in self._events if isinstance(e, Setting) and e.name]
 
     def copied_to(self, new_path: Callable[[], Path]) -> Journal:
         """This journal with files of its own."""
@@ -166,7 +168,7 @@ class Journal:
             except OSError:
                 shutil.copyfile(path, copies[path])
         for i, event in enumerate(self._events):
-            if isinstance(event, Setting) and event.frame is not None and "path" in event.frame:
+            if isinstance(event, Setting) and "path" in event.frame:
                 self._events[i] = Setting({**event.frame, "path": copies[event.frame["path"]]})
             elif isinstance(event, Cell):
                 self._events[i] = replace(event)  # either session may lose it

@@ -11,26 +11,22 @@ from rlm_loop.repl.host.transfer import set_frame
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journal import Cell, Rebuilt
 from rlm_loop.repl.names import check_names, tools_frame
-from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
+from rlm_loop.repl.repl_tool import ToolSession
 from rlm_loop.repl.results import NO_RESTART, cell_result, given
 
 
-class JournaledSession:
+class JournaledSession(ToolSession):
     """A `Session` that remembers what ran, gets its variables back after a loss, and can go back to any cell.
 
     A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
     """
 
-    name = "python"
-    description = DESCRIPTION
     _rich = False  # whether its cells can display pictures and HTML
 
     def __init__(self, lifecycle: WorkerLifecycle) -> None:
         self._lifecycle, self._state, self._settings = lifecycle, lifecycle.state, lifecycle.settings
         self.timeout, self.grace = self._settings.timeout, self._settings.grace
         self.output_cap = self._settings.output_cap
-        self.last: CellResult | None = None
-        """The result of the latest cell, also where `run` raised."""
 
     @property
     def isolation(self) -> str:
@@ -81,8 +77,7 @@ class JournaledSession:
             resources = self._lifecycle.resources
             reach = resources.lent.reach(self.isolation, driver.worker is not None)
             frame = {**set_frame(name, value, resources.new_path(), reach), "reserved": reserved}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, frame, f"cannot set {name!r}")
+            self._lifecycle.tell(frame, f"cannot set {name!r}")
             self._state.bind(frame)
 
     def get(self, expression: str, *, timeout: float | None = None) -> Any:
@@ -110,27 +105,22 @@ class JournaledSession:
         """
         check_names(tools, taken=self._state.variables)
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
             merged = {**self._state.tools, **tools}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, tools_frame(merged), "cannot add tools")
+            self._lifecycle.tell(tools_frame(merged), "cannot add tools")
             self._state.tools = merged
 
     def remove_tools(self, names: Iterable[str]) -> None:
         """Take host functions away again; names that are no tools are passed over."""
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
-            left = {name: tool for name, tool in self._state.tools.items() if name not in set(names)}
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, tools_frame(left), "cannot remove tools")
+            gone = set(names)
+            left = {name: tool for name, tool in self._state.tools.items() if name not in gone}
+            self._lifecycle.tell(tools_frame(left), "cannot remove tools")
             self._state.tools = left
 
     def new_run(self) -> None:
         """Forget an answer left by an earlier run; variables stay."""
         with self._lifecycle.turn():
-            driver = self._lifecycle.ready(start=False)
-            if driver.worker is not None:
-                self._lifecycle.tell(driver, {"t": "new_run"}, "cannot begin a new run")
+            self._lifecycle.tell({"t": "new_run"}, "cannot begin a new run")
             self._state.journal.new_run()
 
     def close(self) -> None:
@@ -197,13 +187,3 @@ class JournaledSession:
     def cwd(self) -> Path:
         """The working folder of the cells."""
         return self._lifecycle.place()[1]
-
-    def as_tool(self) -> ReplTool:
-        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-        return tool_of(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -25,7 +25,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 def tools_frame(tools: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
     """The job that gives the REPL its tools: their names, and what `help(tool)` shows there."""
-    return {"t": "tools", "tools": {name: {"doc": about_tool(name, tool)} for name, tool in tools.items()}}
+    return {"t": "tools", "tools": {name: about_tool(name, tool) for name, tool in tools.items()}}
 
 
 def about_tool(name: str, tool: Callable[..., Any]) -> str:

@@ -117,8 +117,8 @@ def write_notebook(
     for event in journal.history():
         if isinstance(event, Cell):
             book.cell(event)
-        elif event.frame is not None and id(event) in in_plan:
-            book.code(book.setting(str(event.frame["name"]), event.frame))
+        elif event.name and id(event) in in_plan:
+            book.code(book.setting(event.name, event.frame))
     path.write_text(json.dumps(book.content(), ensure_ascii=False, indent=1) + "\n", "utf-8", "backslashreplace")
     return path
 

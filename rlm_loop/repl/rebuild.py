@@ -14,13 +14,14 @@ from typing import Any
 
 from rlm_loop.actions import CallTool, FailureKind, Observation, RunCode
 from rlm_loop.repl.base import CellResult, Session
-from rlm_loop.repl.cell_calls import CellCall, form_of
+from rlm_loop.repl.cell_calls import MOST, CellCall
 from rlm_loop.repl.host.calls import CellCalls, HostCall
 from rlm_loop.repl.host.driver import Driver, Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.journal import Cell, Rebuilt, Setting
 from rlm_loop.repl.results import cell_result
-from rlm_loop.repl.text import same_text
+from rlm_loop.repl.text import dedented, same_text
+from rlm_loop.repl.worker import form_of
 
 _LEAST = 5.0  # seconds that a cell may take when it runs again, more if it took long; a busy machine is slow
 
@@ -169,13 +170,13 @@ class Rebuild:
 
     def _set_again(self, driver: Driver, event: Setting) -> bool:
         if id(event) not in self._ended:
-            ended = self._do(driver, event.frame or {"t": "new_run"}, _LEAST)
+            ended = self._do(driver, event.frame, _LEAST)
             if ended.how != "done":
                 self._ended.add(id(event))
                 return False
             if "error" not in ended.report:
                 return True
-        self._notes.append(f"the host's value of {event.frame['name'] if event.frame else '?'} could not be set again")
+        self._notes.append(f"the host's value of {event.name or '?'} could not be set again")
         return True
 
     def _run(self, driver: Driver, cell: Cell) -> bool:
@@ -267,8 +268,13 @@ def cells_of(
         code = _code(action)
         kind = None if observation.failure is None else observation.failure.kind
         if code is not None and kind not in _NOT_RUN:
-            found.append(PastCell(turn, code, observation, calls))
+            as_written = kind == "runtime" and _NOT_DEDENTED in observation.text
+            found.append(PastCell(turn, code if as_written else dedented(code), observation, calls))
     return found
+
+
+#: What a cell came to that was indented as a whole, as long as calls were run as they were written.
+_NOT_DEDENTED = "IndentationError: unexpected indent"
 
 
 def _code(action: object) -> str | None:
@@ -323,7 +329,7 @@ def _recorded(name: str, past: PastCalls, fallback: Fallback | None) -> Callable
     """A host function that gives what it gave."""
 
     def play(*args: Any, **kwargs: Any) -> Any:
-        forms = [form_of(a) for a in args], {key: form_of(value) for key, value in kwargs.items()}
+        forms = [form_of(a, MOST) for a in args], {key: form_of(value, MOST) for key, value in kwargs.items()}
         if (call := past.take(name, *forms)) is not None:
             return _again(call.outcome or {"error": "RuntimeError: it had not answered when its cell ended"})
         if fallback is not None:

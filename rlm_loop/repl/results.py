@@ -13,7 +13,7 @@ from rlm_loop.repl.host.driver import Ended
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.repl.journal import Rebuilt
-from rlm_loop.repl.text import NOTHING, RECORD_CAP, Piece, shown
+from rlm_loop.repl.text import RECORD_CAP, Piece, clip_parts, shown
 
 _NAMES_SHOWN = 20
 
@@ -67,7 +67,7 @@ def cell_result(
         lost = tuple(dict.fromkeys(earlier.lost + lost))
         text = Piece(f"[{earlier.note}]\n").then(text)
     answer = given(report["answer"]) if isinstance(report.get("answer"), dict) else None
-    output, truncated = text.clip(cap) if text is not NOTHING else ("", False)
+    output, truncated = clip_parts(text.head, text.dropped, text.tail, cap)
     return CellResult(
         output=output,
         error=error,
@@ -76,10 +76,10 @@ def cell_result(
         pending=answer if error is not None else None,
         lost=lost,
         truncated=truncated,
-        characters=text.characters if text is not NOTHING else 0,
+        characters=text.characters if truncated else len(output),
         seconds=ended.seconds,
         displays=displays_in(report) if rich else (),
-        full=text.clip(max(cap, RECORD_CAP))[0] if truncated else "",
+        full=clip_parts(text.head, text.dropped, text.tail, max(cap, RECORD_CAP))[0] if truncated else "",
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from rlm_loop.repl.host.launch import Launcher, default_python
-from rlm_loop.repl.host.process import Starter, program_starter
+from rlm_loop.repl.host.process import Spawned, Starter
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
@@ -67,8 +68,8 @@ class PythonREPL(JournaledSession):
         if zygote is not None:
             start = zygote.starter(self._launcher)
         else:
-            start = program_starter(self._launcher, python or default_python(), self._launcher.direct)
-        super().__init__(WorkerLifecycle(settings, lambda _: start))
+            start = partial(Spawned, self._launcher, python or default_python(), self._launcher.direct)
+        super().__init__(WorkerLifecycle(settings, start))
 
     @property
     def isolation(self) -> str:

@@ -37,22 +37,31 @@ class Piece:
         between = len(self.tail) + len(other.head)
         return Piece(self.head, self.dropped + between + other.dropped, other.tail)
 
-    def clip(self, limit: int) -> tuple[str, bool]:
-        return clip_parts(self.head, self.dropped, self.tail, limit)
-
 
 NOTHING = Piece()
 """The output of a cell that printed nothing."""
 
 
-def printed(head: bytes, dropped: int, tail: bytes) -> Piece:
+def dedented(code: str) -> str:
+    """Code without the indentation that all of its lines share, where its first line that is no comment has some."""
+    lines = code.split("\n")
+    first = next((line for line in lines if (text := line.strip()) and not text.startswith("#")), "")
+    if first[:1] not in (" ", "\t"):
+        return code
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
+    low, high = min(indents), max(indents)  # what these two share at their start, all of them share
+    margin = next((low[:at] for at, char in enumerate(low) if high[at : at + 1] != char), low)
+    return "\n".join([line.removeprefix(margin) for line in lines])
+
+
+def printed(head: bytes | bytearray, dropped: int, tail: bytes | bytearray) -> Piece:
     """Decode what came through a cell's pipe: bad bytes and control characters replaced, ANSI sequences removed."""
     if not dropped:
         return Piece(readable(head + tail))
     return Piece(readable(head), dropped, readable(tail))
 
 
-def readable(data: bytes) -> str:
+def readable(data: bytes | bytearray) -> str:
     """Text as a terminal would show it."""
     return shown(data.decode("utf-8", "replace"))
 

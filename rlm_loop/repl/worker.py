@@ -2,22 +2,22 @@
 
 Two processes run this file.  The *supervisor* owns the pipes to the host and never runs model code.  The
 *REPL* is its forked child in a process group of its own, so a fresh one costs milliseconds and a stuck one
-can be killed with all its children.  Frames are JSON, one a line:
+can be killed with all its children.  Frames are JSON without blanks, one a line, that begin with their type `t`:
 
-    host -> REPL   exec, eval, set, tools, new_run, ping (each with `g`, the REPL's generation, and `id`); reply
+    host -> REPL   exec, eval, set, tools, new_run, ping (each ends with `g`, the REPL's generation, and `id`); reply
     REPL -> host   hello, call, done
     supervisor -> host   died;   host -> supervisor   the lines !int, !kill, !quit (never JSON)
 
-There are two routes.  *Direct*, where descriptors can be passed: each REPL has a socket to the host, and a job that
-prints brings the pipe for its output, which the host reads.  The supervisor has only to do with life and death:
+A job that prints brings the pipe for its output, made and read by whoever is at the other end of the REPL's socket.
+There are two routes.  *Direct*, where descriptors can be passed: that is the host, and the supervisor has only to do
+with life and death:
 
     host -> supervisor   !repl with the first REPL's socket, !drain with a pipe that a process left behind still holds
     supervisor -> host   int (an interrupt was sent), died with the next REPL's socket
 
-*Forwarded*, through pipes alone: the supervisor hands on all frames, and reads what cells print:
+*Forwarded*, through pipes alone: that is the supervisor, which hands on all frames, and what cells print:
 
     supervisor -> host   out (what a cell printed)
-    REPL -> supervisor   pipe, and with hello and done the descriptor from which the next cell's output is read
 
 The first half (the codec) is imported by the host too; importing this module does nothing else.
 """
@@ -62,12 +62,7 @@ if TYPE_CHECKING:
 TAG = "~"  # {"~": kind, "v": payload} stands for a value that JSON has no form for
 DEEPEST = 60  # levels of nesting; the host's own stack may be deep already
 _PLAIN_DIGITS = 10_000  # bits; longer ints go as hex, since decimal text of them is quadratic and limited
-
-
-_LARGEST, _MOST = (
-    20 << 20,
-    500_000,
-)  # characters and values of one value from a cell; the host refuses more than twice that
+_LARGEST, _MOST = 20 << 20, 500_000  # characters and values of one value from a cell; the host refuses twice that
 
 
 class NotExact(Exception):
@@ -186,23 +181,47 @@ def _plain(value: Any, kind: type) -> Any:
     raise NotExact(kind.__name__)
 
 
-def decode(value: Any) -> Any:
-    """The value of a JSON form; anything that `encode` cannot have written raises `ValueError` or `TypeError`."""
-    if isinstance(value, list):
-        return [decode(v) for v in value]
-    if isinstance(value, dict):
-        kind = value.get(TAG)
-        if kind is None:
-            return {k: decode(v) for k, v in value.items()}
-        payload = value["v"]
-        if kind == "dict":
-            return {decode(k): decode(v) for k, v in payload}
-        if kind == "int":
-            return int(payload, 16)
-        if kind == "str":
-            return base64.b64decode(payload).decode("utf-8", "surrogatepass")
-        return _UNPACK[kind](payload)
-    return value
+def decode(value: Any, kinds: Any = None) -> Any:
+    """The value of a JSON form; anything that `encode` cannot have written raises.
+
+    `kinds` makes the value of each tagged form: `UNPACK`, or what bounds it (`host/incoming.py`).
+    """
+    if type(value) is list:
+        return [decode(v, kinds) for v in value]
+    if type(value) is not dict:
+        return value
+    kind = value.get(TAG)
+    if kind is None:
+        return {k: decode(v, kinds) for k, v in value.items()}
+    kinds = kinds or UNPACK
+    return kinds[kind](value["v"], kinds)
+
+
+def unpack_items(form: Any, kinds: Any) -> list[Any]:
+    if not isinstance(form, list):
+        raise TypeError("no list")
+    return [decode(v, kinds) for v in form]
+
+
+def unpack_text(form: Any) -> str:
+    if not isinstance(form, str):
+        raise TypeError("no text")
+    return form
+
+
+def _unpack_bytes(form: Any, _: Any) -> bytes:
+    return base64.b64decode(unpack_text(form), validate=True)
+
+
+def _unpack_ints(form: Any, count: int) -> list[int]:
+    if len(form) != count or not all(type(n) is int for n in form):
+        raise TypeError(f"not {count} whole numbers")
+    return form
+
+
+def _unpack_complex(form: Any, _: Any) -> complex:
+    real, imag = form
+    return complex(float(real), float(imag))
 
 
 def _b64(value: Any, _: Any) -> str:
@@ -217,32 +236,36 @@ def _iso(value: Any, _: Any) -> str:
     return value.isoformat()
 
 
-_TAGGED: tuple[tuple[type, str, Callable[[Any, Callable[[Any], Any]], Any], Callable[[Any], Any]], ...] = (
-    (tuple, "tuple", _items, lambda v: tuple(decode(x) for x in v)),
-    (set, "set", _items, lambda v: {decode(x) for x in v}),
-    (frozenset, "frozenset", _items, lambda v: frozenset(decode(x) for x in v)),
-    (bytes, "bytes", _b64, lambda v: base64.b64decode(v)),
-    (bytearray, "bytearray", _b64, lambda v: bytearray(base64.b64decode(v))),
-    (complex, "complex", lambda v, _: [v.real, v.imag], lambda v: complex(v[0], v[1])),
-    (datetime.datetime, "datetime", _iso, lambda v: datetime.datetime.fromisoformat(v)),
-    (datetime.date, "date", _iso, lambda v: datetime.date.fromisoformat(v)),
-    (datetime.time, "time", _iso, lambda v: datetime.time.fromisoformat(v)),
+# A type, its tag, what makes the form of a value, and what makes the value of a form.
+_TAGGED: tuple[tuple[type, str, Callable[[Any, Any], Any], Callable[[Any, Any], Any]], ...] = (
+    (tuple, "tuple", _items, lambda v, kinds: tuple(unpack_items(v, kinds))),
+    (set, "set", _items, lambda v, kinds: set(unpack_items(v, kinds))),
+    (frozenset, "frozenset", _items, lambda v, kinds: frozenset(unpack_items(v, kinds))),
+    (bytes, "bytes", _b64, _unpack_bytes),
+    (bytearray, "bytearray", _b64, lambda v, _: bytearray(_unpack_bytes(v, _))),
+    (complex, "complex", lambda v, _: [v.real, v.imag], _unpack_complex),
+    (datetime.datetime, "datetime", _iso, lambda v, _: datetime.datetime.fromisoformat(v)),
+    (datetime.date, "date", _iso, lambda v, _: datetime.date.fromisoformat(v)),
+    (datetime.time, "time", _iso, lambda v, _: datetime.time.fromisoformat(v)),
     (
         datetime.timedelta,
         "timedelta",
         lambda v, _: [v.days, v.seconds, v.microseconds],
-        lambda v: datetime.timedelta(*v),
+        lambda v, _: datetime.timedelta(*_unpack_ints(v, 3)),
     ),
-    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v: range(*v)),
-    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v: SubAnswer(v)),
-    (SubFailure, "failure", lambda v, _: v.error, lambda v: SubFailure(v)),
+    (range, "range", lambda v, _: [v.start, v.stop, v.step], lambda v, _: range(*_unpack_ints(v, 3))),
+    (SubAnswer, "answer", lambda v, _: str.__str__(v), lambda v, _: SubAnswer(unpack_text(v))),
+    (SubFailure, "failure", lambda v, _: v.error, lambda v, _: SubFailure(unpack_text(v))),
 )
-_UNPACK: dict[str, Callable[[Any], Any]] = {name: unpack for _, name, _, unpack in _TAGGED}
-_UNPACK["decimal"] = lambda v: __import__("decimal").Decimal(v)
-_UNPACK["fraction"] = lambda v: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16))
-
-
-_UNPACK["table"] = lambda v: _table(v)
+UNPACK: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: unpack for _, name, _, unpack in _TAGGED},
+    "dict": lambda v, kinds: dict(unpack_items(v, kinds)),
+    "int": lambda v, _: int(unpack_text(v), 16),
+    "str": lambda v, _: _unpack_bytes(v, _).decode("utf-8", "surrogatepass"),
+    "decimal": lambda v, _: __import__("decimal").Decimal(v),
+    "fraction": lambda v, _: __import__("fractions").Fraction(int(v[0], 16), int(v[1], 16)),
+    "table": lambda v, kinds: unpack_table(v, kinds),
+}
 
 
 def _number(value: Any, kind: type) -> Any:
@@ -284,27 +307,26 @@ def encode_table(value: Any) -> Any:
     return form
 
 
-def _table(form: Any) -> Any:
-    try:
-        pandas: Any = __import__("pandas")  # it is there where a table was made
-    except ImportError:
-        raise ValueError("a table was given, and pandas is not installed here") from None
-    if len(form["names"]) == 1:
-        index = pandas.Index(decode(form["index"]), dtype=form["index_dtype"], name=decode(form["names"][0]))
-    else:
-        index = pandas.MultiIndex.from_tuples(decode(form["index"]), names=[decode(n) for n in form["names"]])
+def unpack_table(form: Any, kinds: Any) -> Any:
+    pandas: Any = sys.modules.get("pandas")  # it is there where a table was made
+    if pandas is None:
+        raise ValueError("a table, and this process has not imported pandas")
+
+    def labelled(labels: str, names: str, dtype: Any) -> Any:
+        values, called = unpack_items(form[labels], kinds), unpack_items(form[names], kinds)
+        if len(called) == 1:
+            return pandas.Index(values, dtype=dtype, name=called[0])
+        return pandas.MultiIndex.from_tuples(values, names=called)
+
+    index = labelled("index", "names", form["index_dtype"])
     columns = [
-        pandas.Series(decode(data), index=index, dtype=object).astype(dtype)
+        pandas.Series(unpack_items(data, kinds), index=index, dtype=object).astype(dtype)
         for data, dtype in zip(form["data"], form["dtypes"])
     ]
-    names = decode(form["columns"])
     if form["series"]:
-        return columns[0].rename(names[0])
+        return columns[0].rename(unpack_items(form["columns"], kinds)[0])
     whole = pandas.concat(columns, axis=1) if columns else pandas.DataFrame(index=index)
-    labels = [decode(label) for label in form["labels"]]
-    whole.columns = (
-        pandas.Index(names, name=labels[0]) if len(labels) == 1 else pandas.MultiIndex.from_tuples(names, names=labels)
-    )
+    whole.columns = labelled("columns", "labels", None)
     return whole
 
 
@@ -357,6 +379,12 @@ def portable(value: Any, limit: int) -> dict[str, Any]:
         return {"value": encode(value)}
     except Exception:
         return {"repr": safe_repr(value, limit)}
+
+
+def form_of(value: Any, limit: int) -> Any:
+    """The form in which a value crosses, or its `repr` where it has none."""
+    packed = portable(value, limit)
+    return packed["value"] if "value" in packed else packed["repr"]
 
 
 def bounded(value: Any, limit: int) -> dict[str, Any]:
@@ -496,20 +524,19 @@ class HostEnded(BaseException):
 
 
 class Link:
-    """Frames to and from the host, by way of the supervisor, and calls of host tools from any thread of the cell.
+    """Frames to and from the host or the supervisor, and calls of host tools from any thread of the cell.
 
     There is no reader thread.  Whoever waits reads: one of the waiting threads is the leader and hands out what
     it reads, the others wait for it (leader and followers).  Bytes once read are always handed over, because
-    interrupts are deferred while that happens.
+    interrupts are deferred while that happens.  A job that is captured comes with the descriptor for its output.
     """
-
-    direct = False
 
     def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
         self.sock, self.generation, self.interrupts = sock, generation, interrupts
         self._fd = sock.fileno()
         self.pid = os.getpid()
         self.jobs: collections.deque[dict[str, Any]] = collections.deque()
+        self._pipes: collections.deque[int] = collections.deque()
         self._waiting: dict[int, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
@@ -532,14 +559,11 @@ class Link:
         os.dup2(nothing, self._fd, inheritable=False)
         os.close(nothing)
 
-    def send(self, frame: dict[str, Any], fd: int | None = None) -> None:
+    def send(self, frame: dict[str, Any]) -> None:
         # The line break in front ends what a cell may have written to this descriptor.
         data = b"\n" + _dumps(frame).encode() + b"\n"
         with self.interrupts, self._writing:
-            if fd is None:
-                self.sock.sendall(data)
-            else:
-                self.sock.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [fd]))])
+            self.sock.sendall(data)
 
     def next_job(self) -> dict[str, Any]:
         while not self.jobs:
@@ -617,19 +641,26 @@ class Link:
             os.read(self.interrupts.wake_r, 4096)
             if self._fd not in [fd for fd, _ in ready]:
                 return []
-        data = self._receive()
+        data, extra, flags, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
         if not data:
             os._exit(0)  # the other side is gone
+        if extra:
+            self._pipes += _descriptors(extra)
+        elif flags & _socket.MSG_CTRUNC:
+            self._pipes.append(-1)  # no descriptor was left for it
         *lines, rest = data.split(b"\n")
         if lines and self._partial:
             lines[0] = b"".join(self._partial) + lines[0]
             self._partial.clear()
         if rest:
             self._partial.append(rest)
-        return [_parse(line.decode())[0] for line in lines if line]
-
-    def _receive(self) -> bytes:
-        return self.sock.recv(1 << 16)
+        frames = [_parse(line.decode())[0] for line in lines if line]
+        for frame in frames:
+            if frame["t"] in CAPTURED:  # it came with the frame's first byte
+                frame["pipe"] = pipe = self._pipes.popleft()
+                if frame.get("g") != self.generation and pipe >= 0:
+                    os.close(pipe)
+        return frames
 
     def _hand_out(self, frames: list[dict[str, Any]]) -> None:
         for frame in frames:
@@ -641,35 +672,10 @@ class Link:
                 self._waiting[frame["id"]].update(frame)
 
 
-class DirectLink(Link):
-    """The same to the host itself.  Each job that is captured comes with the descriptor to write its output to."""
-
-    direct = True
-
-    def __init__(self, sock: _socket.socket, generation: int, interrupts: Interrupts) -> None:
-        super().__init__(sock, generation, interrupts)
-        self._pipes: collections.deque[int] = collections.deque()
-
-    def _receive(self) -> bytes:
-        data, extra, flags, _ = self.sock.recvmsg(1 << 16, _ONE_DESCRIPTOR, _CLOSE_ON_EXEC)
-        if extra:
-            self._pipes += _descriptors(extra)
-        elif flags & _socket.MSG_CTRUNC:
-            self._pipes.append(-1)  # no descriptor was left for it
-        return data
-
-    def _read(self) -> list[dict[str, Any]]:
-        frames = super()._read()
-        for frame in frames:
-            if frame["t"] in _CAPTURED:  # it came with the frame's first byte
-                frame["pipe"] = pipe = self._pipes.popleft()
-                if frame.get("g") != self.generation and pipe >= 0:
-                    os.close(pipe)
-        return frames
-
-
+CAPTURED = ("exec", "eval")  # jobs that run code of the user's, which may print
 _ONE_DESCRIPTOR = _socket.CMSG_SPACE(4)
 _PASSCRED = getattr(_socket, "SO_PASSCRED", 0)  # Linux
+ONE_SENDER = _socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
 _SCM_CREDENTIALS = 2
 _CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -693,6 +699,12 @@ def _crossing(value: Any) -> Any:
     return packed["value"] if "value" in packed else packed["repr"]
 
 
+def tell_sender(sock: Any) -> None:
+    """Have the kernel say of each message that is received which process sent it, where it can (Linux)."""
+    if _PASSCRED:
+        sock.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)
+
+
 def _sender(extra: Any) -> int:
     """The process that sent what `recvmsg` received, as the kernel says; 0 where it does not."""
     for level, kind, payload in extra:
@@ -708,10 +720,8 @@ class Output:
     """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a new pipe per cell.
 
     Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  A
-    process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.
-
-    With a direct link the host makes the pipe, and the job brings it.  Else the supervisor gets the read end with the
-    end of the cell before (`ahead`), so that a cell need not wake it twice.  Between cells descriptor 1 leads nowhere.
+    process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.  Between
+    cells descriptor 1 leads nowhere.
     """
 
     def __init__(self, interrupts: Interrupts) -> None:
@@ -721,7 +731,6 @@ class Output:
         self.stdout: Any = None
         self.stderr: Any = None
         self.stdin: Any = None
-        self.writer, self.writer_is = -1, (-1, -1)
         self.writers: dict[object, None] = {}
         self.here = threading.local()
         self._follow_threads()
@@ -827,21 +836,6 @@ class Output:
         while self.writers and time.monotonic() < end:
             time.sleep(0.0001)
 
-    def ahead(self) -> int | None:
-        """Make the next cell's pipe: the read end, for the supervisor; `None` where descriptors ran out."""
-        self.forget_ahead()
-        try:
-            reader, self.writer = os.pipe()
-        except OSError:
-            return None
-        self.writer_is = _identity(self.writer)
-        return reader
-
-    def forget_ahead(self) -> None:
-        if self.writer >= 0 and _identity(self.writer) == self.writer_is:
-            os.close(self.writer)
-        self.writer = -1
-
     def between_cells(self) -> None:
         """What is still written to the descriptors goes nowhere; what processes of the cell hold is not touched."""
         with contextlib.suppress(OSError):
@@ -851,19 +845,9 @@ class Output:
             if nothing > 2:
                 os.close(nothing)
 
-    def _pipe_from(self, link: Link, cell: int) -> int:
-        """The write end of the pipe that was sent ahead, or of a new one."""
-        writer, self.writer = self.writer, -1
-        if writer < 0 or _identity(writer) != self.writer_is:  # a thread left behind may have closed it
-            reader, writer = os.pipe()  # where no descriptor is left, this ends the REPL: a fresh one says why
-            link.send({"t": "pipe", "cell": cell}, fd=reader)
-            os.close(reader)
-        return writer
-
-    def open_cell(self, link: Link, job: dict[str, Any]) -> None:
+    def open_cell(self, writer: int) -> None:
         self._let_writers_end()
-        writer = job["pipe"] if link.direct else self._pipe_from(link, job["id"])
-        os.dup2(writer, 1)
+        os.dup2(writer, 1)  # where no descriptor was left for it, this ends the REPL: a fresh one says why
         os.dup2(writer, 2)
         if writer > 2:
             os.close(writer)
@@ -903,15 +887,6 @@ class Output:
 
         pools.ThreadPoolExecutor._repl_submit = submit
         pools.ThreadPoolExecutor.submit = follow
-
-
-def _identity(fd: int) -> tuple[int, int]:
-    """Which file a descriptor is; one that is closed is none."""
-    try:
-        found = os.fstat(fd)
-    except OSError:
-        return (0, 0)
-    return found.st_dev, found.st_ino
 
 
 def _usable(stream: Any) -> bool:
@@ -1076,6 +1051,13 @@ def cut(text: str, cap: int) -> list[Any]:
     return [text[:half], len(text) - 2 * half, text[-half:]]
 
 
+def take_last(tree: Any, code: str) -> Any:
+    """Take the last expression out of a cell's tree, where its value is to be shown."""
+    if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
+        return tree.body.pop().value
+    return None
+
+
 def read_named(unread: dict[str, Any], code: str, *namespaces: dict[str, Any]) -> dict[str, Any]:
     """Read values on disk that the code names before it runs, so that it finds ordinary ones; returns them by name."""
     found: dict[str, Any] = {}
@@ -1110,50 +1092,35 @@ class Repl:
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
         self.folder = os.getcwd()
-        sys.breakpointhook = self._no_debugger
+        sys.breakpointhook = no_debugger
         threading.excepthook = self._thread_failed
 
     def serve(self) -> None:
         while True:
             job = self.link.next_job()
-            captured = job["t"] in _CAPTURED
+            captured = job["t"] in CAPTURED
             frame: dict[str, Any] = {"t": "done", "quiet": not captured, "g": self.link.generation, "id": job["id"]}
             frame.update(self.perform(job))
             if os.getpid() != self.link.pid:
                 os._exit(0)  # a child that the cell forked fell off the end of the cell
-            if not captured:
-                self.link.send(frame)
-            elif self.link.direct:
-                self.output.between_cells()  # so that the host sees the end of the pipe, if nobody else holds it
-                self.link.send(frame)
-            else:
-                self.send_with_pipe(frame)
-                self.output.between_cells()
+            if captured:
+                self.output.between_cells()  # so that the pipe's reader sees its end, if nobody else holds it
+            self.link.send(frame)
 
     def begin(self) -> None:
         python = sys.version.split()[0]
-        hello = {"t": "hello", "g": self.link.generation, "pid": os.getpid(), "python": python}
-        if self.link.direct:
-            self.link.send(hello)
-        else:
-            self.send_with_pipe(hello)
-
-    def send_with_pipe(self, frame: dict[str, Any]) -> None:
-        reader = self.output.ahead()
-        self.link.send(frame, fd=reader)
-        if reader is not None:
-            os.close(reader)
+        self.link.send({"t": "hello", "g": self.link.generation, "pid": os.getpid(), "python": python})
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         if job["t"] == "ping":
             return {}
         work = getattr(self, "_job_" + job["t"])
-        captured = job["t"] in _CAPTURED
+        captured = job["t"] in CAPTURED
         report: dict[str, Any] = {}
         try:
             if captured:
                 self.answer.begin(job["code"] if job["t"] == "exec" else "")
-                self.output.open_cell(self.link, job)
+                self.output.open_cell(job["pipe"])
             self.interrupts.spared = 0
             self.interrupts.count, self.interrupts.pending, self.interrupts.cell = 0, False, job["id"]
             try:  # from here to the end of this block an interrupt may strike anywhere
@@ -1188,9 +1155,7 @@ class Repl:
             self._read_named(code)
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
-        last: Any = None
-        if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
-            last = tree.body.pop().value
+        last = take_last(tree, code)
         self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
         if last is not None:
             value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
@@ -1218,7 +1183,7 @@ class Repl:
         for name in set(self.tools) - set(job["tools"]):
             self.names.pop(name, None)
             self.reserved.pop(name, None)
-        self.tools = {name: self._stand_in(name, about) for name, about in job["tools"].items()}
+        self.tools = {name: self._stand_in(name, doc) for name, doc in job["tools"].items()}
         self.names.update(self.tools)
         self.reserved.update(self.tools)
 
@@ -1276,13 +1241,12 @@ class Repl:
                 task.cancel()
                 self.loop.run_until_complete(asyncio.wait({task}, timeout=0.2))
 
-    def _stand_in(self, name: str, about: dict[str, Any]) -> Callable[..., Any]:
+    def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:
             return self.link.call(name, args, kwargs, self.output.cell_here())
 
         tool.__name__ = tool.__qualname__ = name
-        tool.__doc__ = about.get("doc")
-        tool.__text_signature__ = about.get("signature")  # type: ignore[attr-defined]
+        tool.__doc__ = doc
         tool.__module__ = "__main__"
         return tool
 
@@ -1310,11 +1274,25 @@ class Repl:
             name = args.thread.name if args.thread is not None else "?"
             sys.stderr.write(f"Exception in {name}:\n" + "".join(explain(args.exc_value, self._is_user)))
 
-    def _no_debugger(self, *_args: Any, **_kwargs: Any) -> None:
-        raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
+
+def leave(code: Any = None) -> None:
+    """`exit`: the cell ends, not the process."""
+    raise SystemExit(code)
 
 
-_CAPTURED = ("exec", "eval")  # jobs that run code of the user's
+def no_input(_prompt: object = "", /) -> str:
+    """`input`: nobody is asked."""
+    raise EOFError("EOF when reading a line")
+
+
+def no_debugger(*_args: Any, **_kwargs: Any) -> None:
+    """`breakpoint`."""
+    raise RuntimeError("breakpoint() does not work here: nobody can type into this REPL")
+
+
+STAND_INS: dict[str, Any] = {"exit": leave, "quit": leave, "input": no_input, "breakpoint": no_debugger}
+"""Built-ins through which a cell that shares its process with others would reach its user, or end it."""
+
 _LEAST_RECURSION = 200
 _compile = compile  # a cell may take it from builtins
 
@@ -1464,39 +1442,98 @@ def _unfinished(data: bytearray) -> int:
     return 0
 
 
+class Captures:
+    """What the cells of a REPL print, read by a poller's owner; what a process left behind prints later is dropped."""
+
+    def __init__(self, cap: int, poll: Any) -> None:
+        self.cap, self.poll = cap, poll
+        self.watched: dict[int, Capture] = {}
+        self.jobs: dict[Any, Capture] = {}
+
+    def begin(self, job: Any) -> int:
+        """Make the pipe for a job's output; the end that goes with the job."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        self.jobs[job] = self.watch(reader)
+        return writer
+
+    def watch(self, fd: int) -> Capture:
+        capture = self.watched[fd] = Capture(fd, self.cap)
+        self.poll.register(fd, select.POLLIN)
+        return capture
+
+    def read(self, fd: int) -> None:
+        """Take what is there."""
+        if self.watched[fd].read():
+            self.forget(fd)
+
+    def forget(self, fd: int) -> None:
+        self.watched.pop(fd).fd = -1
+        self.poll.unregister(fd)
+        os.close(fd)
+
+    def end(self, job: Any) -> dict[str, Any] | None:
+        """The job is over; the frame that says what it printed, if it did."""
+        capture = self.jobs.pop(job, None)
+        if capture is None:
+            return None
+        if capture.fd >= 0:
+            self.read(capture.fd)
+        capture.live = False
+        return capture.frame() if capture.head else None
+
+
 class Outbox:
-    """Bytes on their way to a descriptor that may be slow; the supervisor itself never blocks."""
+    """Bytes on their way to a descriptor that may be slow; the supervisor itself never blocks.
 
-    def __init__(self, fd: int, poll: Any) -> None:
-        self.fd, self.poll, self.waiting = fd, poll, bytearray()
+    Where it is a socket, a descriptor can be enclosed, and is closed here once it is on its way.
+    """
+
+    def __init__(self, fd: int, base: int, poll: Any, sock: Any = None) -> None:
+        self.fd, self.base, self.poll, self.sock = fd, base, poll, sock
+        self.waiting: collections.deque[tuple[Any, int]] = collections.deque()
         os.set_blocking(fd, False)
+        poll.register(fd, base)
 
-    def send(self, data: bytes) -> None:
-        if not self.waiting:
-            try:
-                data = data[os.write(self.fd, data) :]
-            except BlockingIOError:
-                pass
-            except OSError:
-                return  # the other side is gone; its end is noticed elsewhere
-        if data:
-            self.waiting += data
-            self.watch()
-
-    def watch(self) -> None:
-        self.poll.modify(self.fd, self.base | select.POLLOUT)
+    def send(self, data: bytes, enclosed: int = -1) -> None:
+        self.waiting.append((memoryview(data), enclosed))
+        if len(self.waiting) == 1 and not self._all_sent():
+            self.poll.modify(self.fd, self.base | select.POLLOUT)
 
     def flush(self) -> None:
-        try:
-            del self.waiting[: os.write(self.fd, self.waiting)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.waiting.clear()
-        if not self.waiting:
+        if self._all_sent():
             self.poll.modify(self.fd, self.base)
 
-    base = 0
+    def _all_sent(self) -> bool:
+        """Send as much as the other side takes; whether that was all."""
+        try:
+            while self.waiting:
+                data, enclosed = self.waiting[0]
+                if enclosed < 0:
+                    data = data[os.write(self.fd, data) :]
+                else:
+                    data = data[self.sock.sendmsg([data], enclosing(enclosed)) :]
+                    os.close(enclosed)
+                self.waiting[0] = data, -1
+                if not data:
+                    self.waiting.popleft()
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.drop()  # the other side is gone; its end is noticed elsewhere
+        return True
+
+    def drop(self) -> None:
+        """Send nothing of what still waits."""
+        while self.waiting:
+            _, enclosed = self.waiting.popleft()
+            if enclosed >= 0:
+                os.close(enclosed)
+
+
+def enclosing(*fds: int) -> list[Any]:
+    """What makes `sendmsg` send descriptors along."""
+    return [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
 
 
 def remove_and_exit(folders: list[str]) -> None:
@@ -1526,9 +1563,7 @@ class Supervisor:
         self.poll = select.poll()
         self.readers: dict[int, Callable[[], Any]] = {}
         self.from_host_partial = bytearray()
-        self.captures: dict[int, Capture] = {}
-        self.current: Capture | None = None
-        self.next_pipe = -1
+        self.captures = Captures(cap, self.poll)
         self.generation = 0
         # Take the protocol's descriptors away before anything else can use 0, 1 and 2.
         self.input, output = self._connect()
@@ -1559,7 +1594,7 @@ class Supervisor:
     def _connect(self) -> tuple[int, int]:
         """Where the host is read from, and where it is written to."""
         output = os.dup(1)
-        self.host = self._outbox(output, 0)
+        self.host = Outbox(output, 0, self.poll)
         return os.dup(0), output
 
     def _begin(self) -> None:
@@ -1570,7 +1605,9 @@ class Supervisor:
             for fd, event in self.poll.poll(2000):
                 if event & select.POLLOUT:
                     self._box(fd).flush()
-                if fd in self.readers and event & ~select.POLLOUT:
+                if fd in self.captures.watched:
+                    self.captures.read(fd)
+                elif fd in self.readers and event & ~select.POLLOUT:
                     self.readers[fd]()
                 elif fd == self.host.fd and event & (select.POLLERR | select.POLLHUP):
                     self.outlive()
@@ -1581,24 +1618,23 @@ class Supervisor:
 
     def spawn(self) -> None:
         ours, theirs = _socket.socketpair()
-        if _PASSCRED:
-            ours.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)
-        self._fork(Link, theirs, [ours.fileno()])
+        tell_sender(ours)
+        self._fork(theirs, [ours.fileno()])
         self.sock = ours
         self.from_child_partial = bytearray()
-        self.child = self._outbox(ours.fileno(), select.POLLIN)
+        self.child = Outbox(ours.fileno(), select.POLLIN, self.poll, ours)
         self.readers[ours.fileno()] = self.from_child
 
-    def _fork(self, kind: type[Link], theirs: _socket.socket, not_its_own: list[int]) -> None:
+    def _fork(self, theirs: _socket.socket, not_its_own: list[int]) -> None:
         """Start a REPL that has this end of a socket."""
         self.generation += 1
         supervisor = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                for fd in [*self.own, *self.captures, *not_its_own]:
+                for fd in [*self.own, *self.captures.watched, *not_its_own]:
                     os.close(fd)
-                self._become_repl(kind, theirs, supervisor)
+                self._become_repl(theirs, supervisor)
             finally:
                 os._exit(CANNOT_GO_ON)
         theirs.close()
@@ -1606,7 +1642,7 @@ class Supervisor:
             os.setpgid(pid, pid)
         self.pid = pid
 
-    def _become_repl(self, kind: type[Link], sock: _socket.socket, supervisor: int) -> None:
+    def _become_repl(self, sock: _socket.socket, supervisor: int) -> None:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
@@ -1623,7 +1659,7 @@ class Supervisor:
         if os.getppid() != supervisor:
             os._exit(0)
         _reseed()
-        repl = Repl(kind(sock, self.generation, Interrupts()), self.cap)
+        repl = Repl(Link(sock, self.generation, Interrupts()), self.cap)
         repl.begin()
         repl.serve()
 
@@ -1650,23 +1686,20 @@ class Supervisor:
         self._forget(self.sock.fileno())
         self.kill_tree()
         self.sock.close()
-        self._end_capture()
-        if self.next_pipe >= 0:
-            os.close(self.next_pipe)
-            self.next_pipe = -1
+        self.child.drop()
+        for job in list(self.captures.jobs):
+            self._end_capture(job)
         self.tell(died)
         self.spawn()
 
     def kill(self, number: int) -> None:
         if not self.pid:
             return  # there is none yet
-        try:
+        with contextlib.suppress(OSError):
             if number == signal.SIGKILL:
                 os.killpg(self.pid, number)
             else:
                 os.kill(self.pid, number)
-        except OSError:
-            pass
 
     def kill_tree(self) -> None:
         """The REPL's process group, then whatever was re-parented to us because it left that group."""
@@ -1676,11 +1709,9 @@ class Supervisor:
             if not left:
                 return
             for pid in left:
-                try:
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, os.WNOHANG)
-                except OSError:
-                    pass
             time.sleep(0.001)
 
     def die(self, *_: Any) -> None:
@@ -1698,44 +1729,45 @@ class Supervisor:
         data = os.read(self.input, 1 << 16)
         if not data:
             self.outlive()
-        for line in _lines(self.from_host_partial, data):
+        for line in whole_lines(self.from_host_partial, data):
             if line == b"!int\n":
                 self.kill(signal.SIGINT)
             elif line == b"!kill\n":
                 self.kill(signal.SIGKILL)
             elif line == b"!quit\n":
                 self.die()
+            elif line.startswith(_JOBS):
+                self._give(line)
             else:
                 self.child.send(line)
 
+    def _give(self, line: bytes) -> None:
+        """Hand on a job that may print."""
+        job = line[line.rfind(b'"g":') : line.rfind(b"}")]  # `"g":1,"id":12`, with which the host ends a job
+        if not job.startswith(b'"g":%d,' % self.generation):
+            return  # meant for the REPL before this one
+        try:
+            writer = self.captures.begin(job)
+        except OSError:  # processes that cells left hold too many
+            self.fault = "no descriptor was left for its output"
+            self.kill(signal.SIGKILL)
+        else:
+            self.child.send(line, writer)
+
     def from_child(self) -> bool:
         try:
-            data, extra, _, _ = self.sock.recvmsg(1 << 16, _socket.CMSG_SPACE(64))
+            data, extra, _, _ = self.sock.recvmsg(1 << 16, ONE_SENDER)
         except OSError:
             return False
-        pipes = _descriptors(extra)
         if data and _PASSCRED and _sender(extra) != self.pid:
             self.fault = "a process that a cell left spoke in its place"
-            self._arrived(pipes)
             self.kill(signal.SIGKILL)
             return True
-        lines = _lines(self.from_child_partial, data)
-        # A descriptor ends what is received with it, so it belongs to the last frame; those before it may be forged,
-        # and must not use it up.
-        last = len(lines) - data.endswith(b"\n")
-        for number, line in enumerate([*lines, b""]):
-            if number == last:
-                self._arrived(pipes)
-            if line.startswith(b'{"t":"pipe"'):
-                self._start_capture()
-                continue
-            ends = line.startswith(b'{"t":"done","quiet":false')
-            if ends:
-                self._end_capture()
-            if line not in (b"", b"\n"):
+        for line in whole_lines(self.from_child_partial, data):
+            if line.startswith(_DONE):
+                self._end_capture(b",".join(line[len(_DONE) : len(_DONE) + 100].split(b",", 2)[:2]))
+            if line != b"\n":
                 self.host.send(b" " + line)  # the blank marks what came from the REPL, where a cell may forge it
-            if ends or line.startswith(b'{"t":"hello"'):
-                self._start_capture()
         if not data:  # it ended, or closed its side, which is as bad
             self._forget(self.sock.fileno())
             self.kill(signal.SIGKILL)
@@ -1744,42 +1776,9 @@ class Supervisor:
     def tell(self, frame: dict[str, Any]) -> None:
         self.host.send(_dumps(frame).encode() + b"\n")
 
-    # -- what cells print
-
-    def _arrived(self, pipes: list[int]) -> None:
-        """The pipe of the next cell; the REPL sends one at a time."""
-        for fd in pipes:
-            if self.next_pipe >= 0:
-                os.close(self.next_pipe)
-            self.next_pipe = fd
-
-    def _start_capture(self) -> None:
-        """What is read from the pipe that came last is output of the cell that runs next, or runs now."""
-        fd, self.next_pipe = self.next_pipe, -1
-        if fd >= 0:
-            os.set_blocking(fd, False)
-            self.current = self._capture(fd)
-
-    def _capture(self, fd: int) -> Capture:
-        capture = self.captures[fd] = Capture(fd, self.cap)
-        self._read_on(fd, lambda: self._drain(capture))
-        return capture
-
-    def _drain(self, capture: Capture) -> None:
-        if capture.read():
-            self._forget(capture.fd)
-            del self.captures[capture.fd]
-            os.close(capture.fd)
-
-    def _end_capture(self) -> None:
-        capture, self.current = self.current, None
-        if capture is None:
-            return
-        if capture.fd in self.captures:
-            self._drain(capture)
-        capture.live = False
-        if capture.head:
-            self.tell(capture.frame())
+    def _end_capture(self, job: bytes) -> None:
+        if printed := self.captures.end(job):
+            self.tell(printed)
 
     def _read_on(self, fd: int, reader: Callable[[], Any]) -> None:
         self.readers[fd] = reader
@@ -1788,12 +1787,6 @@ class Supervisor:
     def _forget(self, fd: int) -> None:
         if self.readers.pop(fd, None):
             self.poll.unregister(fd)
-
-    def _outbox(self, fd: int, base: int) -> Outbox:
-        self.poll.register(fd, base)
-        box = Outbox(fd, self.poll)
-        box.base = base
-        return box
 
     def _box(self, fd: int) -> Outbox:
         return self.host if fd == self.host.fd else self.child
@@ -1809,7 +1802,7 @@ class DirectSupervisor(Supervisor):
         self.descriptors: list[int] = []
         self.line = _socket.socket(fileno=os.dup(0))
         fd = self.line.fileno()
-        self.host = self._outbox(fd, select.POLLIN)
+        self.host = Outbox(fd, select.POLLIN, self.poll)
         return fd, fd
 
     def _begin(self) -> None:
@@ -1829,7 +1822,7 @@ class DirectSupervisor(Supervisor):
         if not data:
             self.outlive()
         self.descriptors += _descriptors(extra)
-        for line in _lines(self.from_host_partial, data):
+        for line in whole_lines(self.from_host_partial, data):
             word, _, generation = line.rstrip().partition(b" ")
             current = generation == b"%d" % self.generation  # else it was meant for a REPL that is gone
             if word == b"!int":
@@ -1843,26 +1836,28 @@ class DirectSupervisor(Supervisor):
             elif word == b"!repl":
                 self.spawn_on(_socket.socket(fileno=self.descriptors.pop(0)))
             elif word == b"!drain":
-                self._capture(self.descriptors.pop(0)).live = False
+                self.captures.watch(self.descriptors.pop(0)).live = False
 
     def spawn_on(self, theirs: _socket.socket) -> None:
-        self._fork(DirectLink, theirs, [])
+        self._fork(theirs, [])
 
     def replace(self, died: dict[str, Any]) -> None:
         self.kill_tree()
         ours, theirs = _socket.socketpair()
-        if _PASSCRED:
-            ours.setsockopt(_socket.SOL_SOCKET, _PASSCRED, 1)  # the host learns who sent what, from the first byte on
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [ours.fileno()]))]
+        tell_sender(ours)  # the host learns who sent what, from the first byte on
         try:
-            self.line.sendmsg([_dumps(died).encode() + b"\n"], rights)
+            self.line.sendmsg([_dumps(died).encode() + b"\n"], enclosing(ours.fileno()))
         except OSError:
             self.die()  # the host is gone, or has not read for hundreds of these
         ours.close()
         self.spawn_on(theirs)
 
 
-def _lines(partial: bytearray, data: bytes) -> list[bytes]:
+_JOBS = tuple(b'{"t":"%s"' % kind.encode() for kind in CAPTURED)
+_DONE = b'{"t":"done","quiet":false,'  # then the job, as the host named it
+
+
+def whole_lines(partial: bytearray, data: bytes) -> list[bytes]:
     """Whole lines out of what has been read; the rest stays in `partial`."""
     end = data.rfind(b"\n") + 1
     if not end:
@@ -2052,7 +2047,7 @@ class Zygote:
         if self.waiting:
             pid, sock = self.waiting.pop(0)
             with contextlib.suppress(OSError):  # one that was killed meanwhile reads nothing; its end is reported
-                sock.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds[:3]))])
+                sock.sendmsg([data], enclosing(*fds[:3]))
             sock.close()
         else:
             pid = self._fork(lambda: (order, fds[:3]), [fds[3]])
@@ -2149,19 +2144,18 @@ class Zygote:
 
 def _receive_with_fds(sock: _socket.socket) -> tuple[bytes, list[int]]:
     """One line and the descriptors that came with it; no bytes at the end of the stream."""
-    data, fds = b"", array.array("i")
+    data: bytes = b""
+    fds: list[int] = []
     while not data.endswith(b"\n"):
         try:
-            more, extra, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(4 * fds.itemsize))
+            more, extra, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(16))
         except OSError:
             return b"", []
         if not more:
             return b"", []
         data += more
-        for level, kind, payload in extra:
-            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                fds.frombytes(payload[: len(payload) // fds.itemsize * fds.itemsize])
-    return data, list(fds)
+        fds += _descriptors(extra)
+    return data, fds
 
 
 def _supervise(options: dict[str, Any]) -> None:

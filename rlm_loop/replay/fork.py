@@ -13,6 +13,7 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import Agent
+from rlm_loop.agents.attempts.around import NO_LIMITS
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
@@ -21,13 +22,12 @@ from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.hints.spelling import nearest
-from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.names import names_a_place
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.fork_environment import ForkPlan, Live, unlimited
+from rlm_loop.replay.fork_environment import ForkPlan
 from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.replies import ReplayState, replies_of
 from rlm_loop.replay.stubs import Again, agent_again, tools_of
@@ -88,11 +88,11 @@ def fork(
     driven = replace(again.agent, **settings)
     driven, put = _placed(driven, recorded, list(tools), task, context, workspace, of_record=agent is None)
     live = _live(driven, model, agent is None)
-    plan = ForkPlan(course, at, live)
-    account = Account(live.budget, price=live.price, clock=plan.clock)
+    plan = ForkPlan(course, at, live, price_of(live), driven.limits())
+    account = Account(plan.budget, price=plan.price, clock=plan.clock)
     if at:
-        account.budget = unlimited()
-    driven = replace(driven, model=live.model)
+        account.budget = NO_LIMITS  # what was recorded is not stopped on its way
+    driven = replace(driven, model=live)
     out = trace.for_run() if isinstance(trace, Trace) else Trace(trace)
     recursion = driven.recursion()
     sent: dict[str, Any] = {"max_tokens": driven.max_tokens, "temperature": driven.temperature}
@@ -104,9 +104,9 @@ def fork(
         "run": record.id,
         "at": at,
     }
-    more = {"made": agent_config(driven), "price": live.price, "forked": forked}
+    more = {"made": agent_config(driven), "price": plan.price, "forked": forked}
     about, context = driven.settings(), context_fingerprint(put.context)
-    record_start(out, put, driven.name, about, live.model.name, live.budget, context, **more)
+    record_start(out, put, driven.name, about, live.name, plan.budget, context, **more)
     try:
         with run_hooks(driven.hooks, put, driven.name, metered) as told:
             outcome = drive(driven.setup(put), metered, recursion, workspace, environment=plan.environment)
@@ -141,18 +141,17 @@ def _check_turn(recorded: Recorded, at: int) -> None:
         raise ReplayError(f"turn {at} gave the answer, so nothing follows it: fork at turn {at - 1} or earlier")
 
 
-def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Live:
+def _live(agent: Agent, model: str | Model | None, of_record: bool) -> Model:
+    """The model that a fork goes on with."""
     wanted = agent.model if model is None else model
     if model is None and of_record and isinstance(wanted, str) and names_a_place(wanted):
         raise ReplayError(f"the trace names a place for its model, {wanted}: give model= if you trust it")
-    seeded = isinstance(wanted, str) and agent.seed is not None
     try:
-        found = get_model(wanted, **({"seed": agent.seed} if seeded else {}))
+        return replace(agent, model=wanted).own_model()
     except (ModelError, ImportError, ValueError) as error:
         if model is None and of_record:
             raise ReplayError(f"the model of the run, {wanted}, cannot be had: give model= ({error})") from error
         raise
-    return Live(found, price_of(found), agent.limits())
 
 
 def _placed(

@@ -31,21 +31,15 @@ from rlm_loop.workspace import Workspace
 
 
 @dataclass
-class Live:
-    """What a fork goes on with: the model with its price, and the limits of the whole run."""
-
-    model: Model
-    price: PricePerToken | None
-    budget: Budget
-
-
-@dataclass
 class ForkPlan:
-    """Recorded for the root's turns up to `at`, live for everything after."""
+    """Recorded for the root's turns up to `at`, live for everything after: with `model`, at its price, within the
+    limits of the whole run."""
 
     course: ReplayState
     at: int
-    live: Live
+    model: Model
+    price: PricePerToken | None
+    budget: Budget
     began: float | None = None
     """When it went live, by the machine's clock."""
     notes: list[str] = field(default_factory=list[str])
@@ -65,8 +59,8 @@ class ForkPlan:
     def go_live(self, model: Metered) -> None:
         """From here on the live model answers, and the limits hold."""
         self.began = time.monotonic()
-        model.model, model.price = self.live.model, self.live.price
-        model.account.budget = self.live.budget
+        model.model, model.price = self.model, self.price
+        model.account.budget = self.budget
 
 
 @dataclass(frozen=True)
@@ -129,18 +123,13 @@ class ForkEnvironment(Environment):
         return step.observations
 
     def _resumed(self) -> tuple[str, ...]:
-        cells: list[PastCell] = []
-        for turn, step in sorted(self._node.steps.items()):
-            if turn <= self._fork.at:
-                cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
-        acted = bool(cells) or any(
-            o.failure is not None and o.failure.kind == "rejected"
-            for turn, step in self._node.steps.items()
-            for o in step.observations
-            if turn <= self._fork.at
+        recorded, cells, acted = self._fork.course.recorded, list[PastCell](), False
+        for turn, step in self._node.until(self._fork.at):
+            cells += cells_of(turn, step.actions, step.observations, self._calls(turn))
+            acted |= any(o.failure is not None and o.failure.kind == "rejected" for o in step.observations)
+        notes = self.resume(
+            cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted or bool(cells)
         )
-        recorded = self._fork.course.recorded
-        notes = self.resume(cells, lambda cell: past_answers(recorded, self._node, cell.turn), acted=acted)
         who = {"node": ROOT, "depth": 0, "turn": self._fork.at}
         self._asking.agent.trace.record("resumed", **who, cells=len(cells), notes=notes)
         return notes
@@ -167,12 +156,7 @@ def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str
             f"the workspace given begins as tree {workspace.base[:12]}, the recorded one as {base[:12]}: open it from "
             "the very same source"
         )
-    trees = [
-        str(o.effects["tree"])
-        for turn, step in sorted(node.steps.items())
-        for o in step.observations
-        if turn <= at and "tree" in o.effects
-    ]
+    trees = [str(o.effects["tree"]) for _, step in node.until(at) for o in step.observations if "tree" in o.effects]
     if not trees:
         return
     event = next((e for e in node.trees if e["tree"] == trees[-1]), None)
@@ -185,8 +169,3 @@ def restore(node: NodeRecord, at: int, workspace: Workspace, text: Callable[[str
             f"the workspace given became tree {now[:12]} by the recorded patch, not {trees[-1][:12]}: open it from the "
             "very same source"
         )
-
-
-def unlimited() -> Budget:
-    """No limit at all: what was recorded is not stopped on its way."""
-    return Budget(steps=None, malformed=None, tool_failures=None)

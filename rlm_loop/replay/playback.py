@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.recursion.record import sha256_of
-from rlm_loop.messages import Prompt, Reply
 from rlm_loop.repl.rebuild import Fallback
 from rlm_loop.repl.worker import SubAnswer, SubFailure
-from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall
+from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded
 from rlm_loop.replay.replies import ReplayState
 
 #: Events that the loop itself tells again.
@@ -51,9 +49,9 @@ class Playback:
     def _charge(self, path: str) -> None:
         course = self._course
         calls, place = course.recorded.node(path).calls, course.given.get(path, 0)
-        course.given[path] = place + 1
         call = calls[place]
         if call.reply is None:  # a call that failed: it counts as one, and cost nothing that is known
+            course.given[path] = place + 1
             account = self._asking.agent.account
             account.settle(account.reserve(0, None), None)
             return
@@ -62,8 +60,10 @@ class Playback:
         )
         kept, own = metered.purpose, str(call.event.get("purpose", metered.purpose))
         asks = metered if own == kept else replace(metered, purpose=own)
-        asks.model, asks.max_tokens = _model(call), call.event.get("max_tokens")
-        asks.complete(call.prompt, turn=int(call.event["turn"]))
+        asks.max_tokens = call.event.get("max_tokens")
+        course.path.append(path)
+        asks.complete(call.prompt, turn=int(call.event["turn"]))  # the model is that of the record as yet
+        course.path.pop()
 
     def _node(self, path: str) -> Caller:
         if path not in self._nodes:
@@ -93,32 +93,6 @@ def _by_turn(events: Sequence[Mapping[str, Any]]) -> dict[int, list[Mapping[str,
     return found
 
 
-class _Answered:
-    def __init__(self, call: RecordedCall) -> None:
-        self._call = call
-        self.name = str(call.event.get("model") or "recorded")
-
-    def recorded_size(self, prompt: Prompt) -> int | None:
-        return self._call.event.get("estimate")
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        assert self._call.reply is not None
-        return self._call.reply
-
-
-class _Counted(_Answered):
-    def measure(self, prompt: Prompt) -> list[Part]:
-        return list(self._call.parts or ())
-
-
-def _model(call: RecordedCall) -> _Answered:
-    return _Answered(call) if call.parts is None else _Counted(call)
-
-
-class _Failed(Exception):
-    """A sub-call gave no answer; raised under the name by which cells know that."""
-
-
 def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
     """A function that answers `llm_query` and `llm_query_batched` as they were answered in that turn."""
     left = [dict(start) for start in node.children.get(turn, ())]
@@ -131,32 +105,32 @@ def past_answers(recorded: Recorded, node: NodeRecord, turn: int) -> Fallback:
 
     def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if name == "llm_query":
-            found = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
-            if isinstance(found, str):
-                return found
-            raise type(found.__class__.__name__, (Exception,), {})(str(found))
+            text, failed = _answer(recorded, take(args[0] if args else kwargs.get("prompt")))
+            if failed:  # raised under the name by which cells know it
+                raise type(failed, (Exception,), {})(text)
+            return text
         if name == "llm_query_batched":
             prompts = args[0] if args else kwargs.get("prompts", ())
             answers = [_answer(recorded, take(p)) for p in prompts]
-            return [SubAnswer(a) if isinstance(a, str) else SubFailure(str(a)) for a in answers]
+            return [SubFailure(text) if failed else SubAnswer(text) for text, failed in answers]
         raise LookupError(name)
 
     return answer
 
 
-def _answer(recorded: Recorded, start: Mapping[str, Any]) -> str | Exception:
+def _answer(recorded: Recorded, start: Mapping[str, Any]) -> tuple[str, str]:
+    """What a sub-call came to; with it the name of the error that it was, else nothing."""
     node = recorded.node(start["node"])
     over = node.over
     if over is not None and not over["ok"]:
-        kind = "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
-        return type(kind, (_Failed,), {})(over["error"]["message"])
+        return over["error"]["message"], "DepthExceeded" if start["kind"] == "denied" else "SubCallError"
     if start["kind"] == "agent" and node.end is not None:
-        return str(node.end["answer"])
+        return str(node.end["answer"]), ""
     if node.calls and node.calls[-1].reply is not None:
-        return node.calls[-1].reply.text
+        return node.calls[-1].reply.text, ""
     wanted = (over or {}).get("answer_sha256")  # answered from an earlier one
     for other in recorded.nodes.values():
         for call in other.calls:
             if call.reply is not None and sha256_of(call.reply.text) == wanted:
-                return call.reply.text
+                return call.reply.text, ""
     raise LookupError(start["node"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from rlm_loop.accounting.charges import restored
@@ -27,6 +28,8 @@ class RecordEnds(BaseException):
 
 
 ROOT = "0"
+#: Events of which a node has one at most, by the field that holds it.
+_KEPT_AS = {"subcall_end": "over", "run_end": "end", "problem": "problem"}
 
 
 @dataclass
@@ -96,6 +99,10 @@ class NodeRecord:
                 return [m for m in call.prompt.messages if m.turn == turn]
         return []
 
+    def until(self, turn: int) -> list[tuple[int, RecordedStep]]:
+        """The turns up to that one, in order."""
+        return [(number, step) for number, step in sorted(self.steps.items()) if number <= turn]
+
     @property
     def last(self) -> int:
         """The number of the last turn that was finished; 0 where there is none."""
@@ -111,9 +118,14 @@ class Recorded:
         self.attempts = record.of("attempt_start")
         self._read(record.events, iter(list(record.requests())))
         self._count()
-        self.sizes = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
-        for event in record.of("compaction"):
-            self.sizes |= event["sizes"]
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """How many tokens prompts were found to have, by their digests."""
+        found = {c.prompt.digest(): int(c.event["estimate"]) for c in self.calls() if "estimate" in c.event}
+        for event in self.record.of("compaction"):
+            found |= event["sizes"]
+        return found
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -185,12 +197,8 @@ class Recorded:
             elif kind == "subcall_start":
                 node.start = event
                 self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
-            elif kind == "subcall_end":
-                node.over = event
-            elif kind == "run_end":
-                node.end = event
-            elif kind == "problem":
-                node.problem = event
+            elif kind in _KEPT_AS:
+                setattr(node, _KEPT_AS[kind], event)
             elif kind == "compaction":
                 node.compactions.append(event)
             elif kind == "tree":

@@ -11,7 +11,6 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.accounting.call_tree import Caller
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import Action, Observation
-from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment, Unfinished
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.past_run import value_of
@@ -57,10 +56,6 @@ class RecordedEnvironment(Environment):
     def begin(self, patch: str) -> bool:
         problem = self._node.problem
         return problem is not None and problem["workspace"] is not None
-
-    @property
-    def check(self) -> AnswerCheck:
-        return AnswerCheck()
 
     @property
     def isolation(self) -> str:

@@ -15,7 +15,9 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.metered import Metered
+from rlm_loop.agents.recursion import Recursion
 from rlm_loop.agents.runner import drive, unscored
+from rlm_loop.agents.setup import RunSetup
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.on_disk import as_context
@@ -65,12 +67,12 @@ def replay(
     metered = Metered(
         model, account, Ledger(), own, max_tokens=driven.max_tokens, slots=recursion.tree.calls, price=model.price
     )
-    place: dict[str, Any] = {}
+    setup = driven.setup(about)
     if (earlier := recorded.earlier()) is not None:
         said, sent = earlier
         metered.follow(said.messages[:sent])
-        place = {"earlier": said, "turn_offset": int(recorded.start["session"]["turns"])}
-    outcome, ended = _driven(driven, about, metered, recursion, course, place)
+        setup = replace(setup, earlier=said, turn_offset=int(recorded.start["session"]["turns"]))
+    outcome, ended = _driven(setup, metered, recursion, course)
     found = list(course.differences)
     if not found and not ended:
         found += _unasked(course)
@@ -92,14 +94,13 @@ def replay(
 
 
 def _driven(
-    agent: Agent, task: Task, metered: Metered, recursion: Any, course: ReplayState, place: dict[str, Any]
+    setup: RunSetup, metered: Metered, recursion: Recursion, course: ReplayState
 ) -> tuple[Outcome | None, bool]:
     """Today's outcome, and whether the record came to its end before the loop did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to warn of was said when the run was recorded
         try:
-            environment = recorded_environment(course)
-            return drive(agent.setup(task), metered, recursion, environment=environment, **place), False
+            return drive(setup, metered, recursion, environment=recorded_environment(course)), False
         except RecordEnds:
             return None, True
         except Interrupted as interrupted:

@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
     """Names of 0.1 that still work."""
     from rlm_loop.report.figures.renamed import renamed
 
-    found = renamed(name)
+    found = renamed(name, globals())
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return found

@@ -18,10 +18,10 @@ from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.factorial_design import DesignedArm, Values, changed, checked, factorial_design
 from rlm_loop.study.plan.fairness_check import declared_factors, fairness_check, require_fair
 from rlm_loop.study.plan.grid import (
-    Agent,
     ArmFactory,
     Arms,
     Episode,
+    StudyAgent,
     arm_settings,
     arms_for,
     by_name,
@@ -126,12 +126,12 @@ class Study:
         agents, arms = self._made()
         return mark_of(self._identity(agents, self._episodes(agents, arms, None)))
 
-    def agents(self) -> dict[tuple[str, int], dict[str, Agent]]:
+    def agents(self) -> dict[tuple[str, int], dict[str, StudyAgent]]:
         """The agents of each model (by name) and seed; arms that are crossed with factors once for each value."""
         return self._made()[0]
 
-    def _made(self) -> tuple[dict[tuple[str, int], dict[str, Agent]], list[DesignedArm]]:
-        made: dict[tuple[str, int], dict[str, Agent]] = {}
+    def _made(self) -> tuple[dict[tuple[str, int], dict[str, StudyAgent]], list[DesignedArm]]:
+        made: dict[tuple[str, int], dict[str, StudyAgent]] = {}
         names: list[str] = []
         for model, seed in product(self.models, self.seeds):
             arms = arms_for(self.arms, model, seed)
@@ -147,7 +147,7 @@ class Study:
             raise StudyError(f"study {self.name!r} has no arms, models or seeds; give at least one of each")
         return made, self._design(names)
 
-    def _designed(self, arms: Mapping[str, Agent]) -> dict[str, Agent]:
+    def _designed(self, arms: Mapping[str, StudyAgent]) -> dict[str, StudyAgent]:
         limit: dict[str, Any] = {} if self.budget is None else {"budget": self.budget}
         limit |= {} if self.max_steps is None or "max_steps" in self.factors else {"max_steps": self.max_steps}
         every = self._design(list(arms))
@@ -178,7 +178,7 @@ class Study:
         return old_name("Study.cells", "episodes", self.episodes)(limit)
 
     def _episodes(
-        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], arms: Sequence[DesignedArm], limit: int | None
+        self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], arms: Sequence[DesignedArm], limit: int | None
     ) -> list[Episode]:
         empty = [repr(suite.name) for suite in self.suites if not len(suite)]
         if empty or not self.suites:
@@ -248,7 +248,7 @@ class Study:
         )
 
     def _identity(
-        self, agents: Mapping[tuple[str, int], Mapping[str, Agent]], grid: Sequence[Episode]
+        self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], grid: Sequence[Episode]
     ) -> dict[str, Any]:
         arms: dict[str, dict[str, dict[str, Any]]] = {}
         for (model, _), by_arm in agents.items():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from rlm_loop.models.weights import cache_folder
 from rlm_loop.workspace import WorkspaceError, user_repository
 from rlm_loop.workspace.git import Git, mirror
 
@@ -17,6 +18,11 @@ _SECONDS = 3600.0  # that one command may take: the log of a large repository ta
 
 class CloneError(ValueError):
     """A repository, or a commit of it, that is not there; the message is one line that says what to do."""
+
+
+def own_folder(name: str) -> Path:
+    """A folder of this name in the user's cache: below `$RLM_LOOP_CACHE`, else the platform's for `rlm-loop`."""
+    return cache_folder().with_name(name)
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,17 @@ suite are alike.
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
 from rlm_loop.tasks import computation_truths
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.match import Match
+from rlm_loop.tasks.packaged import packaged
 
 
 def computation() -> Suite:
     """32 questions; `level` 1 is one expression, 2 a loop with conditions, 3 several steps."""
-    data = json.loads((files("rlm_loop.tasks") / "data" / "computation.json").read_text("utf-8"))
+    data = packaged("computation.json")
     texts = {f"{{{name}}}": text for name, text in data["texts"].items()}
     tasks = tuple(_task(row, texts) for row in data["questions"])
     return Suite("computation", tasks, "exact answers over numbers, dates and strings", "Apache-2.0")

@@ -8,17 +8,17 @@ two splits have other rows: what fits the frames of `dev` by chance is no help i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from importlib.resources import files
 from itertools import count
 from typing import Any
 
 from rlm_loop.tasks.base import Deferred, Suite, Task
-from rlm_loop.tasks.frames_data import SCHEMAS, Rows, data_frame, digest
-from rlm_loop.tasks.frames_truths import TRUTHS, Unfit
+from rlm_loop.tasks.frames_data import SCHEMAS, data_frame, digest
+from rlm_loop.tasks.frames_truths import TRUTHS
 from rlm_loop.tasks.match import Match
+from rlm_loop.tasks.packaged import packaged
+from rlm_loop.tasks.rows import Rows, Unfit
 
 #: What is said of the form of an answer, and how it is compared (`Match.how`).
 FORMS: Mapping[str, tuple[str, Any]] = {
@@ -36,7 +36,7 @@ def frames(seed: int = 0) -> Suite:
 
     Nothing needs pandas before a task's `material`, which raises `ImportError` without it.
     """
-    questions = json.loads((files("rlm_loop.tasks") / "data" / "frames.json").read_text("utf-8"))
+    questions = packaged("frames.json")
     tasks: dict[str, Task] = {}
     for split in (0, 1):
         for table in SCHEMAS:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from importlib import import_module
 from io import StringIO
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.long_context.plan import Draw
+from rlm_loop.tasks.packaged import packaged
+from rlm_loop.tasks.rows import FIRST_NAMES, LAST_NAMES, Row, Rows
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
 Kind = Literal["text", "int", "float", "time", "flag"]
 _DTYPES: Mapping[Kind, str] = {
     "text": "object",  # with every pandas: 3 would take `str`, with another value for what is missing
@@ -59,14 +59,6 @@ def digest(rows: Rows) -> str:
     return hashlib.sha256(text.getvalue().encode()).hexdigest()[:16]
 
 
-_FIRST = (
-    *("Ada", "Bruno", "Clara", "Dario", "Elsa", "Fabio", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Leo"),
-    *("Mara", "Nils", "Olga", "Pavel", "Rosa", "Sven", "Tara", "Ugo", "Vera", "Wim", "Yara", "Zoe"),
-)
-_LAST = (
-    *("Abel", "Berg", "Costa", "Duarte", "Egger", "Falk", "Gallo", "Hahn", "Iversen", "Jansen", "Kowal"),
-    *("Lima", "Moreau", "Novak", "Olsen", "Pinto", "Quist", "Rossi", "Stone", "Tamm", "Urban", "Vidal"),
-)
 _PRICES = {"lamp": 19, "desk": 148, "chair": 62, "shelf": 85, "rug": 44, "clock": 27}
 _CITIES = ("Lisbon", "Oslo", "Turin", "Gdansk", "Leeds", "Nantes", "Vienna")
 _STOPS = ("Harbour", "Station", "Museum", "Market", "Park", "College")
@@ -74,7 +66,7 @@ _STOPS = ("Harbour", "Station", "Museum", "Market", "Park", "College")
 
 def _names(draw: Draw, n: int) -> list[str]:
     """Different full names."""
-    return draw.some([f"{first} {last}" for first in _FIRST for last in _LAST], n)
+    return draw.some([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES], n)
 
 
 def _day(draw: Draw, first: date, days: int) -> datetime:
@@ -204,54 +196,16 @@ def _staff(draw: Draw) -> list[tuple[Any, ...]]:
     return draw.shuffled(rows)
 
 
-def _schema(about: str, columns: str, draw: Callable[[Draw], list[tuple[Any, ...]]]) -> Schema:
-    """A schema whose columns are written as `name:kind` with blanks between; without a kind a column is text."""
-    pairs = (column.partition(":") for column in columns.split())
-    return Schema(about, {name: cast(Kind, kind or "text") for name, _, kind in pairs}, draw)
-
-
+_DRAWS: Mapping[str, Callable[[Draw], list[tuple[Any, ...]]]] = {
+    "orders": _orders,
+    "readings": _readings,
+    "marks": _marks,
+    "stock": _stock,
+    "flights": _flights,
+    "members": _members,
+    "trips": _trips,
+    "staff": _staff,
+}
 SCHEMAS: Mapping[str, Schema] = {
-    "orders": _schema(
-        "The data is the orders of a furniture shop, one row each.",
-        "order:int placed:time customer product units:int unit_price:float channel status",
-        _orders,
-    ),
-    "readings": _schema(
-        "The data is the hourly readings of five weather stations, one row for each station and hour.",
-        "time:time station temperature:float humidity:float quality",
-        _readings,
-    ),
-    "marks": _schema(
-        "The data is the exam results of a school, one row for each student, subject and exam. "
-        "There are no points where a student was absent.",
-        "student class subject exam points:float",
-        _marks,
-    ),
-    "stock": _schema(
-        "The data is the stock of a hardware dealer, one row for each item (sku) and warehouse.",
-        "sku category warehouse quantity:int reorder_at:int unit_cost:float supplier counted:time discontinued:flag",
-        _stock,
-    ),
-    "flights": _schema(
-        "The data is flights, one row each. Delays are minutes (negative: early); passengers are those who had booked.",
-        "flight airline departure:time origin destination seats:int passengers:int delay:float status",
-        _flights,
-    ),
-    "members": _schema(
-        "The data is the membership records of a website. Some rows are there twice, and some people joined again "
-        "with their e-mail address in other letter case.",
-        "email name country plan age:float joined left",
-        _members,
-    ),
-    "trips": _schema(
-        "The data is trips with hired bikes, one row each. A trip that was never finished has no end, "
-        "no station where it ended and no fare.",
-        "bike start:time end:time from_station to_station rider fare:float",
-        _trips,
-    ),
-    "staff": _schema(
-        "The data is the employees of a company, one row each. `manager` is the number of a person's manager.",
-        "number:int name department manager:float salary:int bonus:float hired:time",
-        _staff,
-    ),
+    name: Schema(row["about"], row["columns"], _DRAWS[name]) for name, row in packaged("frame_tables.json").items()
 }

@@ -24,7 +24,7 @@ from rlm_loop.repl.settings import Limits
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.function_repair_cases import CASES, Arguments, Case
-from rlm_loop.tasks.written import definition_of, left_in_repl
+from rlm_loop.tasks.written import Written, definition_of, left_in_repl
 
 SECONDS = 10.0  # for all hidden cases of a function that is only in the answer
 
@@ -140,7 +140,8 @@ class HiddenCases:
         source = (definition_of(name, attempt.written) if artifact else None) or source_in(attempt.source, name)
         if source is None:
             where = "in the REPL or in a reply" if artifact else "in the answer"
-            return in_repl or Score(False, 0.0, f"no function {where}", {"answer": _shown(attempt.answer)})
+            shown = attempt.answer if isinstance(attempt.answer, str) else repr(attempt.answer)
+            return in_repl or Score(False, 0.0, f"no function {where}", {"answer": shown[:400]})
         run = self.run or partial(run_in_fresh_process, cells=attempt.isolation)
         found = self._judge(_outputs(run(source, collect_expression(self.case))), "answer")
         why = "the function in the answer did not run to its end"
@@ -181,22 +182,9 @@ def source_in(answer: Any, name: str) -> str | None:
     """
     if not isinstance(answer, str) or len(answer) > 100_000:
         return None
-    reading = read_fences(answer)
     start = answer.find(f"def {name}(")
-    bare = [answer, answer[start:] if start >= 0 else ""]
-    for text in [block.code for block in reversed(reading.blocks)] + bare:
-        try:
-            body = ast.parse(text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        kept: list[ast.stmt] = [
-            n
-            for n in body
-            if isinstance(n, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign)
-        ]
-        if any(isinstance(n, ast.FunctionDef) and n.name == name for n in kept):
-            return ast.unparse(ast.Module(kept, []))
-    return None
+    pieces = [answer[start:] if start >= 0 else "", answer, *(block.code for block in read_fences(answer).blocks)]
+    return definition_of(name, [Written(piece) for piece in pieces])
 
 
 def run_in_fresh_process(source: str, expression: str, *, cells: str = "") -> Any:
@@ -216,10 +204,3 @@ def run_in_fresh_process(source: str, expression: str, *, cells: str = "") -> An
         return None
     finally:
         session.close()
-
-
-def _shown(value: Any) -> str:
-    try:
-        return (value if isinstance(value, str) else repr(value))[:400]
-    except Exception:  # a broken __repr__
-        return f"<{type(value).__name__}>"

@@ -7,10 +7,10 @@ returns.  Neighbours are alike in kind and level.  No change makes a function ru
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
+
+from rlm_loop.tasks.packaged import packaged
 
 Arguments = tuple[Any, ...]
 
@@ -46,6 +46,4 @@ class Case:
         return cls(**values)
 
 
-CASES: tuple[Case, ...] = tuple(
-    map(Case.of, json.loads((files("rlm_loop.tasks") / "data" / "function_repair.json").read_text("utf-8")))
-)
+CASES: tuple[Case, ...] = tuple(map(Case.of, packaged("function_repair.json")))

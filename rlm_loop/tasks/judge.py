@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_loop.repl.host.clearing import temporary
+from rlm_loop.repl.host.launch import Launch
 from rlm_loop.repl.isolation.kinds import weaker
 from rlm_loop.repl.worker import tasks_of_user
 from rlm_loop.tasks import judge_child
 from rlm_loop.tools.processes import refuse_full_disk
-from rlm_loop.workspace.testing.isolation import IsolatedCommand, Isolation, Script, isolated_command
+from rlm_loop.workspace.testing.isolation import Isolation, Script, isolated_command, run_command
 from rlm_loop.workspace.testing.run import copy_tree
-from rlm_loop.workspace.testing.watch import watch
 
 MEMORY = 1 << 30  # bytes of address space: Python needs about 30 MB
 PROCESSES = 256  # and threads, at one time
@@ -95,20 +95,17 @@ def judge(
         mark = secrets.token_hex(8)  # not the word: the solution's process has it in its environment
         command = isolated_command(place, sys.executable, home, {"RLM_LOOP_JUDGE": mark}, (), _CHILD)
         _allow(command, cells)
-        try:
-            done = watch(
-                command.argv,
-                cwd=home / "work",
-                env=command.env,
-                stdin=json.dumps(job).encode(),
-                timeout=timeout,
-                on_line=lines.append,
-                cap=4096,
-                mark="" if command.kind in ("sandbox", "container") else f"RLM_LOOP_JUDGE={mark}",
-                pause=0.0,
-            )
-        finally:
-            command.cleanup()
+        ends_alone = command.kind in ("sandbox", "container")  # with all that was started in it
+        done = run_command(
+            command,
+            home,
+            job,
+            timeout=timeout,
+            on_line=lines.append,
+            cap=4096,
+            mark="" if ends_alone else f"RLM_LOOP_JUDGE={mark}",
+            pause=0.0,
+        )
     if lines[:1] != [word.encode()]:
         refuse_full_disk()
         how = f"nothing within {timeout:g} s" if done.timed_out else f"exit status {done.code}: {done.output[-200:]}"
@@ -128,7 +125,7 @@ def judge(
     return JudgeResult(not reason, reason, False, command.kind)
 
 
-def _allow(command: IsolatedCommand, cells: str) -> None:
+def _allow(command: Launch, cells: str) -> None:
     if weaker(command.kind, cells):
         command.cleanup()
         raise JudgeFailed(

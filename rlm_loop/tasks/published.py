@@ -70,15 +70,13 @@ def _task(form: str, source: SourceRow, shared: dict[str, str]) -> Task:
         score: Callable[[Any], float] = scores.oolong(str(row["answer"]), kind, source.place)
         question, column, expected = str(row["question"]), "context_window_text", row["answer"]
         group = str(row.get("task_group") or row.get("question_type") or "oolong")
-    elif form == "ruler" and "input" in row:
-        _need(source, "outputs")
+    elif form == "ruler" and ("input" in row or "context" in row):
+        whole = "input" in row
+        column, answers = ("input", "outputs") if whole else ("context", "answer")
+        _need(source, *(["outputs"] if whole else ["question", "answer"]))
         group = str(row.get("task") or source.group)
-        question, column, expected = scores.ruler_question(str(row["input"])), "input", _texts(row["outputs"])
-        score = scores.ruler(expected, part=group.startswith("qa"))
-    elif form == "ruler" and "context" in row:
-        _need(source, "question", "answer")
-        group = str(row.get("task") or source.group)
-        question, column, expected = str(row["question"]), "context", _texts(row["answer"])
+        question = scores.ruler_question(str(row["input"])) if whole else str(row["question"])
+        expected = _texts(row[answers])
         score = scores.ruler(expected, part=group.startswith("qa"))
     else:
         raise SuiteFileError(f"{source.place}: these are no columns of {form}: {', '.join(row)}")

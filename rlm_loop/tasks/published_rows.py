@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -74,20 +75,14 @@ def _lines(file: Path) -> Iterator[SourceRow]:
             start, offset = offset, offset + len(line)
             if line.strip():
                 place = f"{file}:{number}"
-                again = None if packed else _Again(file, start, place)
+                again = None if packed else partial(_again, file, start, place)
                 yield SourceRow(_row(line, place), place, number, _group(file), again)
 
 
-@dataclass(frozen=True)
-class _Again:
-    file: Path
-    offset: int
-    place: str
-
-    def __call__(self) -> Mapping[str, Any]:
-        with self.file.open("rb") as lines:
-            lines.seek(self.offset)
-            return _row(lines.readline(), self.place)
+def _again(file: Path, offset: int, place: str) -> Mapping[str, Any]:
+    with file.open("rb") as lines:
+        lines.seek(offset)
+        return _row(lines.readline(), place)
 
 
 def _row(line: bytes, place: str) -> Mapping[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from importlib import import_module
 from typing import Any
 
 from rlm_loop.hints.renamed import old_name
+from rlm_loop.hints.spelling import nearest
 from rlm_loop.tasks.base import Suite, current_suite
 from rlm_loop.tasks.jsonl import read_suite
 
@@ -62,10 +62,9 @@ def _suite(name: str, options: dict[str, Any]) -> Suite:
         return import_module("rlm_loop.tasks.package_bugs.suite").from_name(name, **options)
     maker = _MAKERS.get(name.replace("_", "-"))
     if maker is None:
-        near = difflib.get_close_matches(name, list_suites(), 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = nearest(name, list_suites()) or ";"
         raise ValueError(
-            f"there is no suite {name!r}; {hint}known are {', '.join(list_suites())}, or a file that ends in .jsonl"
+            f"there is no suite {name!r}{hint} known are {', '.join(list_suites())}, or a file that ends in .jsonl"
         )
     module, _, function = maker.partition(":")
     return getattr(import_module(module), function)(**options)

@@ -7,16 +7,16 @@ are alike in kind and level.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from importlib.resources import files
 from itertools import count
 from typing import Any
 
 from rlm_loop.tasks.base import Suite, Task, inline_text
 from rlm_loop.tasks.match import Match
+from rlm_loop.tasks.packaged import packaged
+from rlm_loop.tasks.rows import Unfit
 from rlm_loop.tasks.tables_data import Tables, csv_files, parse
-from rlm_loop.tasks.tables_truths import TRUTHS, Tie
+from rlm_loop.tasks.tables_truths import TRUTHS
 
 
 def tables(seed: int = 0) -> Suite:
@@ -24,13 +24,13 @@ def tables(seed: int = 0) -> Suite:
 
     With a seed whose files give a question two right answers (a tie), the next files in its sequence are taken.
     """
-    questions = json.loads((files("rlm_loop.tasks") / "data" / "tables.json").read_text("utf-8"))
+    questions = packaged("tables.json")
     for attempt in count():
         made = csv_files(f"{seed}.{attempt}")
         rows = parse(made)
         try:
             tasks = tuple(_task(question, made, rows) for question in questions)
-        except Tie:
+        except Unfit:
             continue
         return Suite("tables", tasks, f"CSV files, seed {seed}", "Apache-2.0")
     raise AssertionError("unreachable")

@@ -110,12 +110,11 @@ class Tool:
     def signature(self) -> str:
         """One line of help: `name(parameter: type = default) -> type: description`."""
         shown: list[str] = []
-        for parameter, (name, hint, required) in zip(
-            parameters_of(self.name, self.function), self._fields, strict=True
-        ):
+        parameters = parameters_of(self.name, self.function)
+        for parameter, (_, hint, required) in zip(parameters, self._fields, strict=True):
             kind = "" if parameter.annotation is parameter.empty else f": {show_type(hint)}"
             default = "" if required else f" = {parameter.default!r}" if kind else f"={parameter.default!r}"
-            shown.append(f"{name}{kind}{default}")
+            shown.append(f"{parameter.name}{kind}{default}")
         returns = inspect.signature(self.function).return_annotation
         arrow = "" if returns is inspect.Signature.empty else f" -> {show_type(returns)}"
         return f"{self.name}({', '.join(shown)}){arrow}: {self.description}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import json
 import logging
@@ -15,6 +14,7 @@ from typing import Any, cast
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
+from rlm_loop.hints.spelling import nearest
 from rlm_loop.repl.text import RECORD_CAP, clip
 from rlm_loop.tools.calls import CallOptions, IdempotencyCache, ToolFuture, ToolResult, as_text, describe, sendable
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool
@@ -169,8 +169,7 @@ class ToolGateway:
         if name in self._tools and name not in offered:
             raise ToolError("denied", f"tool {name!r} is not allowed here; tools: {', '.join(offered) or 'none'}")
         if name not in self._tools:
-            near = difflib.get_close_matches(name, offered, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ";"
+            hint = nearest(name, offered) or ";"
             raise ToolError("unknown_tool", f"no tool {name!r}{hint} tools: {', '.join(offered) or 'none'}")
         return self._tools[name]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import threading
 import time
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 #: Seconds that a writer waits for its turn.  Who holds it that long was stopped in the middle of a line; an append is
 #: one write at the end of the file all the same, and nobody's run waits for another's for ever.
@@ -70,7 +70,7 @@ class LineFile:
         finally:
             if held:
                 with contextlib.suppress(OSError):
-                    _leave(descriptor)
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
         with self._lock:
@@ -90,7 +90,8 @@ def _take(descriptor: int) -> bool:
     until = 0.0
     while True:
         try:
-            _lock(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
         except (BlockingIOError, PermissionError):
             until = until or time.monotonic() + PATIENCE
             if time.monotonic() > until:
@@ -98,33 +99,3 @@ def _take(descriptor: int) -> bool:
             time.sleep(0.0005)
         except OSError:
             return False
-        else:
-            return True
-
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    #: A byte far beyond the end: a locked one could not be read by others.
-    _FAR = 2**31 - 2
-
-    def _at_far_byte(descriptor: int, mode: str) -> None:
-        import msvcrt
-
-        os.lseek(descriptor, _FAR, os.SEEK_SET)
-        system: Any = msvcrt
-        system.locking(descriptor, getattr(system, mode), 1)
-
-    def _lock(descriptor: int) -> None:
-        _at_far_byte(descriptor, "LK_NBLCK")
-
-    def _leave(descriptor: int) -> None:
-        _at_far_byte(descriptor, "LK_UNLCK")
-
-else:
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _leave(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

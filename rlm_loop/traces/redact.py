@@ -26,22 +26,8 @@ _ENDINGS = ("PASSWORD", "PASSWD", "APIKEY", "SECRET", "TOKEN")
 #: A name that ends so says where something is or what it is called, not what it is.
 _ABOUT = frozenset(
     [
-        "FILE",
-        "PATH",
-        "DIR",
-        "FOLDER",
-        "HOST",
-        "URL",
-        "URI",
-        "NAME",
-        "TYPE",
-        "ID",
-        "SOCK",
-        "SIZE",
-        "LENGTH",
-        "PUBLIC",
-        "BACKEND",
-        "LAYOUT",
+        *("FILE", "PATH", "DIR", "FOLDER", "HOST", "URL", "URI", "NAME", "TYPE", "ID", "SOCK", "SIZE", "LENGTH"),
+        *("PUBLIC", "BACKEND", "LAYOUT"),
     ]
 )
 #: Lower-case words, joined perhaps: such a value stands in prose, too.
@@ -52,7 +38,7 @@ _KEPT = 20_000
 #: What is shorter holds no secret that could be told: the shortest is a password in an address, `://a:b@`.
 _LEAST = 7
 _NAMES = 4096
-_DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace._writable`)
+_DEEPEST = 900  # levels; beyond, a value is written out as text (see `trace.plain`)
 _NO_TEXT = frozenset((int, bool, type(None)))
 _JSON = frozenset((dict, list, tuple))
 

@@ -20,10 +20,10 @@ from dataclasses import is_dataclass
 from math import isfinite
 from operator import is_
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rlm_loop.actions import Display
-from rlm_loop.messages import Message, Prompt, digest
+from rlm_loop.messages import Message, Prompt, common, digest
 from rlm_loop.traces.display import drawing
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.logs import tell
@@ -150,7 +150,7 @@ class Trace:
         try:
             return _as_json(self._redact.value(line, default=one_level))
         except (ValueError, RecursionError):  # a value of a cell's that Python will not write out
-            return _as_json(self._redact.value(_writable(line), default=one_level))
+            return _as_json(self._redact.value(plain(line)))
 
     def _append(self, *lines: str) -> None:
         try:
@@ -270,16 +270,6 @@ class Trace:
         self.close()
 
 
-def common(before: Sequence[Message], now: Sequence[Message]) -> int:
-    """How many leading messages are the same."""
-    count = 0
-    for old, new in zip(before, now, strict=False):
-        if old is not new and old != new:  # nearly always the very same
-            break
-        count += 1
-    return count
-
-
 _as_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
@@ -296,30 +286,37 @@ def body_of(message: Message) -> dict[str, Any]:
     }
 
 
-_ATOMS = frozenset((str, int, bool, type(None)))
+def plain(value: Any, level: int = 0) -> Any:
+    """A value as JSON types: dataclasses by field with their class in `is`, NaN and objects as `{"repr": ...}`.
 
-
-def plain(value: Any) -> Any:
-    """A value as JSON types: dataclasses by field with their class in `is`, NaN and objects as `{"repr": ...}`."""
+    So is what JSON cannot take: a number of 5,000 digits, and what lies deeper than `DEEPEST` levels.
+    """
     kind = type(value)
-    if kind in _ATOMS:
+    if kind is str or kind is bool or value is None:
         return value
-    if kind is not dict and kind is not tuple and kind is not list:
-        if isinstance(value, (bool, int, str)) or (kind is float and isfinite(value)):
-            return value
+    if level > DEEPEST:
+        return {"repr": f"<{kind.__name__}>"}
+    if isinstance(value, int):
+        return value if value.bit_length() <= _WRITTEN else {"repr": shown(value)}
+    if isinstance(value, str) or (kind is float and isfinite(value)):
+        return value
+    if kind is not dict and kind is not list and kind is not tuple:
         value = one_level(value)
-        kind = type(value)
-    if kind is dict:
-        found = dict[str, Any]()
-        for k, v in value.items():
-            found[str(k)] = v if type(v) in _ATOMS else plain(v)
-        return found
-    if kind is tuple or kind is list:
-        listed = list[Any]()
-        for v in value:
-            listed.append(v if type(v) in _ATOMS else plain(v))
-        return listed
+    if isinstance(value, dict):
+        return {_name(k): plain(v, level + 1) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(v, level + 1) for v in cast("Sequence[Any]", value)]
     return value
+
+
+_WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out
+
+
+def _name(key: Any) -> str:
+    try:
+        return str(key)
+    except Exception:  # another number of 5,000 digits, or a class of a cell's
+        return shown(key)
 
 
 def one_level(value: Any) -> Any:
@@ -337,26 +334,8 @@ def one_level(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (set, frozenset)):  # in a fixed order: a set's own differs from process to process
-        listed = [v if type(v) in _ATOMS else plain(v) for v in value]
+        listed = [plain(v) for v in value]
         return sorted(listed, key=repr if set(map(type, listed)) <= {str} else shown)
     if isinstance(value, float) and isfinite(value):
         return float(value)
     return {"repr": shown(value)[:10_000]}
-
-
-def _writable(value: Any, level: int = 0) -> Any:
-    """A value with what JSON cannot take, such as a number of 5,000 digits, replaced by how it is shown."""
-    if value is None or isinstance(value, str):
-        return value
-    if level > DEEPEST or (isinstance(value, int) and value.bit_length() > _WRITTEN):
-        return {"repr": f"<{type(value).__name__}>" if level > DEEPEST else shown(value)}
-    if isinstance(value, (int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return {k if isinstance(k, str) else shown(k): _writable(v, level + 1) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_writable(v, level + 1) for v in value]
-    return _writable(one_level(value), level + 1)
-
-
-_WRITTEN = 14_000  # bits of a whole number that has fewer than the 4,300 digits which Python writes out

@@ -97,17 +97,19 @@ def _unpack(members: Iterator[_Member], root: Path) -> None:
     if len(tops) == 1 and tops == folders:
         prefix = tops.pop() + "/"
         _hoist(root, prefix[:-1])
-    for name, member in links:
-        if member.kind == "hard link":
-            _copy(root, name.removeprefix(prefix), "/".join(_parts(member.target)).removeprefix(prefix), member)
-    for name, member in links:
+    links = [(name.removeprefix(prefix), member) for name, member in links]
+    for name, member in sorted(
+        links, key=lambda link: link[1].kind == "link"
+    ):  # none is there yet when files are copied
         if member.kind == "link":
-            _link(root / name.removeprefix(prefix), member)
+            _link(root / name, member)
+        else:
+            _copy(root, name, "/".join(_parts(member.target)).removeprefix(prefix), member)
     top = Path(os.path.realpath(root))
     for name, member in links:
         # Asked of the whole, once all links are there: one link may lead through another.
-        if not Path(os.path.realpath(root / name.removeprefix(prefix))).is_relative_to(top):
-            raise _Unfit(f"the link {name!r} to {member.target!r} leads out of the folder")
+        if not Path(os.path.realpath(root / name)).is_relative_to(top):
+            raise _Unfit(f"the link {member.name!r} to {member.target!r} leads out of the folder")
 
 
 def _parts(name: str) -> list[str]:

@@ -6,27 +6,28 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.shielded import shielded
-from rlm_loop.tools import code as code_tools
-from rlm_loop.tools.processes import Finished, run_group
+from rlm_loop.tools.code import CodeTools
+from rlm_loop.tools.processes import run_group
+from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace import objects, patches, tree
-from rlm_loop.workspace.git import PLAIN, Git, WorkspaceError
+from rlm_loop.workspace.git import Git, WorkspaceError, prepare
 from rlm_loop.workspace.objects import BlobStore
-from rlm_loop.workspace.origins import CheckedSource, Source, Stored, recognise
+from rlm_loop.workspace.origins import CheckedSource, Source, recognise, stored
 from rlm_loop.workspace.patches import Patch
 from rlm_loop.workspace.patterns import DROPPINGS, TEST_FILES, Patterns
 from rlm_loop.workspace.scan import Files, Scanner
 from rlm_loop.workspace.tree import GitIndex
 
 
-class Workspace:
-    """A git checkout in a temporary folder, removed when closed (or with the object).
+class Workspace(CodeTools):
+    """A git checkout in a temporary folder, removed when closed (or with the object), and the code tools for its files.
 
     `source` maps file names to text or bytes, or is one of
 
@@ -51,8 +52,7 @@ class Workspace:
     def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
         self._removed = weakref.finalize(self, remove, top)
-        self.root = top / "work"
-        self.code = code_tools.CodeTools(self.root)
+        super().__init__(top / "work")
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
         # ours, with all objects, and one for git as it is run in the folder, which only borrows them.
@@ -60,8 +60,8 @@ class Workspace:
         try:
             self.root.mkdir()
             for git in (self._own, self._theirs):
-                _prepare(git, self._format)
-            filled = origin.fill(self._own)
+                prepare(git, f"--object-format={self._format}")
+            filled = origin.fill(self._own, self.root)
             self.submodules = filled.submodules
             store = BlobStore(self._own.git_dir, self._format, {blob.id for blob in filled.blobs.values()})
             self._scanner = Scanner(self._own, store, Patterns(droppings), self.submodules)
@@ -77,31 +77,6 @@ class Workspace:
         except BaseException:
             self.close()
             raise
-
-    def search_code(self, query: str) -> str:
-        """Find lines that contain this text in the repository."""
-        return self.code.search_code(query)
-
-    def read_file(self, path: str, start_line: int = 1, end_line: int = 0) -> str:
-        """Read numbered lines of a file; end_line 0 is its end."""
-        return self.code.read_file(path, start_line, end_line)
-
-    def apply_edit(self, path: str, start_line: int, end_line: int, replacement: str) -> str:
-        """Replace lines start_line to end_line (inclusive) of a file.
-
-        `end_line = start_line - 1` inserts, an empty replacement deletes.  Refused, with the file unchanged,
-        where a Python file would no longer compile.
-        """
-        return self.code.apply_edit(path, start_line, end_line, replacement)
-
-    def tools(self) -> tuple[Callable[..., Any], ...]:
-        """The functions that a model is given: the three above, and what was asked for by `offer`."""
-        return self.code.tools()
-
-    def offer(self, *more: str | Callable[..., Any]) -> Self:
-        """Give the model further tools: `"list_files"`, or a function such as one that runs tests."""
-        self.code.offer(*more)
-        return self
 
     def run(self, command: str | Sequence[str], timeout: float = 60.0) -> Finished:
         """Run a command in the folder; on timeout its process group is killed and its output kept."""
@@ -196,7 +171,7 @@ class Workspace:
         start = snapshot or self.base
         self._files(start)
         new = Workspace.__new__(Workspace)
-        new._open(Stored(self._own, start, self._format, self.commit), self._droppings)
+        new._open(stored(self._own, start, self._format, self.commit), self._droppings)
         return new
 
     def _scan(self) -> Files:
@@ -229,14 +204,6 @@ class Workspace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _prepare(git: Git, object_format: str) -> None:
-    """An empty repository with no say of the machine or of its files in what git does."""
-    git.git_dir.mkdir()
-    git("init", "-q", "--template=", f"--object-format={object_format}")
-    (git.git_dir / "info").mkdir(exist_ok=True)
-    (git.git_dir / "info" / "attributes").write_text(PLAIN)
 
 
 def _show_start(own: Git, theirs: Git, start: str, droppings: Iterable[str]) -> None:

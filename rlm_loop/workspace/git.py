@@ -14,7 +14,7 @@ from pathlib import Path
 from rlm_loop.tools.processes import child_environment
 
 #: Bytes are kept as they are, and shown as text, whatever a `.gitattributes` of the repository says.
-PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n"
+_PLAIN = "* -text -eol -filter -ident -working-tree-encoding !diff !whitespace\n"
 
 _ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -123,6 +123,14 @@ class Git:
     def _env(self, more: dict[str, str]) -> dict[str, str]:
         borrowed = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ":".join(quoted(os.fsencode(p)) for p in self.objects)}
         return {**child_environment(), **_ENVIRONMENT, **(borrowed if self.objects else {}), **more}
+
+
+def prepare(git: Git, *options: str) -> None:
+    """Make an empty repository with no say of the machine or of its files in what git does."""
+    git.git_dir.mkdir(parents=True, exist_ok=True)
+    git("init", "-q", "--template=", *options)
+    (git.git_dir / "info").mkdir(exist_ok=True)
+    (git.git_dir / "info" / "attributes").write_text(_PLAIN)
 
 
 def mirror(url: str, target: Path) -> None:

@@ -8,7 +8,7 @@ import os
 import stat
 import tempfile
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +115,7 @@ def listed(git: Git, tree: str) -> tuple[dict[str, Blob], list[str]]:
     return files, ids
 
 
-def differences(git: Git, before: str, after: str) -> dict[str, tuple[Blob, Blob]]:
+def differences(git: Callable[..., bytes], before: str, after: str) -> dict[str, tuple[Blob, Blob]]:
     """By name, what a file was in one tree and is in the other, of those that differ."""
     if before == after:
         return {}

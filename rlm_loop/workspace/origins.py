@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from rlm_loop.tools import code as code_tools
 from rlm_loop.workspace import archives, objects, user_repository
@@ -30,132 +30,98 @@ class Filled:
     submodules: tuple[str, ...] = ()
 
 
-class CheckedSource(Protocol):
-    """A source that was looked at and found fit."""
+@dataclass(frozen=True)
+class CheckedSource:
+    """A source that was looked at and found fit.
 
-    @property
-    def object_format(self) -> str: ...
+    `fill` lays its files out in a folder, the work tree of a fresh repository of ours.
+    """
 
-    @property
-    def commit(self) -> str: ...
-
-    def fill(self, own: Git) -> Filled:
-        """Lay the files out in the work tree of `own`, a fresh repository of ours."""
-        ...
+    fill: Callable[[Git, Path], Filled]
+    object_format: str = "sha1"
+    commit: str = ""
 
 
 def recognise(source: Source, commit: str | None) -> CheckedSource:
     """What a source is.  Raises `WorkspaceError` in one line where it is nothing to make a workspace of."""
     if isinstance(source, Mapping):
-        origin: CheckedSource = _Given(source)
+        origin = CheckedSource(partial(_given, source))
     else:
         path = Path(source)
         if path.is_file():
-            origin = _Archive(path)
+            origin = CheckedSource(partial(_archive, path))
         elif not path.is_dir():
             raise WorkspaceError(f"{path} is not a folder or archive: give an existing one or a mapping of files")
         elif (user := user_repository.find(path.resolve())) is not None:
-            if commit is None and user.work_tree is not None:
-                return _WorkingCopy(user)
-            return Stored.at(user, "HEAD" if commit is None else commit)
+            return _repository(user, commit)
         else:
-            origin = _Folder(path.resolve())
+            origin = CheckedSource(partial(_folder, path.resolve()))
     if commit is not None:
         what = "a mapping" if isinstance(source, Mapping) else str(source)
         raise WorkspaceError(f"commit {commit!r} needs a git repository, and {what} is none: leave the commit out")
     return origin
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A tree in a repository: its objects are copied as they lie in there, packed, and so is nothing besides."""
+def _repository(user: Git, commit: str | None) -> CheckedSource:
+    object_format = user_repository.object_format(user)
+    if commit is None and user.work_tree is not None:
+        return CheckedSource(partial(_working_copy, user, user.work_tree), object_format)
+    name = user_repository.resolve(user, "HEAD" if commit is None else commit)
+    tree = user("rev-parse", "--verify", f"{name}^{{tree}}").decode().strip()
+    return stored(user, tree, object_format, name)
 
-    git: Git
-    tree: str
-    object_format: str
-    commit: str = ""
 
-    @classmethod
-    def at(cls, git: Git, commit: str) -> Stored:
-        name = user_repository.resolve(git, commit)
-        tree = git("rev-parse", "--verify", f"{name}^{{tree}}").decode().strip()
-        return cls(git, tree, user_repository.object_format(git), name)
+def stored(git: Git, tree: str, object_format: str, commit: str) -> CheckedSource:
+    """A tree in a repository: its objects are copied as they lie in there, packed, and nothing besides."""
 
-    def fill(self, own: Git) -> Filled:
-        reader = Git(own.git_dir, own.work_tree, user_repository.object_folders(self.git))
-        try:
-            files, ids = objects.listed(reader, self.tree)
+    def fill(own: Git, root: Path) -> Filled:
+        del root
+        with _reading(git, own) as reader:
+            files, ids = objects.listed(reader, tree)
             with _pack(reader, ids):
-                reader("read-tree", "-u", "--reset", self.tree)
-        except WorkspaceError as error:
-            raise user_repository.explained(self.git, error) from None
-        inner = tuple(name for name, blob in files.items() if blob.mode == objects.SUBMODULE)
-        return Filled(files, self.tree, inner)
+                reader("read-tree", "-u", "--reset", tree)
+        return Filled(files, tree, tuple(name for name, blob in files.items() if blob.mode == objects.SUBMODULE))
+
+    return CheckedSource(fill, object_format, commit)
 
 
-@dataclass(frozen=True)
-class _WorkingCopy:
+def _working_copy(user: Git, place: Path, own: Git, root: Path) -> Filled:
     """The files of a repository as they lie now, committed or not; those that it ignores are left out."""
-
-    git: Git
-    commit: str = ""
-
-    @property
-    def object_format(self) -> str:
-        return user_repository.object_format(self.git)
-
-    def fill(self, own: Git) -> Filled:
-        names, ids, inner = user_repository.working_files(self.git)
-        store = BlobStore(own.git_dir, self.object_format, ids)
-        reader = Git(own.git_dir, own.work_tree, user_repository.object_folders(self.git))
-        assert self.git.work_tree is not None
-        assert own.work_tree is not None
-        try:
-            # Contents that the repository has are taken from its packs, which is faster than to write them anew.
-            with _pack(reader, sorted(ids)):
-                return Filled(_copy(self.git.work_tree, names, own.work_tree, store), submodules=inner)
-        except WorkspaceError as error:
-            raise user_repository.explained(self.git, error) from None
+    names, ids, inner = user_repository.working_files(user)
+    store = BlobStore(own.git_dir, user_repository.object_format(user), ids)
+    # Contents that the repository has are taken from its packs, which is faster than to write them anew.
+    with _reading(user, own) as reader, _pack(reader, sorted(ids)):
+        return Filled(_copy(place, names, root, store), submodules=inner)
 
 
-@dataclass(frozen=True)
-class _Folder:
+def _folder(path: Path, own: Git, root: Path) -> Filled:
     """All files below a folder that is no repository; git's own files are left out."""
-
-    path: Path
-    object_format: str = "sha1"
-    commit: str = ""
-
-    def fill(self, own: Git) -> Filled:
-        assert own.work_tree is not None
-        return Filled(_copy(self.path, _names(self.path), own.work_tree, BlobStore(own.git_dir, self.object_format)))
+    return Filled(_copy(path, _names(path), root, BlobStore(own.git_dir, "sha1")))
 
 
-@dataclass(frozen=True)
-class _Given:
-    files: Mapping[str, str | bytes]
-    object_format: str = "sha1"
-    commit: str = ""
-
-    def fill(self, own: Git) -> Filled:
-        assert own.work_tree is not None
-        for name, content in self.files.items():
-            target = code_tools.inside(own.work_tree, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.encode() if isinstance(content, str) else content)
-        return Filled()
+def _given(files: Mapping[str, str | bytes], own: Git, root: Path) -> Filled:
+    del own
+    for name, content in files.items():
+        target = code_tools.inside(root, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Filled()
 
 
-@dataclass(frozen=True)
-class _Archive:
-    path: Path
-    object_format: str = "sha1"
-    commit: str = ""
+def _archive(path: Path, own: Git, root: Path) -> Filled:
+    del own
+    archives.extract(path, root)
+    return Filled()
 
-    def fill(self, own: Git) -> Filled:
-        assert own.work_tree is not None
-        archives.extract(self.path, own.work_tree)
-        return Filled()
+
+@contextmanager
+def _reading(user: Git, own: Git) -> Generator[Git]:
+    """Our repository with a user's objects at hand; where git fails in the body, the error is of the user's."""
+    reader = Git(own.git_dir, own.work_tree, user_repository.object_folders(user))
+    try:
+        yield reader
+    except WorkspaceError as error:
+        raise user_repository.explained(user, error) from None
 
 
 def _pack(reader: Git, ids: Iterable[str]) -> AbstractContextManager[None]:

@@ -69,12 +69,17 @@ def compose(git: Git, base: str, start: Files, now: Files, tree: str, tests: Pat
 
 def check(git: Git, before: str, patch: str, after: str) -> None:
     """Raises `WorkspaceError` unless the patch turns a clean checkout of one tree into exactly the other."""
-    file = str(git.git_dir / "check")
-    git("read-tree", before, GIT_INDEX_FILE=file)
-    if patch:
-        git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch.encode(), GIT_INDEX_FILE=file)
-    if git("write-tree", GIT_INDEX_FILE=file).decode().strip() != after:
+    if applied(git, before, patch, str(git.git_dir / "check")) != after:
         raise WorkspaceError("the patch does not rebuild the changes: take the files themselves, from restore")
+
+
+def applied(git: Git, tree: str, patch: str, index: str) -> str:
+    """The tree with a patch applied to it, in an index file; `WorkspaceError` says why it does not fit."""
+    git("read-tree", tree, GIT_INDEX_FILE=index)
+    if patch:
+        given = patch.encode("utf-8", "surrogatepass")
+        git("apply", "--cached", "--whitespace=nowarn", "-", stdin=given, GIT_INDEX_FILE=index)
+    return git("write-tree", GIT_INDEX_FILE=index).decode().strip()
 
 
 def _section(git: Git, section: bytes) -> str:

@@ -56,12 +56,15 @@ class Files:
 
 @dataclass
 class _Look:
-    """One walk through the folder."""
+    """One walk through the folder: what was found, and what is still to be looked at."""
 
+    now: int = field(default_factory=time.time_ns)
     statuses: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])
     left_out: dict[str, str] = field(default_factory=dict[str, str])
     rules: dict[str, _Signature | None] = field(default_factory=dict[str, "_Signature | None"])
     unseen: list[str] = field(default_factory=list[str])  # folders that may not be read
+    folders: list[str] = field(default_factory=lambda: [""])
+    unsure: dict[str, os.stat_result] = field(default_factory=dict[str, os.stat_result])  # git has to be asked
 
 
 class Scanner:
@@ -85,41 +88,38 @@ class Scanner:
     def begin(self, stored: Mapping[str, Blob]) -> Files:
         """The files of the start; contents of those in `stored` are known and need not be read."""
         self._known = {name: (blob, None) for name, blob in stored.items()}
-        now = time.time_ns()
-        look = self._look(now)
+        look = self._look()
         for name, status in look.statuses.items():
             if name in stored:
-                self._known[name] = (stored[name], _signature(status, now))
-        found = self._blobs(look, now, trusted=stored)
+                self._known[name] = (stored[name], _signature(status, look.now))
+        found = self._blobs(look, trusted=stored)
         self._start = frozenset(found)
         self._start_folders = frozenset(_folders(found))
         return Files(found, look.left_out)
 
     def scan(self) -> Files:
         """The files now.  Raises `WorkspaceError` where the folder itself was replaced by a link."""
-        now = time.time_ns()
-        look = self._look(now)
+        look = self._look()
         if self._ignored and (look.rules != self._rules or None in look.rules.values()):
             self._ignored.clear()  # the rules may be other ones than those that these verdicts came from
-            look = self._look(now)
+            look = self._look()
         self._rules = look.rules
-        return Files(self._blobs(look, now), look.left_out)
+        return Files(self._blobs(look), look.left_out)
 
-    def _look(self, now: int) -> _Look:
+    def _look(self) -> _Look:
         look = _Look()
         if self._root.is_symlink():
             raise WorkspaceError(f"{self._root} was replaced by a link: open a new workspace")
-        folders, unsure = [""], dict[str, os.stat_result]()
-        while folders:
-            while folders:
-                self._enter(folders.pop(), look, folders, unsure, now)
-            self._ask(unsure)
-            for name, status in unsure.items():
-                self._sort(name, status, look, folders, unsure)
-            unsure = {}
+        while look.folders:
+            while look.folders:
+                self._enter(look.folders.pop(), look)
+            self._ask(look.unsure)
+            asked, look.unsure = look.unsure, {}
+            for name, status in asked.items():
+                self._sort(name, status, look)
         return look
 
-    def _enter(self, folder: str, look: _Look, folders: list[str], unsure: dict[str, os.stat_result], now: int) -> None:
+    def _enter(self, folder: str, look: _Look) -> None:
         start = self._start or frozenset[str]()
         try:
             with os.scandir(os.path.join(self._root, folder)) as entries:
@@ -132,27 +132,25 @@ class Scanner:
                         look.statuses[name] = status  # nearly all are such files, so they are dealt with fast
                         continue
                     if entry.name == ".gitignore":
-                        look.rules[name] = _signature(status, now)
-                    self._sort(name, status, look, folders, unsure)
+                        look.rules[name] = _signature(status, look.now)
+                    self._sort(name, status, look)
         except (FileNotFoundError, NotADirectoryError):
             pass  # gone meanwhile
         except PermissionError:
             look.left_out[f"{folder}/"] = _UNREADABLE
             look.unseen.append(f"{folder}/" if folder else "")
 
-    def _sort(
-        self, name: str, status: os.stat_result, look: _Look, folders: list[str], unsure: dict[str, os.stat_result]
-    ) -> None:
+    def _sort(self, name: str, status: os.stat_result, look: _Look) -> None:
         folder = stat.S_ISDIR(status.st_mode)
         reason = self._reason(name, status, folder)
         if reason is None:
-            unsure[name] = status
+            look.unsure[name] = status
         elif reason == _SUBMODULE and folder and not _anything_in(self._root / name):
             pass
         elif reason:
             look.left_out[f"{name}/" if folder else name] = reason
         elif folder:
-            folders.append(name)
+            look.folders.append(name)
         else:
             look.statuses[name] = status
 
@@ -185,11 +183,11 @@ class Scanner:
             said = set(self._git("check-ignore", "--no-index", "-z", "--stdin", stdin=given, also=(1,)).split(b"\0"))
             self._ignored.update((os.fsdecode(name), b"./" + name in said) for name in asked)
 
-    def _blobs(self, look: _Look, now: int, trusted: Mapping[str, Blob] | None = None) -> dict[str, Blob]:
+    def _blobs(self, look: _Look, trusted: Mapping[str, Blob] | None = None) -> dict[str, Blob]:
         known: dict[str, tuple[Blob, _Signature | None]] = {}
         for name, status in look.statuses.items():
             entry = self._known.get(name)
-            if entry is not None and (trusted or (entry[1] is not None and entry[1] == _signature(status, now))):
+            if entry is not None and (trusted or (entry[1] is not None and entry[1] == _signature(status, look.now))):
                 known[name] = entry
                 continue
             try:
@@ -201,7 +199,7 @@ class Scanner:
                 continue
             if found is not None:
                 mode, content, status = found
-                known[name] = (Blob(mode, self._store.add(content)), _signature(status, now))
+                known[name] = (Blob(mode, self._store.add(content)), _signature(status, look.now))
         for folder in look.unseen:
             known.update((name, (old[0], None)) for name, old in self._known.items() if name.startswith(folder))
         self._known = known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -41,6 +42,21 @@ def test_any_value_is_a_legal_answer(repl: PythonREPL, answer: str) -> None:
     assert seen.answer is not None
     expected = eval(answer)
     assert seen.answer.value == expected or math.isnan(expected)
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("    x = 3\n    print(x)", "3"),
+        ("\n\tfor i in range(2):\n\t\tprint(i)", "0\n1"),
+        ("# look\n  x = 4\n  print(x)", "IndentationError: unexpected indent"),  # not all of it is indented
+        ("  print(1)\nprint(2)", "IndentationError: unexpected indent"),
+    ],
+)
+def test_the_code_of_a_call_that_is_indented_as_a_whole_runs(repl: PythonREPL, code: str, shown: str) -> None:
+    (seen,) = place(repl, "calls").perform([CallTool("python", json.dumps({"code": code}))])
+    assert shown in seen.text
+    assert seen.ok == ("Error" not in shown)
 
 
 def test_blocks_after_an_error_or_an_answer_are_skipped(repl: PythonREPL) -> None:

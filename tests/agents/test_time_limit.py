@@ -5,10 +5,8 @@ Nothing here is timed: what hangs would hang for ever, and the run ends all the 
 
 from __future__ import annotations
 
-import http.server
 import os
 import signal
-import socketserver
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Answering, Loopback
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
 from rlm_loop.accounting.scope import Cancelled, Scope, call_scope
@@ -62,8 +61,7 @@ def _imported() -> None:
         replace(agent, model=ScriptedModel(["x"] * 9)).run("q")
     server = Server("overloaded")
     with pytest.raises(ModelError):
-        OpenAICompatibleModel("m", server.address, retry=Retry(attempts=1)).complete(Prompt.ask("q"))
-    server.shutdown()
+        OpenAICompatibleModel("m", f"{server.address}/v1", retry=Retry(attempts=1)).complete(Prompt.ask("q"))
     server.server_close()
 
 
@@ -93,36 +91,23 @@ def _check_late(hung: Hung, trace: Path) -> None:
     raise AssertionError("the late reply is not in the trace")
 
 
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class Server(Loopback):
     def __init__(self, how: str) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.how, self.asked, self.go, self.hung_up = how, 0, threading.Event(), threading.Event()
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answering):
     server: Server
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.body()
         self.server.asked += 1
-        if self.server.how in ("retry", "overloaded"):
-            self.send_response(429 if self.server.how == "retry" else 503)
-            if self.server.how == "retry":
-                self.send_header("Retry-After", "30")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+        if self.server.how == "retry":
+            self.answer(429, "", {"Retry-After": "30"})
+            return
+        if self.server.how == "overloaded":
+            self.answer(503, "")
             return
         self.send_response(200)
         self.send_header("Content-Length", "1000000")
@@ -141,7 +126,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def test_a_server_cannot_outlast_the_limit(how: str) -> None:
     server = Server(how)
     try:
-        model = OpenAICompatibleModel("m", server.address, retry=Retry(first=0.05, attempts=1000))
+        model = OpenAICompatibleModel("m", f"{server.address}/v1", retry=Retry(first=0.05, attempts=1000))
         outcome = LeanAgent(model=model, budget=SHORT).run("q")
         assert (outcome.stop, outcome.answer) == ("seconds", None)
         asked = server.asked
@@ -151,7 +136,6 @@ def test_a_server_cannot_outlast_the_limit(how: str) -> None:
             assert asked == 1
     finally:
         server.go.set()
-        server.shutdown()
         server.server_close()
 
 

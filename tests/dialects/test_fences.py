@@ -7,7 +7,8 @@ from growth import grows_in_proportion
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rlm_loop.dialects.fences import looks_like_refusal, read_fences, strip_answer_prefix
+from rlm_loop.dialects.answer_text import looks_like_refusal, strip_answer_prefix
+from rlm_loop.dialects.fences import read_fences
 from rlm_loop.dialects.python_source import looks_like_python, source_state
 
 F = "```"

@@ -46,6 +46,17 @@ DIALECT = FunctionCalls("text")
         ("final_answer(42)", ("final_answer", {"answer": 42})),
         ("final_answer('a')", ("final_answer", {"answer": "a"})),
         ("final_answer([1, 2])", ("final_answer", {"answer": [1, 2]})),
+        ("`final_answer(42)`", ("final_answer", {"answer": 42})),
+        ("final_answer(true)", ("final_answer", {"answer": True})),
+        ("\nfinal_answer: 42\n", ("final_answer", {"answer": 42})),
+        ("final_answer: 'a, b'", ("final_answer", {"answer": "a, b"})),
+        ('final_answer = {"a": null}', ("final_answer", {"answer": {"a": None}})),
+        # what is no literal, or may be read in two ways, is text as before
+        ("final_answer: Paris", "final_answer: Paris"),
+        ("final_answer: 1,234", "final_answer: 1,234"),
+        ("final_answer: answer=42", "final_answer: answer=42"),
+        ("final_answer: 1) or (2", "final_answer: 1) or (2"),
+        ("It is final_answer: 42", "It is final_answer: 42"),
         ('{"name": "final_answer", "arguments": 42}', ("final_answer", {"answer": 42})),
         (
             '```json\n{"name": "unique", "arguments": {"code": """\ndef f():\n    """Do."""\n"""}}\n```',

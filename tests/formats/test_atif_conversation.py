@@ -9,11 +9,10 @@ import pytest
 
 from rlm_loop.agents.past_run import ledger_of, outcome_of
 from rlm_loop.formats.traces.as_trace import record_of, write_conversations
-from rlm_loop.formats.traces.conversation import conversation_of
+from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.formats.traces.usage import (
     from_atif,
     from_inspect,
-    from_verifiers,
     to_atif,
     to_inspect,
     to_otel,
@@ -91,7 +90,7 @@ def test_conventions(usage: Usage, atif: dict[str, object], inspect: tuple[int, 
     trained = to_verifiers(usage)
     assert trained is not None
     assert trained["prompt_tokens"] == usage.input_tokens - (usage.cache_read_tokens or 0)  # pyright: ignore
-    assert from_verifiers(trained) == replace(usage, cache_write_tokens=None)
+    assert trained["cached_input_tokens"] == usage.cache_read_tokens
 
 
 def test_what_is_not_known_is_left_out_and_never_zero() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.cli.main import main
-from rlm_loop.formats.traces import Conversation, conversation_of, export_study
+from rlm_loop.formats.traces import RunConversation, conversation_of, export_study
 from rlm_loop.formats.traces.verifiers_out import record_of_run
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ScriptedModel
@@ -85,7 +85,7 @@ def reply(text: str) -> Reply:
     return Reply(text, extra={"tokens": {"ids": ids, "logprobs": [-0.5] * len(ids)}})
 
 
-def run(replies: Sequence[Reply]) -> Conversation:
+def run(replies: Sequence[Reply]) -> RunConversation:
     trace = Trace()
     ToolLoopAgent(model=ScriptedModel(replies, name="scripted"), repl="subprocess", max_depth=1).run("?", trace=trace)
     return conversation_of(records_of(trace.events)[0])

@@ -94,6 +94,47 @@ def test_the_path_below_the_forward_address(below: str, path: str) -> None:
     assert [got.path for got in up.got] == [path, path]
 
 
+def test_a_request_that_follows_at_once_goes_on_from_the_reply_before_it() -> None:
+    """The first reply is whole for the client and not over for the meter when the second one is."""
+    over = threading.Event()
+    whole = Answer.events(chunk("Hello.", usage=USAGE), "[DONE]", over)
+    with upstream(whole, Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        asked = {"model": "m", "messages": [user("question")], "stream": True}
+        with (
+            httpx.Client(trust_env=False, timeout=120) as client,
+            client.stream("POST", f"{url}/chat/completions", json=asked) as response,
+        ):
+            lines = response.iter_lines()
+            assert any(line == "data: [DONE]" for line in lines)
+            ask(url, user("question"), {"role": "assistant", "content": "Hello."}, user("and more"))
+            over.set()
+            assert list(lines) == [""]
+        assert sorted((call.number, call.node, call.turn) for call in url.meter.calls) == [(1, "0", 1), (2, "0", 2)]
+
+
+def test_a_request_beside_a_reply_that_goes_on_is_counted_without_it() -> None:
+    asked_beside, go_on = threading.Event(), threading.Event()
+    slow = Answer.events(chunk("Hel"), asked_beside, chunk("lo.", usage=USAGE), go_on, "[DONE]")
+    with upstream(slow, Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        asked = {"model": "m", "messages": [user("question")], "stream": True}
+        with (
+            httpx.Client(trust_env=False, timeout=120) as client,
+            client.stream("POST", f"{url}/chat/completions", json=asked) as response,
+        ):
+            lines = response.iter_lines()
+            assert any("Hel" in line for line in lines)
+            ask(url, user("another question"))
+            asked_beside.set()
+            assert any("lo." in line for line in lines)
+            session = url.meter.sessions["default"]
+            while not session.ledger.calls:  # it says more than it had when the other one arrived
+                url.meter._passed.wait()
+            assert len(session.ledger.calls) == 1
+            go_on.set()
+            assert list(lines)
+        assert sorted((call.node, call.turn) for call in url.meter.calls) == [("0", 1), ("0.1", 1)]
+
+
 def test_many_streams_at_once_are_not_mixed() -> None:
     barrier = threading.Barrier(32)
 

@@ -14,9 +14,9 @@ from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting.tree import tree_of
 from rlm_loop.agents.past_run import ledger_of, outcome_of
-from rlm_loop.messages import Prompt, Reply, ToolCall
+from rlm_loop.messages import Prompt, Reply, ToolCall, common
 from rlm_loop.meter import metered_endpoint, read_meter
-from rlm_loop.meter.conversations import opening, shared
+from rlm_loop.meter.conversations import opening
 from rlm_loop.meter.request import RequestMessage as Said
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
 from rlm_loop.traces.reader import read
@@ -346,7 +346,7 @@ saids = st.lists(st.builds(Said, st.sampled_from(["system", "user", "assistant"]
 
 @given(saids, saids)
 def test_what_two_requests_share(left: list[Said], right: list[Said]) -> None:
-    n = shared(left, right)
+    n = common(left, right)
     assert left[:n] == right[:n]
     assert n == len(left) or n == len(right) or left[n] != right[n]
     assert opening(left) == tuple(left[: len(opening(left))])

@@ -204,7 +204,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("/responses", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "text only"),
     ("/responses", {"input": "Q", "tools": ["file_search"]}, "tools[0] is no tool"),
     ("/messages", {}, "messages is missing"),
-    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "use user, assistant or system"),
+    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "use user, assistant, system"),
     ("/messages", {"messages": [user([{"type": "image", "source": {}}])]}, "text only"),
     (GEMINI_PATH, {}, "contents is missing"),
     (GEMINI_PATH, {"contents": [{"role": "robot"}]}, "use user or model"),

@@ -44,22 +44,17 @@ CALL = {"type": "tool_use", "id": "t1", "name": "Read", "input": {"path": "a.txt
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "line one\nline two"}
 
 
-def agent(url: Any) -> None:
+def agent(url: str) -> None:
     """A task of two turns, whose reminder changes, and a title that is asked for beside it."""
     asked = {"model": "claude-sonnet-4-5", "max_tokens": 99}
     first = user([reminder("Today is Monday."), {"type": "text", "text": "Read a.txt."}])
     changed = user([reminder("Today is Tuesday."), {"type": "text", "text": "Read a.txt."}])
     more = [{"role": "assistant", "content": [CALL]}, user([RESULT, reminder("Keep going.")])]
     whole = {**asked, "system": SYSTEM, "tools": TOOLS}
-    for body in (
-        {**whole, "messages": [first]},
-        {**asked, "messages": [user("A title of five words for: Read a.txt.")]},
-        {**whole, "messages": [first, *more]},
-        {**whole, "messages": [changed, *more]},
-    ):
-        post(url, body, "/messages")
-        # Counting is off the path: a request that comes while the one before is counted is a conversation of its own.
-        url.meter.sessions["default"].wait(60)
+    post(url, {**whole, "messages": [first]}, "/messages")
+    post(url, {**asked, "messages": [user("A title of five words for: Read a.txt.")]}, "/messages")
+    post(url, {**whole, "messages": [first, *more]}, "/messages")
+    post(url, {**whole, "messages": [changed, *more]}, "/messages")
 
 
 STATES = ("read", "cached", "written")

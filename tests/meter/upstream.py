@@ -7,8 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from loopback import Answering, Loopback
 
 
 @dataclass
@@ -73,14 +74,12 @@ def upstream(*answers: Answer) -> Iterator[Upstream]:
     """Serves on the loopback for the time of the block."""
     state = Upstream(list(answers))
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    class Handler(Answering):
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             assert "Transfer-Encoding" not in self.headers
-            length = int(self.headers.get("Content-Length", 0))
-            answer = state.next(Got(self.command, self.path, self.headers.items(), self.rfile.read(length)))
+            answer = state.next(Got(self.command, self.path, self.headers.items(), self.body()))
             self.send_response_only(answer.status)
             for name, value in answer.headers:
                 self.send_header(name, value)
@@ -111,23 +110,10 @@ def upstream(*answers: Answer) -> Iterator[Upstream]:
             if not answer.length:
                 self.wfile.write(b"0\r\n\r\n")
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
+    class Server(Loopback):
         def handle_error(self, *_: Any) -> None:
             state.gone.set()
 
-    server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with Server(Handler) as server:
+        state.url = server.address
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

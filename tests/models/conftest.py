@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 from chat_server import ChatServer
+from loopback import Answering, Loopback
 
 from rlm_loop.models import LocalModel
 from rlm_loop.models.base import ModelNotFound
@@ -21,45 +19,23 @@ from rlm_loop.models.weights import path
 def chat_server() -> Iterator[ChatServer]:
     state = ChatServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _send(self, status: int, body: Any, headers: dict[str, str]) -> None:
-            data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-            self.send_response(status)
-            for key, value in headers.items():
-                self.send_header(key, value)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
+    class Handler(Answering):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            state.requests.append({"path": self.path, **json.loads(body)})
+            state.requests.append({"path": self.path, **json.loads(self.body())})
             state.headers.append({k.lower(): v for k, v in self.headers.items()})
             state.connections.add(self.client_address)
             answer = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
             if answer[1] == "hang up":
                 self.close_connection = True
                 return
-            self._send(*answer)
+            self.answer(*answer)
 
         def do_GET(self) -> None:
-            self._send(200 if state.models else 404, state.models or {}, {})
+            self.answer(200 if state.models else 404, state.models or {})
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield state
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with Loopback(Handler) as server:
+        state.address = f"{server.address}/v1"
+        yield state
 
 
 @pytest.fixture(scope="session")

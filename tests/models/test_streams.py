@@ -8,10 +8,10 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from loopback import Answering, Loopback
 
 from rlm_loop import Budget, DirectAgent
 from rlm_loop.agents.loop import Interrupted
@@ -50,20 +50,15 @@ class Streaming:
     def serving(self) -> Generator[Streaming]:
         owner = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Answering):
             protocol_version = "HTTP/1.1" if owner.chunked else "HTTP/1.0"
 
             def do_POST(self) -> None:
                 owner.clients.add(self.client_address)
-                owner.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                owner.requests.append(json.loads(self.body()))
                 act = owner.acts.pop(0)
                 if isinstance(act, tuple):
-                    data = json.dumps(act[1]).encode()
-                    self.send_response(act[0])
-                    self.send_header("Content-Type", "application/json")
-                    self.send_header("Content-Length", str(len(data)))
-                    self.end_headers()
-                    self.wfile.write(data)
+                    self.answer(*act)
                     return
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream; charset=utf-8")
@@ -87,20 +82,9 @@ class Streaming:
                 owner.hung_up.set()
                 raise ConnectionError
 
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
+        with Loopback(Handler) as server:
+            self.address = f"{server.address}/v1"
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
 
 def sends(*pieces: str) -> Act:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
+from loopback import Answering, Loopback
 from pydantic import BaseModel, ConfigDict
 
 
@@ -110,38 +109,20 @@ def sse(event: Any, kind: str = "") -> str:
 def serving(provider: Provider) -> Iterator[Provider]:
     """The provider at `provider.address` until the block is left."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Handler(Answering):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status, more, answer = provider.handle(self.path, headers, body)
-            self.send_response(status)
-            if isinstance(answer, list):  # events, each in a chunk of its own
-                for name, value in {**more, "Transfer-Encoding": "chunked"}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                for event in [*answer, ""]:
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(event.encode()), event.encode()))
+            status, more, answer = provider.handle(self.path, headers, json.loads(self.body()))
+            if not isinstance(answer, list):
+                self.answer(status, answer, more)
                 return
-            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **more}.items():
+            self.send_response(status)
+            for name, value in {**more, "Transfer-Encoding": "chunked"}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
+            for event in [*answer, ""]:  # each in a chunk of its own
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(event.encode()), event.encode()))
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    provider.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with Loopback(Handler) as server:
+        provider.address = server.address
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -48,6 +48,17 @@ def test_what_is_told_in_so_many_tokens(tokens: int, told: str) -> None:
     assert describe_context(orders(), tokens=tokens) == told
 
 
+def test_above_sixty_tokens_every_type_comes_before_any_values() -> None:
+    """A line of 60 tokens stays what it was: there values come first, and may leave a column without its type."""
+    frame = pd.DataFrame({"a": ["red", "blue"], "b": [1.5, 2.5], **{f"column_{i}": range(2) for i in range(4)}})
+    told = {tokens: describe_context(frame, tokens=tokens) for tokens in (60, 64, 80)}
+    assert told[60].endswith("columns: a str, b, column_0 (0, 1), column_1 int, column_2, column_3")
+    assert told[64].endswith("columns: a str, b float, column_0 int, column_1 int, column_2 int, column_3 int")
+    assert told[80].endswith(
+        "columns: a ('blue', 'red'), b (1.5, 2.5), column_0 int, column_1 int, column_2 int, column_3 int"
+    )
+
+
 COLUMNS: list[tuple[list[Any], str]] = [
     (["a", "b", "a"], "x ('a', 'b')"),
     (["b", None], "x ('b', None)"),

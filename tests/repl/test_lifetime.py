@@ -25,6 +25,7 @@ from patience import Stopwatch
 from processes import gone
 
 from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl.host.frames import dumps
 from rlm_loop.repl.host.launch import WORKER, Launch, worker_environment
 
 CHILDREN = (
@@ -134,8 +135,8 @@ def test_no_repl_outlives_a_supervisor_that_is_killed(start: list[str]) -> None:
         assert supervisor.stdout is not None
         assert supervisor.stdin is not None
         hello = json.loads(supervisor.stdout.readline())
-        cell = {"t": "exec", "g": 1, "id": 1, "code": "while True: pass", "file": "<cell 1>"}
-        supervisor.stdin.write(json.dumps(cell).encode() + b"\n")
+        cell = {"t": "exec", "code": "while True: pass", "file": "<cell 1>", "g": 1, "id": 1}
+        supervisor.stdin.write(dumps(cell) + b"\n")
         supervisor.stdin.flush()
         time.sleep(0.1)
         assert not gone(hello["pid"], 0.05)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.text import Piece, clip, printed
+from rlm_loop.repl.text import Piece, clip, clip_parts, printed
 
 CELLS = {
     "order": (
@@ -194,7 +194,7 @@ def test_pieces_add_up(parts: list[tuple[str, int, str]], limit: int) -> None:
     for part in parts:
         whole = whole.then(Piece(*part))
     assert whole.characters == sum(len(h) + n + len(t) for h, n, t in parts)
-    text, cut = whole.clip(limit)
+    text, cut = clip_parts(whole.head, whole.dropped, whole.tail, limit)
     assert len(text) <= limit
     assert cut or text == "".join(h + t for h, _, t in parts)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.host.launch import WORKER
+from rlm_loop.repl.host.launch import WORKER, plain
 from rlm_loop.repl.isolation.readable import HARDEN
 
 FIND = """
@@ -90,9 +90,11 @@ def test_a_cell_cannot_speak_as_the_supervisor(frame: str) -> None:
         assert repl.run("x").output == "1"
 
 
-@pytest.fixture(scope="module")
-def forging() -> object:
-    with PythonREPL(timeout=10, grace=0.5) as repl:
+@pytest.fixture(scope="module", params=["auto", "forwarded"])
+def forging(request: pytest.FixtureRequest) -> object:
+    """A session, and one of which the supervisor hands frames on, as for a container."""
+    launcher = (lambda python, options: plain(python, options)) if request.param == "forwarded" else "auto"
+    with PythonREPL(timeout=10, grace=0.5, launcher=launcher) as repl:
         yield repl
 
 

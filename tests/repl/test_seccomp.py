@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.repl.isolation import seccomp_calls as calls
-from rlm_loop.repl.isolation.seccomp import Shares, build
-from rlm_loop.repl.isolation.seccomp_calls import NUMBERS
+from rlm_loop.repl.isolation.seccomp import CALLS, ONESELF, Shares, build
 
+NUMBERS = {name: numbers for listed in CALLS.values() for name, numbers in listed.items()}
 ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 REFUSE = 0x00050000 | errno.EPERM
@@ -61,13 +60,13 @@ def test_exactly_what_is_named_is_refused(machine: str, number: int, shares: Sha
     """Called with zeros alone."""
     result = verdict(build(machine, shares=shares), number, architecture=ARCHITECTURE[machine])
     names = {name for name, n in NUMBERS.items() if n[COLUMN[machine]] == number != 0}
-    refused = {*calls.REFUSED} | ({*calls.SHARED, "socket", "ioprio_set"} if shares != "nothing" else set())
-    refused |= {*calls.OWNED} if shares == "files" else set()
+    refused = {*CALLS["refused"]} | ({*CALLS["shared"], "socket", "ioprio_set"} if shares != "nothing" else set())
+    refused |= {*CALLS["owned"]} if shares == "files" else set()
     if "clone3" in names:
         assert result == 0x00050000 | errno.ENOSYS
     elif "socket" in names and shares == "nothing":
         assert result == NO_FAMILY
-    elif names & {*calls.WITHOUT_EFFECT} and shares == "files":
+    elif names & {*CALLS["without_effect"]} and shares == "files":
         assert result == 0x00050000, "no error, and nothing is done"
     else:
         assert result == (REFUSE if names & refused else ALLOW)
@@ -97,7 +96,7 @@ def test_a_network_of_its_own_has_only_families_that_are_in_it(machine: str, fam
 
 @machines
 @given(
-    name=st.sampled_from(sorted(calls.OF_OTHERS)),
+    name=st.sampled_from(sorted(ONESELF)),
     first=st.sampled_from([0, 1, 2, 2**32 - 1]) | st.integers(0, 2**32 - 1),
     second=st.sampled_from([0, 1]) | st.integers(0, 2**32 - 1),
     shares=st.sampled_from(SHARES),
@@ -105,8 +104,8 @@ def test_a_network_of_its_own_has_only_families_that_are_in_it(machine: str, fam
 def test_other_processes_keep_their_limits_and_priorities(
     machine: str, name: str, first: int, second: int, shares: Shares
 ) -> None:
-    own = calls.OF_OTHERS[name][1]
-    allowed = shares == "nothing" or (first, second)[: len(own)] == own
+    own = ONESELF[name]
+    allowed = shares == "nothing" or [first, second][: len(own)] == own
     assert asked(machine, shares, name, first, second) == (ALLOW if allowed else REFUSE)
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, Outcome, ToolLoopAgent
+from rlm_loop.actions import CallTool, Failure, Observation
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
+from rlm_loop.repl.rebuild import cells_of
 from rlm_loop.replay import ReplayError, fork, replay
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.workspace import Workspace
@@ -193,11 +195,20 @@ def test_batches_and_failed_sub_calls_come_back(tmp_path: Path) -> None:
         assert sorted(nodes) == ["0.1", "0.2", "0.3", "0.4"]
 
 
-def test_a_lean_run_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["x = 20\nprint(x)", "    x = 20\n    print(x)"])
+def test_a_lean_run_goes_on(code: str, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    model = ScriptedModel([call("python", code="x = 20\nprint(x)"), call("final_answer", answer=1)])
+    model = ScriptedModel([call("python", code=code), call("final_answer", answer=1)])
     LeanAgent(model=model).run("Q?", trace=path)
     live = ScriptedModel([call("python", code="print(x + 1)"), call("final_answer", answer=2)])
     outcome = fork(path, at=1, model=live)
     assert outcome.answer == 2
     assert outcome.turns[1].observations[0].text.strip() == "21"
+    assert outcome.notes == ()
+
+
+def test_a_cell_that_failed_as_it_was_indented_fails_again() -> None:
+    ran = (CallTool("python", json.dumps({"code": "    x = 20"})),)
+    failed = Observation("IndentationError: unexpected indent", Failure("runtime", "IndentationError"))
+    assert [cell.code for cell in cells_of(1, ran, (failed,), [])] == ["    x = 20"]
+    assert [cell.code for cell in cells_of(1, ran, (Observation("20"),), [])] == ["x = 20"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser
+from browser import SETTLED, Browser
 
 #: One file, without dependencies; nothing is fetched when a test runs.
 AXE = Path(os.environ.get("RLM_LOOP_AXE") or Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js")
@@ -21,7 +21,6 @@ needs_axe = pytest.mark.skipif(
 SCREENS = ((390, True), (1280, False))
 #: Every rule that is broken: its name, the first place, and what would mend it.
 _FOUND = "axe.run().then(said => said.violations.map(v => [v.id, v.nodes[0].html, v.nodes[0].failureSummary]))"
-_SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
 
 
 def violations(browser: Browser, page: Path | str) -> list[Any]:
@@ -31,6 +30,6 @@ def violations(browser: Browser, page: Path | str) -> list[Any]:
         browser.open(page, width=width, dark=dark)
         browser.value("document.querySelectorAll('details').forEach(d => d.open = true)")
         browser.value(f"{AXE.read_text(encoding='utf-8')}; 0")
-        browser.value(_SETTLED)
+        browser.value(SETTLED)
         found += browser.value(_FOUND)
     return found

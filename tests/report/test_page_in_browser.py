@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import MISSING, Browser, chromium
+from browser import MISSING, SETTLED, Browser, chromium
 from contrast import CONTRAST
 from made_run import HOSTILE, everything, long_run
 
@@ -24,15 +23,7 @@ pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
 FOCUSED = "document.activeElement.closest('.step')?.id ?? ''"
 SHOWN = "[...document.querySelectorAll('main > section > .steps > .step')].filter(s => s.offsetHeight).length"
-#: The browser has laid out and drawn once more; the search waits a moment for further keys.
 BECOMES = "new Promise(done => { const look = () => (%s) ? done(true) : requestAnimationFrame(look); look(); })"
-SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

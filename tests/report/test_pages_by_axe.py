@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,6 @@ from rlm_loop.report.run import run_page
 from rlm_loop.report.study import write_study_page
 
 pytestmark = [pytest.mark.skipif(chromium() is None, reason=MISSING), needs_axe]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 def run(folder: Path) -> Path:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import MISSING, Browser, chromium
+from browser import MISSING, SETTLED, Browser, chromium
 from contrast import CONTRAST
 from made_study import made_study
 
@@ -15,16 +14,9 @@ from rlm_loop.report.study import write_study_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
-SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
 SHOWN = "[...document.querySelectorAll('.episodes .unit')].filter(r => r.offsetHeight).length"
 #: An A4 sheet less the margins that the style asks for, in CSS pixels.
 A4 = round((210 - 2 * 14) / 25.4 * 96)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from axe import needs_axe, violations
-from browser import MISSING, Browser, chromium
+from browser import MISSING, SETTLED, Browser, chromium
 from contrast import CONTRAST
 from made_study import made_study
 
@@ -17,16 +17,9 @@ from rlm_loop.report.view import viewing, write_view
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
-SETTLED = "new Promise(done => setTimeout(() => requestAnimationFrame(() => done()), 300))"
 LINES = "[...document.querySelectorAll('#rows tr')].filter(r => r.offsetHeight).length"
 COUNT = "document.getElementById('count').textContent"
 CELL = "```python\nprint(6 * 7)\n```"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +228,9 @@ def test_the_same_pages_are_files_without_a_server(browser: Browser, folder: Pat
     browser.open(table)
     assert browser.value(LINES) == 38
     assert browser.value("[...document.querySelectorAll('#text, .tick input')].some(e => e.checkVisibility())") is False
+    browser.open(table, width=390)
+    from_edge = "document.querySelector('#rows td.task').getBoundingClientRect().left - %s.left"
+    assert browser.value(from_edge % "document.querySelector('#rows tr').getBoundingClientRect()") < 16
     fill(browser, "arm", "careful")
     browser.value("document.querySelector('#rows a').click()")
     browser.until(f"location.pathname.startsWith('{tmp_path}/pages/e/') && document.readyState === 'complete'")

@@ -43,7 +43,9 @@ STUDIES = {
     ),
     "tuning/results/round1": (12, [arm for loop in CANDIDATES.values() for arm in loop], CODER),
 }
-FINDINGS = sorted(path.parent.name for path in EXPERIMENTS.glob("*/finding.py"))
+FINDINGS = sorted(
+    path.parent.name for path in EXPERIMENTS.glob("*/finding.py") if (path.parent / "results" / "study.json").is_file()
+)
 
 
 def test_every_committed_study_is_in_the_table() -> None:

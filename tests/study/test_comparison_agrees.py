@@ -74,7 +74,7 @@ def table_agrees(compared: Comparison) -> None:
         assert row["p"] == ("-" if p is None else p_value(p)), "a p stands beside the interval that was judged with it"
         effect = next(text for name, text in row.items() if name.startswith("effect [95 % CI]"))
         if c.low is None or c.high is None:
-            assert effect.endswith("[not known]")
+            assert effect.endswith("[no interval]")
         else:
             assert (percent(c.confidence) in effect) == (c.confidence != 1 - compared.alpha)
         if c.measure in compared.family and p is not None:

@@ -14,7 +14,7 @@ from rlm_loop import DirectAgent, ScriptedModel, ToolLoopAgent
 from rlm_loop.tasks import Suite, get_suite
 from rlm_loop.tasks.base import Attempt, Deferred, Task
 from rlm_loop.tasks.frames_data import SCHEMAS
-from rlm_loop.tasks.frames_truths import Unfit, ranked, top
+from rlm_loop.tasks.rows import Unfit, ranked, top
 from tests.lazy import Lazy, needs
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from rlm_loop.tasks.base import INLINE_CAP, Attempt, Task, inline_text
+from rlm_loop.tasks.rows import Unfit, top
 from rlm_loop.tasks.tables import tables
 from rlm_loop.tasks.tables_data import csv_files, parse
-from rlm_loop.tasks.tables_truths import Tie, top
 
 SUITE = tables()
 FILES: dict[str, str] = {name: str(text) for task in SUITE for name, text in task.files.items()}
@@ -132,7 +132,7 @@ def test_other_seeds_have_no_ties_either(seed: int) -> None:
 
 
 def test_a_tie_is_found() -> None:
-    with pytest.raises(Tie):
+    with pytest.raises(Unfit):
         top({"a": 1.0, "b": 2.0, "c": 2.0})
     assert top({"a": 1.0, "b": 2.0}) == "b"
 

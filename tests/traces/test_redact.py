@@ -22,7 +22,7 @@ from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Stop
 from rlm_loop.replay import replay
 from rlm_loop.report.notebook.live import LiveView
-from rlm_loop.report.notebook.live.drawn import live_html
+from rlm_loop.report.notebook.live.drawn import live_parts
 from rlm_loop.report.notebook.live.surface import TextSurface
 from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
@@ -281,7 +281,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = {
             "page.html": run_page(path),
             "live.txt": shown.getvalue(),
-            "live.html": live_html(replace(live.state, outcome=None)),
+            "live.html": str(live_parts(replace(live.state, outcome=None))),
             "outcome.html": outcome.to_html(),
             "outcome.md": outcome.to_markdown(),
             "outcome.txt": f"{outcome!r}\n{outcome}",

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlm_loop.repl.host.launch import Launch
+from rlm_loop.tools.watch import Finished
 from rlm_loop.workspace.testing import TestRun
-from rlm_loop.workspace.testing.isolation import IsolatedCommand
 from rlm_loop.workspace.testing.reports import Reports
 from rlm_loop.workspace.testing.run import stamps
-from rlm_loop.workspace.testing.watch import Watched
 
 
 def told(*lines: tuple[str, dict[str, object]]) -> TestRun:
     reports = Reports("word")
     for kind, fields in lines:
         reports.hear(b"word" + json.dumps({"kind": kind, **fields}).encode())
-    return reports.result(Watched(0, "", False, 1.0), IsolatedCommand((), {}, "plain"), ["a.py"], "/folder", ())
+    return reports.result(Finished(0, "", False, 1.0), Launch((), {}, "plain"), ["a.py"], "/folder", ())
 
 
 def result(outcome: str, name: str = "a.py::test_a") -> tuple[str, dict[str, object]]:

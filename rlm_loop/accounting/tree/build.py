@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.accounting.tree.nodes import ROOT, Node, TraceTree
 from rlm_loop.messages import Usage
@@ -75,77 +76,51 @@ class TreeBuilder:
             case "subcall_start" | "attempt_start":
                 self._start(event)
             case "subcall_end" | "attempt_end":
-                self._end(event)
+                error = event.get("error")
+                if isinstance(error, Mapping):
+                    error = f"{error.get('kind', 'error')}: {error.get('message', '')}"
+                ended = {"seconds": event.get("seconds"), "stop": event.get("stop")}
+                self._change(event, ok=bool(event["ok"]), error=error, **ended)
             case "request":
-                self._request(event)
+                node = self._at(event)
+                titles = (title for key in event["added"] if (title := self._titles.get(key)))
+                self._change(event, model=event.get("model") or node.model, title=node.title or next(titles, ""))
             case "reply":
                 self._reply(event)
-            case "model_error":
-                self._failed_call(event)
+            case "model_error":  # of a call that was written off nobody knows what it cost
+                cost = Usage(None, None) if "call" in event else Usage.nothing()
+                self._change(event, error=str(event.get("error", "")), own=self._at(event).own + cost)
             case "turn":
-                path = node_of(event)
-                self._change(path, steps=self._at(path).steps + 1)
-            case "run_end":
-                if node_of(event) == ROOT:
-                    self._run_end(event)
+                self._change(event, steps=self._at(event).steps + 1)
+            case "run_end" if node_of(event) == ROOT:
+                stop, reason = str(event.get("stop", "")), str(event.get("reason", ""))
+                error = reason if stop in ("failed", "interrupted") else None
+                self._change(event, ok=stop == "answered", stop=stop, seconds=event.get("seconds"), error=error)
             case _:
                 pass
 
     def tree(self) -> TraceTree:
         """The tree of the events so far."""
-        return TraceTree(
-            tuple(sorted(self._nodes.values(), key=lambda n: place(n.node))) or (Node(ROOT, kind="agent"),)
-        )
+        return _tree(self._nodes)
 
     def _start(self, event: Mapping[str, Any]) -> None:
         known = {name: event.get(name) for name in ("kind", "model", "turn", "batch", "index")}
-        before = self._at(event["node"])
+        before = self._at(event)
         known["kind"] = known["kind"] or before.kind
-        self._nodes[event["node"]] = replace(
-            before, **known, title=before.title or self._titles.get(event.get("prompt_sha256", ""), "")
-        )
-
-    def _end(self, event: Mapping[str, Any]) -> None:
-        error = event.get("error")
-        text = f"{error.get('kind', 'error')}: {error.get('message', '')}" if isinstance(error, Mapping) else error
-        self._change(
-            event["node"], ok=bool(event["ok"]), error=text, seconds=event.get("seconds"), stop=event.get("stop")
-        )
-
-    def _request(self, event: Mapping[str, Any]) -> None:
-        path = node_of(event)
-        node = self._at(path)
-        titles = [] if node.title else [t for h in event["added"] if (t := self._titles.get(h))]
-        self._nodes[path] = replace(
-            node,
-            model=event.get("model") or node.model,
-            title=node.title or (titles[0] if titles else ""),
-        )
+        self._change(event, **known, title=before.title or self._titles.get(event.get("prompt_sha256", ""), ""))
 
     def _reply(self, event: Mapping[str, Any]) -> None:
-        path, reply = node_of(event), event["reply"]
+        node, reply = self._at(event), event["reply"]
         usage = reply.get("usage")
         spent = Usage(None, None) if usage is None else Usage.of(usage)
-        node = self._at(path)
-        seconds = node.model_seconds + reply.get("seconds", 0.0)
-        self._nodes[path] = replace(node, own=node.own + spent, model_seconds=seconds)
+        self._change(event, own=node.own + spent, model_seconds=node.model_seconds + reply.get("seconds", 0.0))
 
-    def _failed_call(self, event: Mapping[str, Any]) -> None:
+    def _at(self, event: Mapping[str, Any]) -> Node:
         path = node_of(event)
-        unknown = Usage(None, None) if "call" in event else Usage.nothing()  # written off: it may have cost something
-        self._change(path, error=str(event.get("error", "")), own=self._at(path).own + unknown)
-
-    def _run_end(self, event: Mapping[str, Any]) -> None:
-        stop = str(event.get("stop", ""))
-        reason = str(event.get("reason", ""))
-        error = reason if stop in ("failed", "interrupted") else None
-        self._change(ROOT, ok=stop == "answered", stop=stop, seconds=event.get("seconds"), error=error)
-
-    def _at(self, path: str) -> Node:
         return self._nodes.get(path) or Node(path, path.rpartition(".")[0] or None)
 
-    def _change(self, path: str, **changes: Any) -> None:
-        self._nodes[path] = replace(self._at(path), **changes)
+    def _change(self, event: Mapping[str, Any], **changes: Any) -> None:
+        self._nodes[node_of(event)] = replace(self._at(event), **changes)
 
 
 def node_of(event: Mapping[str, Any]) -> str:
@@ -165,5 +140,4 @@ def _asked(message: Mapping[str, Any]) -> str:
 
 
 def _title(text: Any) -> str:
-    words = " ".join(text[: 4 * _TITLE].split()) if isinstance(text, str) else ""
-    return words if len(words) <= _TITLE else words[: _TITLE - 1] + "…"
+    return shortened(text, _TITLE) if isinstance(text, str) else ""

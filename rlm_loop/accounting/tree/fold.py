@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from rlm_loop.accounting.amounts import counted
+from rlm_loop.accounting.amounts import counted, shortened
 from rlm_loop.accounting.tree.nodes import Node, TraceTree
 from rlm_loop.messages import Usage
 
@@ -105,12 +105,10 @@ def _node_head(tree: TraceTree, node: Node) -> str:
     if node.turn:
         said.append(f"turn {node.turn}")
     if node.steps:
-        said.append(
-            f"{node.steps} turn{'' if node.steps == 1 else 's'} of its own" if node.parent else _turns(node.steps)
-        )
+        said.append(_many(node.steps, "turn") + (" of its own" if node.parent else ""))
     children = tree.size(node.node) - 1
     if children:
-        said.append(f"{children} call{'' if children == 1 else 's'} below")
+        said.append(f"{_many(children, 'call')} below")
         said.append(f"{counted(tree.total(node.node))} in all, {counted(node.own)} itself")
     elif node.own.calls:
         said.append(counted(node.own))
@@ -120,8 +118,8 @@ def _node_head(tree: TraceTree, node: Node) -> str:
     return " · ".join(part for part in said if part)
 
 
-def _turns(steps: int) -> str:
-    return f"{steps} turn{'' if steps == 1 else 's'}"
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _ending(node: Node) -> str:
@@ -129,12 +127,7 @@ def _ending(node: Node) -> str:
         return "not ended"
     if node.ok:
         return node.stop if node.stop and node.stop != "answered" else ""
-    return "failed" + (f": {_short(node.error)}" if node.error else f": {node.stop}" if node.stop else "")
-
-
-def _short(text: str, most: int = 120) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return "failed" + (f": {shortened(node.error, 120)}" if node.error else f": {node.stop}" if node.stop else "")
 
 
 def _fold_head(item: Fold) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from rlm_loop.agents.attempts.anytime import Anytime, State, anytime
 from rlm_loop.agents.attempts.best_of import BestOf, best_of
 from rlm_loop.agents.attempts.checks import Check, Command, Tests, command, visible_tests
-from rlm_loop.agents.attempts.diagnose import Diagnosis, diagnose
+from rlm_loop.agents.attempts.diagnose import PatchDiagnosis, diagnose
 from rlm_loop.agents.attempts.escalate import Escalate, escalate
 from rlm_loop.agents.attempts.evidence import TestsRun
 from rlm_loop.agents.attempts.generate import PatchResult, generate_patch
 from rlm_loop.agents.attempts.retry import RepairTemplate, Retry, retry
 from rlm_loop.agents.attempts.scores import load_scores, save_scores
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.tasks.base import CheckResult
 
 __all__ = [
@@ -22,8 +23,8 @@ __all__ = [
     "Check",
     "CheckResult",
     "Command",
-    "Diagnosis",
     "Escalate",
+    "PatchDiagnosis",
     "PatchResult",
     "RepairTemplate",
     "Retry",
@@ -41,3 +42,9 @@ __all__ = [
     "save_scores",
     "visible_tests",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Diagnosis":
+        return old_name("rlm_loop.agents.attempts.Diagnosis", "PatchDiagnosis", PatchDiagnosis)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

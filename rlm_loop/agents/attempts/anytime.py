@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,17 +38,17 @@ class State:
     `None` where the patch is not in the trace because it was too large, or nothing could judge it.
     """
 
-    step: int
-    attempt: str
-    prompt_tokens: int | None
-    output_tokens: int | None
-    seconds: float
-    changed: bool
-    tree: str
-    patch: str | None
-    resolved: bool | None
-    value: float
-    reason: str
+    step: int = 0
+    attempt: str = "0"
+    prompt_tokens: int | None = 0
+    output_tokens: int | None = 0
+    seconds: float = 0.0
+    changed: bool = False
+    tree: str = ""
+    patch: str | None = ""
+    resolved: bool | None = None
+    value: float = 0.0
+    reason: str = ""
 
     @property
     def tokens(self) -> int | None:
@@ -134,28 +134,17 @@ def anytime(
     for at in _states(record):
         score = _scored(task, at.patch, known, asked)
         if score is None:
-            states.append(State(**vars(at), resolved=None, value=0.0, reason="the patch is too large for a trace"))
+            states.append(replace(at, reason="the patch is too large for a trace"))
         else:
-            states.append(State(**vars(at), resolved=score.resolved, value=score.value, reason=score.reason))
+            states.append(replace(at, resolved=score.resolved, value=score.value, reason=score.reason))
     return Anytime(task.id, tuple(states), len(asked))
 
 
-@dataclass
-class _At:
-    step: int = 0
-    attempt: str = "0"
-    prompt_tokens: int | None = 0
-    output_tokens: int | None = 0
-    seconds: float = 0.0
-    changed: bool = False
-    tree: str = ""
-    patch: str | None = ""
-
-
-def _states(record: RunRecord) -> Iterator[_At]:
+def _states(record: RunRecord) -> Iterator[State]:
+    """The states, not yet scored."""
     patches: dict[tuple[str, str], str | None] = {}
-    at = _At()
-    yield _At()
+    at = State()
+    yield at
     for event in record.events:
         match event["event"]:
             case "tree":
@@ -163,26 +152,25 @@ def _states(record: RunRecord) -> Iterator[_At]:
                 patches[event["node"], event["tree"]] = text
             case "attempt_start":
                 # the checkout begins anew, with what was handed over
-                at.tree, at.patch = "", record.texts.get(event["patch"], "")
+                at = replace(at, tree="", patch=record.texts.get(event["patch"], ""))
             case "reply":
                 usage: Mapping[str, Any] = event["reply"].get("usage") or {}
-                at.prompt_tokens = _plus(at.prompt_tokens, usage.get("input_tokens"))
-                at.output_tokens = _plus(at.output_tokens, usage.get("output_tokens"))
+                read, written = usage.get("input_tokens"), usage.get("output_tokens")
+                sums = _plus(at.prompt_tokens, read), _plus(at.output_tokens, written)
+                at = replace(at, prompt_tokens=sums[0], output_tokens=sums[1])
             case "turn" if not event.get("depth", 0):
-                node = str(event.get("node", "0"))
-                at.step, at.attempt, at.seconds = event["turn"], node, at.seconds + event.get("seconds", 0.0)
-                before = at.patch
+                node, before = str(event.get("node", "0")), at.patch
+                at = replace(at, step=event["turn"], attempt=node, seconds=at.seconds + event.get("seconds", 0.0))
                 for seen in event["observations"]:
                     if tree := (seen.get("effects") or {}).get("tree"):
-                        at.tree, at.patch = tree, patches.get((node, tree))
-                at.changed = at.patch != before
-                yield _At(**vars(at))
+                        at = replace(at, tree=tree, patch=patches.get((node, tree)))
+                at = replace(at, changed=at.patch != before)
+                yield at
             case "run_end" if event.get("node", "0") == "0":
                 # what was handed in: of several attempts the chosen one's, and what changed after the last action
                 patch: object = event.get("artifact")
                 if isinstance(patch, str) and patch != at.patch:
-                    at.tree, at.patch, at.attempt, at.changed = "", patch, "0", True
-                    yield _At(**vars(at))
+                    yield replace(at, tree="", patch=patch, attempt="0", changed=True)
             case _:
                 pass
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried
 from rlm_loop.agents.attempts.checks import Check, Judge
-from rlm_loop.agents.first_request import FirstRequest
+from rlm_loop.agents.first_request import FirstRequest, Unasked
 from rlm_loop.agents.loop import Interrupted, attach
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.messages import Prompt, Reply
-from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
@@ -27,24 +25,6 @@ from rlm_loop.traces.trace import Trace, plain
 
 #: The limits of the whole where none are given: each attempt has its agent's own.
 NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
-
-
-class HasDialect(Protocol):
-    """An agent that can be asked how it speaks."""
-
-    def dialect(self) -> Dialect: ...
-
-    def first_request(self, task: Task) -> FirstRequest: ...
-
-
-@dataclass(frozen=True)
-class Nobody:
-    """A placeholder for the model of several attempts.  Each attempt uses its own model; this one is never called."""
-
-    name: str
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-        raise ModelError(f"{self.name} stands for the models of several attempts and cannot be asked", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +51,7 @@ class Around:
 
     def dialect(self) -> Dialect:
         """How the last of the agents speaks."""
-        return cast("HasDialect", self.agents()[-1]).dialect()
+        return self.agents()[-1].dialect()
 
     def settings(self) -> dict[str, Any]:
         """What identifies it, as JSON types: the settings of its agents, and how the attempts follow one another."""
@@ -91,7 +71,8 @@ class Around:
         try:
             names = ", ".join(dict.fromkeys(_model_names(self.agents())))
             account = Account(self.limits(), price=(0.0, 0.0))  # each attempt brings its model's own price
-            model = Metered(Nobody(names), account, Ledger(), record)
+            nobody = Unasked(names, f"{names} stands for the models of several attempts and cannot be asked")
+            model = Metered(nobody, account, Ledger(), record)
             context = context_fingerprint(task.context)
             record_start(record, task, self.name, self.settings(), names, self.limits(), context)
             return self._run(task, model, 0, FIRST_ATTEMPT)
@@ -101,7 +82,7 @@ class Around:
 
     def first_request(self, task: Task) -> FirstRequest:
         """The first request of the first agent.  No model is called."""
-        return cast("HasDialect", self.agents()[0]).first_request(task)
+        return self.agents()[0].first_request(task)
 
     def attempt_on(
         self,

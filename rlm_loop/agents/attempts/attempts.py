@@ -9,9 +9,12 @@ from typing import Any, Protocol
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.attempts.checks import Judge, passed_tests
+from rlm_loop.agents.attempts.evidence import patch_of
+from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
+from rlm_loop.dialects.base import Dialect
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task
@@ -28,6 +31,10 @@ class Attempting(Protocol):
     def settings(self) -> Mapping[str, Any]: ...
 
     def limits(self) -> Budget: ...
+
+    def dialect(self) -> Dialect: ...
+
+    def first_request(self, task: Task) -> FirstRequest: ...
 
     def attempt_on(
         self,
@@ -55,7 +62,7 @@ class Tried:
 
     @property
     def patch(self) -> str:
-        return self.outcome.artifact if isinstance(self.outcome.artifact, str) else ""
+        return patch_of(self.outcome)
 
     @property
     def passed(self) -> bool:

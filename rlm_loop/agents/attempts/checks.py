@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.agents.attempts.evidence import patch_of
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.attempt import Attempt
@@ -103,7 +104,7 @@ class Judge:
 
     def __call__(self, task: Task, outcome: Outcome) -> CheckResult:
         """Judge the patch of an attempt.  Raises `TypeError` for a check that returns anything but a `CheckResult`."""
-        patch = outcome.artifact if isinstance(outcome.artifact, str) else ""
+        patch = patch_of(outcome)
         if self.oracle:
             score = task.judge(Attempt(outcome.answer, patch, outcome.answered, isolation=outcome.isolation))
             if score.resolved not in (True, False):  # nothing judged it

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, steps_of
+from rlm_loop.agents.attempts.evidence import ActionStep, failed_edit, patch_of, steps_of
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.outcome import Outcome, Score, Stop
 from rlm_loop.tasks.base import Task
@@ -52,7 +52,7 @@ _TELLING: Mapping[Progress, tuple[Ending, ...]] = {
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class PatchDiagnosis:
     """`label` is the class; `limit` which limit was reached where the run ran out.
 
     The rest is what it was decided by: whether a true file was `found`, how many edits were `tried` and `rejected`,
@@ -70,7 +70,7 @@ class Diagnosis:
     true_files: tuple[str, ...] = ()
 
 
-def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> Diagnosis:
+def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> PatchDiagnosis:
     """Classify one run by its trace (or outcome) and the score of its patch.
 
     `crashed` comes first, and `resolved` second; then: what is wrong with the patch where there is one
@@ -81,7 +81,7 @@ def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> Diagnosis:
     outcome = outcome_of(run) if isinstance(run, RunRecord) else run
     steps = steps_of(outcome.turns)
     true, ending = true_files(task), _ENDINGS[outcome.stop]
-    touched = patched_files(outcome.artifact if isinstance(outcome.artifact, str) else "")
+    touched = patched_files(patch_of(outcome))
     tried = [step for step in steps if step.edits]
     rejected = [step for step in tried if failed_edit(step)]
     found, changed = found_file(steps, true), any(step.changed for step in steps)
@@ -90,7 +90,7 @@ def diagnose(task: Task, run: RunRecord | Outcome, score: Score) -> Diagnosis:
     if ending == "crashed" or ending in _TELLING.get(progress, ()):
         label = ending
     limit = str(outcome.stop) if ending == "ran_out" else ""
-    return Diagnosis(label, progress, ending, limit, found, len(tried), len(rejected), touched, true)
+    return PatchDiagnosis(label, progress, ending, limit, found, len(tried), len(rejected), touched, true)
 
 
 def _progress(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from rlm_loop.agents.attempts.around import Around, HasDialect, shaped
+from rlm_loop.agents.attempts.around import Around, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.agents.attempts.retry import REPAIR, RepairTemplate
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, ContinuedDialect
@@ -39,7 +39,7 @@ class Escalate(Around):
             raise ValueError(f'hand_over is "fresh", "continue" or "best", not {self.hand_over!r}')
         self._judge()
         if self.hand_over == "continue":
-            fast, strong = (_innermost(cast("HasDialect", agent).dialect()) for agent in (self.fast, self.strong))
+            fast, strong = (_innermost(agent.dialect()) for agent in (self.fast, self.strong))
             if type(fast) is not type(strong):
                 raise ValueError(
                     f'hand_over="continue" needs two agents that speak alike, not {fast.name} and {strong.name}'

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from rlm_loop.actions import Action, CallTool, Observation, RunCode
-from rlm_loop.outcome import Turn
+from rlm_loop.actions import CallTool, Observation, RunCode
+from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.repl.text import clip
 
 EDIT_TOOL, TESTS_TOOL = "apply_edit", "run_tests"
@@ -93,17 +93,19 @@ class TestsRun:
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
+def patch_of(outcome: Outcome) -> str:
+    """The patch that a run came to; empty where there is none."""
+    return outcome.artifact if isinstance(outcome.artifact, str) else ""
+
+
 def steps_of(turns: Sequence[Turn]) -> tuple[ActionStep, ...]:
     """The calls and cells of the turns that were carried out, in order."""
-    return tuple(_steps(turns))
-
-
-def _steps(turns: Sequence[Turn]) -> Iterator[ActionStep]:
-    for turn in turns:
-        pairs: Iterator[tuple[Action, Observation]] = zip(turn.actions, turn.observations, strict=True)
-        for action, seen in pairs:
-            if isinstance(action, CallTool | RunCode) and (seen.failure is None or seen.failure.kind not in _NOT_DONE):
-                yield ActionStep(turn.index, action, seen)
+    return tuple(
+        ActionStep(turn.index, action, seen)
+        for turn in turns
+        for action, seen in zip(turn.actions, turn.observations, strict=True)
+        if isinstance(action, CallTool | RunCode) and (seen.failure is None or seen.failure.kind not in _NOT_DONE)
+    )
 
 
 def failed_edit(step: ActionStep) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlm_loop.agents.attempts.evidence import TestsRun, runs_of_tests
+from rlm_loop.agents.attempts.evidence import TestsRun, patch_of, runs_of_tests
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
@@ -64,7 +64,7 @@ def result_of(outcome: Outcome) -> PatchResult:
     """The result of an outcome, which may be a partial one."""
     known = outcome.evidence or {}
     return PatchResult(
-        patch=outcome.artifact if isinstance(outcome.artifact, str) else "",
+        patch=patch_of(outcome),
         stop=outcome.stop,
         usage=outcome.usage,
         evidence={

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class _Folder:
-    folders: dict[str, _Folder] = field(default_factory=dict[str, "_Folder"])
+class _TreeFolder:
+    folders: dict[str, _TreeFolder] = field(default_factory=dict[str, "_TreeFolder"])
     files: list[str] = field(default_factory=list[str])
     count: int = 0
     """Files in it and below."""
@@ -41,25 +41,25 @@ def file_tree(files: Iterable[str], most: int = 2000) -> str:
     return _cut(lines, most)
 
 
-def _built(files: Iterable[str]) -> _Folder:
-    top = _Folder()
+def _built(files: Iterable[str]) -> _TreeFolder:
+    top = _TreeFolder()
     for name in sorted(set(files)):
         *parents, last = name.split("/")
         here = top
         here.count += 1
         for parent in parents:
             path = f"{here.path}{parent}/"
-            here = here.folders.setdefault(parent, _Folder(depth=here.depth + 1, path=path))
+            here = here.folders.setdefault(parent, _TreeFolder(depth=here.depth + 1, path=path))
             here.count += 1
         here.files.append(last)
     return top
 
 
-def _below(folder: _Folder) -> list[_Folder]:
+def _below(folder: _TreeFolder) -> list[_TreeFolder]:
     return [folder.folders[name] for name in sorted(folder.folders)]
 
 
-def _lines(folder: _Folder, opened: set[str]) -> list[str]:
+def _lines(folder: _TreeFolder, opened: set[str]) -> list[str]:
     lines: list[str] = []
     for below in _below(folder):
         name = "  " * folder.depth + below.path.rstrip("/").rpartition("/")[2] + "/"
@@ -70,7 +70,7 @@ def _lines(folder: _Folder, opened: set[str]) -> list[str]:
     return lines + ["  " * folder.depth + name for name in folder.files]
 
 
-def _note(folder: _Folder) -> str:
+def _note(folder: _TreeFolder) -> str:
     return f" ({folder.count} file{'' if folder.count == 1 else 's'})"
 
 

@@ -52,21 +52,11 @@ class SubcallRunner:
             node.scope.check()
             record.end(text, **details)
             return text
-        except SubCallError as error:
-            record.end(error=(error.kind, error.reason), stop=error.stop)
-            raise
-        except BudgetSpent as spent:
-            record.end(error=("budget", spent.reason))
-            raise
-        except Cancelled as error:
-            record.end(error=("cancelled", str(error)))
-            raise
-        except Exception as error:
-            reason = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
-            record.end(error=("runtime", reason))
-            raise SubCallError(reason) from error
         except BaseException as error:
-            record.end(error=("interrupted", f"{type(error).__name__}: {error}"))
+            kind, reason = _why(error)
+            record.end(error=(kind, reason), stop=error.stop if isinstance(error, SubCallError) else None)
+            if kind == "runtime" and not isinstance(error, SubCallError):
+                raise SubCallError(reason) from error
             raise
         finally:
             node.over()
@@ -155,6 +145,22 @@ class SubcallRunner:
         if inner.account is self.agent.account or self.agent.account.spent_out() is not None:
             return spent
         return SubCallError(f"the limits of a sub-call are reached: {spent.reason}", "budget")
+
+
+def _why(error: BaseException) -> tuple[str, str]:
+    """The kind of what a sub-call failed with, and one line of it."""
+    match error:
+        case SubCallError():
+            return error.kind, error.reason
+        case BudgetSpent():
+            return "budget", error.reason
+        case Cancelled():
+            return "cancelled", str(error)
+        case ModelError():
+            return "runtime", str(error)
+        case _:
+            kind = "runtime" if isinstance(error, Exception) else "interrupted"
+            return kind, f"{type(error).__name__}: {error}"
 
 
 def _whole(reply: Reply, asked: int | None) -> str:

@@ -26,17 +26,12 @@ class Known:
     cost: Usage
 
 
-@dataclass
-class _Pending:
-    waiting: list[threading.Event] = field(default_factory=list[threading.Event])
-
-
 class SubcallCache:
     """Answers by what was asked.  Who asks the same at the same time waits for the first; failures are not kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_key: dict[Hashable, Known | _Pending] = {}
+        self._by_key: dict[Hashable, Known | list[threading.Event]] = {}  # an answer, or who waits for it
 
     def find(self, key: Hashable, scope: Scope) -> Known | None:
         """The answer; `None` where there is none, and then the caller must call `keep` or `fail`.
@@ -47,12 +42,12 @@ class SubcallCache:
             with self._lock:
                 entry = self._by_key.get(key)
                 if entry is None:
-                    self._by_key[key] = _Pending()
+                    self._by_key[key] = []
                     return None
                 if isinstance(entry, Known):
                     return entry
                 event = threading.Event()
-                entry.waiting.append(event)
+                entry.append(event)
             with scope.waking(event.set):
                 event.wait()
             scope.check()
@@ -72,8 +67,8 @@ class SubcallCache:
             entry = self._by_key.pop(key, None)
             if known is not None:
                 self._by_key[key] = known
-        if isinstance(entry, _Pending):
-            for event in entry.waiting:
+        if isinstance(entry, list):
+            for event in entry:
                 event.set()
 
 

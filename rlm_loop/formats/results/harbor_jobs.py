@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes, said
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
@@ -125,18 +125,13 @@ def _seconds(timing: Mapping[str, Any]) -> float | None:
 def _transcript(folder: Path | None) -> list[Said]:
     """The steps of the trajectories (ATIF) that the agent wrote."""
     found: list[Said] = []
-    for path in (
-        []
-        if folder is None
-        else sorted([*folder.glob("agent/trajectory.json"), *folder.glob("steps/*/agent/trajectory.json")])
-    ):
+    places = ("agent/trajectory.json", "steps/*/agent/trajectory.json")
+    for path in sorted(path for place in places if folder is not None for path in folder.glob(place)):
         with suppress(StudyError):
             value = parsed(read_bytes(path), path)
             for step in value.get("steps") or () if isinstance(value, dict) else ():
-                calls = "".join(
-                    f"\n→ {c.get('function_name')}({c.get('arguments')})" for c in step.get("tool_calls") or ()
-                )
-                found.append(Said(str(step.get("source")), f"{_text(step.get('message'))}{calls}".strip()))
+                calls = [(c.get("function_name"), c.get("arguments")) for c in step.get("tool_calls") or ()]
+                found.append(said(step.get("source"), _text(step.get("message")), calls))
                 for result in (step.get("observation") or {}).get("results") or ():
                     found.append(Said("tool", _text(result.get("content"))))
     return found

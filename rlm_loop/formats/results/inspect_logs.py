@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes, said
 from rlm_loop.formats.results.zipped import Zipped
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
@@ -175,8 +175,8 @@ def _said(sample: Sample) -> list[Said]:
     kept: Mapping[str, str] = sample.get("attachments") or {}
     found: list[Said] = []
     for message in sample.get("messages") or ():
-        calls = "".join(f"\n→ {c.get('function')}({c.get('arguments')})" for c in message.get("tool_calls") or ())
-        found.append(Said(str(message.get("role")), (_text(message.get("content"), kept) + calls).strip()))
+        calls = [(c.get("function"), c.get("arguments")) for c in message.get("tool_calls") or ()]
+        found.append(said(message.get("role"), _text(message.get("content"), kept), calls))
     for name, score in (sample.get("scores") or {}).items():
         found.append(Said(f"score {name}", f"{score.get('value')}  {score.get('explanation') or ''}".strip()))
     if sample.get("error"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,11 @@ class Said(NamedTuple):
 
     role: str
     text: str
+
+
+def said(role: object, text: str, calls: Iterable[tuple[object, object]] = ()) -> Said:
+    """A message with the calls that it makes (name and arguments), a line each."""
+    return Said(str(role), "\n".join([text, *(f"→ {name}({arguments})" for name, arguments in calls)]).strip())
 
 
 class ReadOptions(NamedTuple):

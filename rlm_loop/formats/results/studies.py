@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlm_loop.actions import RunCode
-from rlm_loop.formats.results.source import Said, Source
+from rlm_loop.formats.results.source import Said, Source, said
 from rlm_loop.study.results import load_study
 from rlm_loop.study.store.reading import LOCK
 from rlm_loop.study.store.rows import Row
@@ -40,8 +40,7 @@ def said_in(record: RunRecord) -> list[Said]:
     outcome = outcome_of(record)
     found = [Said("user", outcome.question)]
     for turn in outcome.turns:
-        calls = "".join(f"\n→ {call.name}({call.arguments})" for call in turn.reply.tool_calls)
-        found.append(Said("assistant", (turn.reply.text + calls).strip()))
+        found.append(said("assistant", turn.reply.text, [(c.name, c.arguments) for c in turn.reply.tool_calls]))
         for action, observation in zip(turn.actions, turn.observations, strict=True):
             text = observation.full or observation.text
             if text:

@@ -5,15 +5,17 @@
 >>> [conversation] = import_trace("run.atif.json")  # doctest: +SKIP
 """
 
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, conversation_of
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.convert import export_trace, import_trace, send_trace
 from rlm_loop.formats.traces.convert_study import export_study, send_study
 from rlm_loop.formats.traces.errors import FormatError
+from rlm_loop.formats.traces.from_trace import conversation_of
+from rlm_loop.hints.renamed import old_name
 
 __all__ = [
-    "Agent",
-    "Conversation",
+    "AgentConversation",
     "FormatError",
+    "RunConversation",
     "Step",
     "conversation_of",
     "export_study",
@@ -22,3 +24,11 @@ __all__ = [
     "send_study",
     "send_trace",
 ]
+
+_RENAMED: dict[str, type] = {"Agent": AgentConversation, "Conversation": RunConversation}
+
+
+def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        return old_name(f"rlm_loop.formats.traces.{name}", _RENAMED[name].__name__, _RENAMED[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.messages import Message, Prompt
 from rlm_loop.traces.reader import RunRecord, records_of
 from rlm_loop.traces.trace import Trace, common, new_id
 
 
-def write_conversations(conversations: Iterable[Conversation], path: str | Path) -> None:
+def write_conversations(conversations: Iterable[RunConversation], path: str | Path) -> None:
     """Append each as a run of the trace file `path`, under its id; one that is a number gets another, since numbers
     count the runs of a file.  Raises `TraceError` where it cannot be written."""
     now = _Now()
@@ -22,7 +21,7 @@ def write_conversations(conversations: Iterable[Conversation], path: str | Path)
             _write(conversation, trace, now)
 
 
-def record_of(conversation: Conversation) -> RunRecord:
+def record_of(conversation: RunConversation) -> RunRecord:
     """The conversation as a recorded run, without a file."""
     now = _Now()
     with Trace(clock=now.time, ids=now.id) as trace:
@@ -43,49 +42,42 @@ class _Now:
         return new_id() if self.run.lstrip("-").isdecimal() or not self.run else self.run
 
 
-def _write(conversation: Conversation, trace: Trace, now: _Now) -> None:
+def _write(conversation: RunConversation, trace: Trace, now: _Now) -> None:
     now.at, now.run = conversation.root.began, conversation.id
     trace.start(**conversation.about)
     _Writing(conversation, trace, now).agent(conversation.root)
-    if conversation.score is not None:
-        score = asdict(conversation.score)
-        trace.record("score", **{name: score[name] for name in ("resolved", "value", "reason")})
+    if (score := conversation.score) is not None:
+        trace.record("score", resolved=score.resolved, value=score.value, reason=score.reason)
 
 
 class _Writing:
     """One conversation on its way into a trace: what was asked of the caller before, and how many calls there were."""
 
-    def __init__(self, conversation: Conversation, trace: Trace, now: _Now) -> None:
+    def __init__(self, conversation: RunConversation, trace: Trace, now: _Now) -> None:
         self.conversation, self.trace, self.now = conversation, trace, now
         self.calls = max(((step.charged or {}).get("call", 0) for step in conversation.steps), default=0)
 
-    def agent(self, agent: Agent) -> None:
+    def agent(self, agent: AgentConversation) -> None:
         """An agent with all that it started: as it happens, calls first, then what they led to."""
         who = {"node": agent.path, "depth": agent.path.count(".")}
         self.now.at = agent.began
         if agent.start:
             self.trace.record("subcall_start", **who, **agent.start)
         sent: tuple[Message, ...] = ()
-        for place, step in enumerate(agent.steps):
+        for _, step, children in self.conversation.in_order(agent):
             self._call(step, sent, who)
             sent = step.messages
-            if step.turn not in [later.turn for later in agent.steps[place + 1 :]]:  # one that summarises has no turn
-                self._below(agent.path, step.turn)
+            for child in children:
+                self.agent(child)
             if step.actions:
                 told = {"turn": step.turn, "actions": step.actions, "observations": step.observations}
                 self.trace.record("turn", **who, **told, seconds=step.seconds or 0.0)
-        known = {step.turn for step in agent.steps}
-        for child in self.conversation.children(agent.path):
-            if child.start.get("turn") not in known:
-                self.agent(child)
+        for child in self.conversation.unplaced(agent):
+            self.agent(child)
         self.now.at = agent.ended
         for kind, event in (("run_end", agent.end), ("subcall_end", agent.over)):
             if event is not None:
                 self.trace.record(kind, **who, **event)
-
-    def _below(self, path: str, turn: int) -> None:
-        for child in self.conversation.children(path, turn):
-            self.agent(child)
 
     def _call(self, step: Step, sent: tuple[Message, ...], who: Mapping[str, Any]) -> None:
         self.now.at = step.started

@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop.formats.traces.calls import OURS, bare, bodies, called, rest_of, rest_of_reply, spoken
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.calls import OURS, changed, rest_of, rest_of_reply, spoken
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_atif
 from rlm_loop.messages import Message, Usage
-from rlm_loop.traces.trace import plain
+from rlm_loop.traces.trace import body_of, plain
 from rlm_loop.traces.versions import __version__
 
 VERSION = "ATIF-v1.7"
 
 
-def to_trajectory(conversation: Conversation, path: str | None = None) -> dict[str, Any]:
+def to_trajectory(conversation: RunConversation, path: str | None = None) -> dict[str, Any]:
     """The document of a run, or of the agent at that path within it."""
     agent = conversation.root if path is None else next(a for a in conversation.agents if a.path == path)
     steps = _steps(agent, conversation)
@@ -47,7 +47,7 @@ def to_trajectory(conversation: Conversation, path: str | None = None) -> dict[s
     )
 
 
-def _agent(agent: Agent, conversation: Conversation) -> dict[str, Any]:
+def _agent(agent: AgentConversation, conversation: RunConversation) -> dict[str, Any]:
     tools = [dict(tool) for tool in agent.steps[0].tools] if agent.steps else []
     versions: Mapping[str, Any] = conversation.about.get("versions") or {}
     return known(
@@ -60,7 +60,7 @@ def _agent(agent: Agent, conversation: Conversation) -> dict[str, Any]:
     )
 
 
-def _final(agent: Agent, steps: int) -> dict[str, Any]:
+def _final(agent: AgentConversation, steps: int) -> dict[str, Any]:
     """The sums over the agent's own calls."""
     total = to_atif(sum([step.usage or Usage(None, None) for step in agent.steps if step.reply], Usage.nothing()))
     names = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "steps")
@@ -72,13 +72,13 @@ def _final(agent: Agent, steps: int) -> dict[str, Any]:
     return known(sums) | {"extra": {OURS: {"input_tokens_by_cause": causes}}}
 
 
-def _steps(agent: Agent, conversation: Conversation) -> list[dict[str, Any]]:
+def _steps(agent: AgentConversation, conversation: RunConversation) -> list[dict[str, Any]]:
     """The brief as steps of its speakers, then a step for each call; one step at least, as the format wants it."""
     brief = agent.steps[0].messages if agent.steps else ()
     found = [_spoken(message, at=agent.began) for message in brief]
-    refs = {id(step): conversation.children(agent.path, step.turn) for step in agent.steps if step.actions}
     for place, step in enumerate(agent.steps):
-        found.append(_called(step, agent.steps[0], place, [c.path for c in refs.get(id(step), ())], conversation.id))
+        below = [child.path for child in conversation.children(agent.path, step.turn)]
+        found.append(_called(step, agent.steps[0], place, below, conversation.id))
     return found or [{"source": "user", "message": conversation.question if not agent.parent else ""}]
 
 
@@ -88,7 +88,7 @@ def _spoken(message: Message, at: float) -> dict[str, Any]:
     if source == "agent":
         step["llm_call_count"] = 0
     if message != spoken(message.role, message.text) or message.role == "tool":
-        step["extra"] = {OURS: {"message": bodies([message])[0]}}
+        step["extra"] = {OURS: {"message": body_of(message)}}
     return step
 
 
@@ -98,7 +98,7 @@ def _called(step: Step, first: Step, place: int, below: Sequence[str], run: str)
     if step.purpose != "agent":
         ours["purpose"] = step.purpose
     if place:
-        ours["request"] = {"kept": step.kept, "added": bodies(step.messages[step.kept :])}
+        ours["request"] = step.request
     if step.tools != first.tools:
         ours["tools"] = [dict(tool) for tool in step.tools]
     calls, results = _acted(step, place)
@@ -125,11 +125,10 @@ def _called(step: Step, first: Step, place: int, below: Sequence[str], run: str)
 def _acted(step: Step, place: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The tool calls of a step, and one result for each of its actions."""
     calls, results = list[dict[str, Any]](), list[dict[str, Any]]()
-    for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1):
+    for action, observation, call in step.acts(f"call_{place + 1}"):
         result: dict[str, Any] = {"content": observation.text, "extra": {OURS: {"observation": rest_of(observation)}}}
-        call = called(action, f"call_{place + 1}_{number}")
         if call is None:
-            result["extra"][OURS]["action"] = bare(action)
+            result["extra"][OURS]["action"] = changed(action)
         else:
             result["source_call_id"] = call.id
             written = {"tool_call_id": call.id, "function_name": call.name, "arguments": dict(call.arguments)}

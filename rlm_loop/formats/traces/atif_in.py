@@ -11,13 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
-from rlm_loop.formats.traces.calls import OURS, action_from, from_bodies, observed, reply_from, spoken, text_of
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, answered, ending, kept_of
+from rlm_loop.formats.traces.calls import (
+    OURS,
+    action_from,
+    observed,
+    ours_of,
+    reply_from,
+    score_from,
+    spoken,
+    text_of,
+)
+from rlm_loop.formats.traces.conversation import (
+    AgentConversation,
+    RunConversation,
+    Step,
+    answered,
+    ending,
+    kept_of,
+    requested,
+)
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.usage import from_atif
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, ToolCall
-from rlm_loop.outcome import Score
+from rlm_loop.traces.reader import message_of
 
 if TYPE_CHECKING:
     import atif
@@ -26,7 +43,7 @@ if TYPE_CHECKING:
 READABLE = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 
 
-def from_trajectory(data: Any, path: str | Path) -> Conversation:
+def from_trajectory(data: Any, path: str | Path) -> RunConversation:
     """The run of an ATIF document, given as its JSON value; `path` is for messages.
 
     Raises `FormatError` with the place of what is wrong, `ImportError` where the extra `atif` is not installed.
@@ -49,8 +66,8 @@ def from_trajectory(data: Any, path: str | Path) -> Conversation:
         raise FormatError(f"{path}: what is under {OURS} is damaged ({type(error).__name__}: {error})") from error
 
 
-def _conversation(found: atif.Trajectory) -> Conversation:
-    ours = _ours(found.extra)
+def _conversation(found: atif.Trajectory) -> RunConversation:
+    ours = ours_of(found.extra)
     agents = list(_agents(found, str(ours.get("path", "0"))))
     asked = next((text_of(step.message) for step in found.steps if step.source == "user"), "")
     about = ours.get("about") or {
@@ -60,15 +77,13 @@ def _conversation(found: atif.Trajectory) -> Conversation:
         "model": found.agent.model_name or "unknown",
         "versions": {found.agent.name: found.agent.version},
     }
-    score = ours.get("score")
     run = str(ours.get("run") or found.session_id or found.trajectory_id or "0")
-    judged = None if score is None else Score(**{k: v for k, v in score.items() if k != "is"})
-    return Conversation(run, about, tuple(agents), judged)
+    return RunConversation(run, about, tuple(agents), score_from(ours.get("score")))
 
 
-def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[Agent]:
+def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[AgentConversation]:
     """An agent and all below it; `turn` is the one of its parent that asked for it."""
-    ours = _ours(found.extra)
+    ours = ours_of(found.extra)
     times = [seconds_of(step.timestamp) for step in found.steps if step.timestamp]
     began, ended = (times[0], times[-1]) if times else (0.0, 0.0)
     steps, turns = _steps(found)
@@ -78,9 +93,9 @@ def _agents(found: atif.Trajectory, path: str, turn: int = 1) -> Iterator[Agent]
         if "." in path:
             start = {"parent": path.rpartition(".")[0], "turn": turn, "kind": "agent", "model": found.agent.model_name}
             over = {"ok": True, "error": None}
-    yield Agent(path, tuple(steps), start, end, over, ours.get("began", began), ours.get("ended", ended))
+    yield AgentConversation(path, tuple(steps), start, end, over, ours.get("began", began), ours.get("ended", ended))
     for number, below in enumerate(found.subagent_trajectories or (), 1):
-        place = str(_ours(below.extra).get("path", f"{path}.{number}"))
+        place = str(ours_of(below.extra).get("path", f"{path}.{number}"))
         yield from _agents(below, place, turns.get(below.trajectory_id or "", 1))
 
 
@@ -92,20 +107,15 @@ def _steps(found: atif.Trajectory) -> tuple[list[Step], dict[str, int]]:
     said, steps, turns = list[Message](), list[Step](), dict[str, int]()
     tools = tuple(found.agent.tool_definitions or ())
     for step in found.steps:
-        ours, text = _ours(step.extra), text_of(step.message)
+        ours, text = ours_of(step.extra), text_of(step.message)
         if step.source != "agent" or step.llm_call_count == 0:
             role = "assistant" if step.source == "agent" else step.source
             cause = "task" if role == "user" and not steps else ""
             told = spoken(role, text, turn=len(steps), cause=cause)
-            said.append(from_bodies([ours["message"]])[0] if "message" in ours else told)
+            said.append(message_of(ours["message"]) if "message" in ours else told)
             continue
         purpose = str(ours.get("purpose", "agent"))
-        if "request" in ours:
-            before = next((s.messages for s in reversed(steps) if s.purpose == purpose), ())
-            request: Mapping[str, Any] = ours["request"]
-            messages = (*before[: request["kept"]], *from_bodies(request["added"]))
-        else:
-            messages = tuple(said)
+        messages = requested(ours["request"], purpose, steps) if "request" in ours else tuple(said)
         model = step.model_name or found.agent.model_name or ""
         made = _step(step, ours, messages, model, len(steps) + 1)
         made = replace(made, kept=kept_of(messages, purpose, steps), tools=tuple(ours.get("tools", tools)))
@@ -113,12 +123,12 @@ def _steps(found: atif.Trajectory) -> tuple[list[Step], dict[str, int]]:
         said += _echo(step, made)
         for result in step.observation.results if step.observation else ():
             turns |= {ref.trajectory_id or "": made.turn for ref in result.subagent_trajectory_ref or ()}
-    return [*steps[:-1], *(answered(step, bool(_ours(found.extra))) for step in steps[-1:])], turns
+    return steps if ours_of(found.extra) else answered(steps), turns
 
 
 def _step(step: atif.Step, ours: Mapping[str, Any], messages: tuple[Message, ...], model: str, turn: int) -> Step:
     actions, observations = _acted(step)
-    counted = _ours(step.metrics.extra if step.metrics else None)
+    counted = ours_of(step.metrics.extra if step.metrics else None)
     at = seconds_of(step.timestamp)
     return Step(
         int(ours.get("turn", turn)),
@@ -157,7 +167,7 @@ def _acted(step: atif.Step) -> tuple[tuple[Action, ...], tuple[Observation, ...]
     left = list(step.tool_calls or ())
     pairs = list[tuple[Action, Observation]]()
     for result in step.observation.results if step.observation else ():
-        ours, text = _ours(result.extra), text_of(result.content)
+        ours, text = ours_of(result.extra), text_of(result.content)
         if "action" in ours:
             action = action_of(ours["action"])
         elif (call := calls.get(result.source_call_id or "")) is not None or (left and "observation" in ours):
@@ -165,13 +175,13 @@ def _acted(step: atif.Step) -> tuple[tuple[Action, ...], tuple[Observation, ...]
             assert call is not None
             if call in left:
                 left.remove(call)
-            rest = (call.extra or {}).get(OURS)
+            rest = ours_of(call.extra) or None
             action = action_from(call.function_name, call.arguments, call.tool_call_id, rest)
         else:
             continue  # feedback that no call asked for: it is in the next request
         pairs.append((action, observed(text, ours.get("observation"))))
     for call in left:
-        action = action_from(call.function_name, call.arguments, call.tool_call_id, (call.extra or {}).get(OURS))
+        action = action_from(call.function_name, call.arguments, call.tool_call_id, ours_of(call.extra) or None)
         pairs.append((action, Observation()))
     return tuple(a for a, _ in pairs), tuple(o for _, o in pairs)
 
@@ -187,7 +197,3 @@ def _echo(step: atif.Step, made: Step) -> Iterator[Message]:
 def seconds_of(timestamp: str | None) -> float:
     """Seconds since 1970 of an ISO 8601 time; 0 where there is none."""
     return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() if timestamp else 0.0
-
-
-def _ours(extra: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return (extra or {}).get(OURS) or {}

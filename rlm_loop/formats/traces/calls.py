@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
-from rlm_loop.traces.reader import message_of, reply_of
-from rlm_loop.traces.trace import body_of, plain
+from rlm_loop.outcome import Score
+from rlm_loop.traces.reader import reply_of
+from rlm_loop.traces.trace import plain
 
 #: The key under which a format holds what only we have.
 OURS = "rlm_loop"
@@ -35,7 +36,7 @@ class Called:
 
 def called(action: Action, id: str) -> Called | None:
     """An action as a tool call, with that id where it has none; `None` for what asks for nothing to be run."""
-    rest = _changed(action)
+    rest = changed(action)
     id = action.call_id or id
     match action:
         case RunCode():
@@ -69,17 +70,29 @@ def arguments_of(text: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"arguments": text}
 
 
-def bare(action: Action) -> dict[str, Any]:
-    """An action that is no tool call, whole."""
-    return _changed(action)
+def ours_of(extra: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What only we have in the place that a format has for others; empty for what others recorded."""
+    return (extra or {}).get(OURS) or {}
+
+
+def score_from(stored: Mapping[str, Any] | None) -> Score | None:
+    """The score that a file holds as JSON."""
+    return None if stored is None else Score(**{name: value for name, value in stored.items() if name != "is"})
+
+
+def with_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Tool calls of a message; one without an id is named by its place."""
+    return [replace(call, id=call.id or f"call_{n}") for n, call in enumerate(calls, 1)]
+
+
+def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name, description and parameters of an offered tool."""
+    return tool.get("function") or tool
 
 
 def rest_of(observation: Observation) -> dict[str, Any]:
     """What a result with a text cannot say of an observation."""
-    rest = _changed(observation)
-    rest.pop("is")
-    rest.pop("text", None)
-    return rest
+    return changed(observation, "is", "text")
 
 
 def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
@@ -89,27 +102,19 @@ def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
 
 def rest_of_reply(reply: Reply) -> dict[str, Any]:
     """What a message and its usage cannot say of a reply."""
-    rest = _changed(reply)
-    for name in ("is", "text", "usage"):
-        rest.pop(name, None)
-    return rest
+    return changed(reply, "is", "text", "usage")
 
 
 def reply_from(text: str, usage: Usage | None, rest: Mapping[str, Any], calls: Sequence[ToolCall] = ()) -> Reply:
     """The reply of a message's text, its usage and what `rest_of_reply` put aside; `calls` where that has none."""
     listed = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls]
     found = reply_of({"finish_reason": "stop", "tool_calls": listed, **rest, "text": text})
-    return Reply(found.text, found.tool_calls, found.finish_reason, usage, found.seconds, found.waited, found.extra)
+    return replace(found, usage=usage)
 
 
-def bodies(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages with their causes, as a trace keeps them."""
-    return [body_of(message) for message in messages]
-
-
-def from_bodies(stored: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """The messages that `bodies` made."""
-    return tuple(map(message_of, stored))
+def replied(reply: Reply) -> Message:
+    """The message that a reply is."""
+    return spoken("assistant", reply.text, calls=reply.tool_calls)
 
 
 _CAUSES = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool_result"}
@@ -132,11 +137,12 @@ def text_of(content: Any) -> str:
     return "\n".join(part.text if getattr(part, "text", None) is not None else f"[{part.type}]" for part in parts)
 
 
-def _changed(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not as they are by default, as JSON, with its class under `is`."""
+def changed(value: Any, *told: str) -> dict[str, Any]:
+    """The fields of a dataclass that are not as they are by default, as JSON, with its class under `is`; without those
+    that are `told` elsewhere."""
     found: dict[str, Any] = plain(value)
     for f in fields(value):
         usual = f.default_factory() if f.default_factory is not MISSING else f.default
         if usual is not MISSING and found[f.name] == plain(usual):
             del found[f.name]
-    return found
+    return {name: stored for name, stored in found.items() if name not in told}

@@ -1,28 +1,23 @@
 """A run as every format sees it: who asked which model what, what came back, what was done, and what it cost.
 
-`conversation_of` reads it from a recorded run, `as_trace` writes it as one, so that whatever reads our traces (pages,
-ledger, call tree) reads an imported run as well.  A writer of a format takes a `Conversation`, a reader makes one.
+`from_trace` reads it from a recorded run, `as_trace` writes it as one, so that whatever reads our traces (pages,
+ledger, call tree) reads an imported run as well.  A writer of a format takes a `RunConversation`, a reader makes one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rlm_loop.accounting.charges import calls_of
-from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.actions import Action, Answer, FinalAnswer, Observation
-from rlm_loop.agents.past_run import action_of, observation_of
+from rlm_loop.formats.traces.calls import Called, called
 from rlm_loop.messages import Message, Reply, Usage
 from rlm_loop.outcome import Score
-from rlm_loop.traces.reader import RunRecord, reply_of
-from rlm_loop.traces.trace import common
-
-#: Fields of an event that say when it was and whose: a conversation has them in other places.
-_WHERE = ("run", "event", "at", "schema", "node", "depth")
+from rlm_loop.traces.reader import message_of
+from rlm_loop.traces.trace import body_of, common
 
 
 @dataclass(frozen=True)
@@ -53,6 +48,19 @@ class Step:
     ended: float = 0.0
     seconds: float | None = None
 
+    def acts(self, prefix: str) -> Iterator[tuple[Action, Observation, Called | None]]:
+        """Each action with what it led to and, where it asks for something to be run, the tool call that it is.
+
+        A call without an id has the prefix and its number.
+        """
+        for number, (action, observation) in enumerate(zip(self.actions, self.observations, strict=True), 1):
+            yield action, observation, called(action, f"{prefix}_{number}")
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request as a file may store it: how many messages the call before had already, and the others."""
+        return {"kept": self.kept, "added": [body_of(message) for message in self.messages[self.kept :]]}
+
     @property
     def usage(self) -> Usage | None:
         """What the call cost; `None` where there was no reply, or its usage is not known."""
@@ -60,7 +68,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentConversation:
     """The root, a sub-agent or a single sub-call: its calls in order, and how it began and ended as a trace says it.
 
     `path` is its place in the call tree ("0" the root, "0.2" the second that the root started).
@@ -81,7 +89,7 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Conversation:
+class RunConversation:
     """One run: `agents` are the root and all below it, each parent before its children; `about` is how it began.
 
     `id` is the id of the run, `score` how it was judged (a trace alone does not say that: a study's row does).  For a
@@ -90,11 +98,11 @@ class Conversation:
 
     id: str
     about: Mapping[str, Any]
-    agents: tuple[Agent, ...]
+    agents: tuple[AgentConversation, ...]
     score: Score | None = None
 
     @property
-    def root(self) -> Agent:
+    def root(self) -> AgentConversation:
         return self.agents[0]
 
     @property
@@ -143,91 +151,45 @@ class Conversation:
         """Why the run ended; `None` where it never came to its end."""
         return (self.root.end or {}).get("stop")
 
-    def children(self, path: str, turn: int | None = None) -> list[Agent]:
+    def in_order(self, agent: AgentConversation) -> Iterator[tuple[int, Step, list[AgentConversation]]]:
+        """The calls of an agent with their places, each with the agents that were started in its turn.
+
+        Of several calls of one turn (one that summarises has no turn of its own) the last has them.
+        """
+        last = {step.turn: number for number, step in enumerate(agent.steps)}
+        for number, step in enumerate(agent.steps):
+            yield number, step, self.children(agent.path, step.turn) if last[step.turn] == number else []
+
+    def unplaced(self, agent: AgentConversation) -> list[AgentConversation]:
+        """The agents that one started in a turn of which there is no call."""
+        turns = {step.turn for step in agent.steps}
+        return [child for child in self.children(agent.path) if child.start.get("turn") not in turns]
+
+    def children(self, path: str, turn: int | None = None) -> list[AgentConversation]:
         """The agents that one started, in that turn."""
         return [a for a in self.agents if a.path != ROOT and a.parent == path and turn in (None, a.start.get("turn"))]
 
 
-def conversation_of(record: RunRecord, score: Score | None = None) -> Conversation:
-    """The conversation of a recorded run.  Raises `TraceError` where the trace was cut or edited."""
-    causes = {call.call: _by_cause(call.rows) for call in calls_of(record)}
-    found = dict[str, Agent]()
-    steps = dict[str, list[Step]]()
-    under_way = dict[str, int]()
-    requests = record.requests()
-    for event in record.events:
-        kind, path, at = event["event"], node_of(event), float(event.get("at", 0.0))
-        agent = found.setdefault(path, Agent(path, began=at)) if kind in _OF_AGENT else None
-        mine = steps.setdefault(path, [])
-        if kind == "request":
-            under_way[path] = len(mine)
-            prompt = next(requests)[1]
-            mine.append(_asked(event, prompt.messages, prompt.tools, mine))
-        elif kind in ("reply", "model_error") and path in under_way:
-            place = under_way.pop(path)
-            mine[place] = replace(mine[place], ended=at, **_ended(event, causes))
-        elif kind == "turn":
-            place = next(n for n in reversed(range(len(mine))) if mine[n].turn == event["turn"])
-            acted = tuple(map(action_of, event["actions"])), tuple(map(observation_of, event["observations"]))
-            mine[place] = replace(mine[place], actions=acted[0], observations=acted[1], seconds=event.get("seconds"))
-        elif kind == "score":
-            score = Score(event["resolved"], event["value"], event["reason"])
-        elif agent is not None:
-            name = {"subcall_start": "start", "run_end": "end", "subcall_end": "over"}.get(kind, "")
-            times = {} if name == "start" else {"ended": at}
-            found[path] = replace(agent, **{name: _rest(event)}, **times) if name else agent
-    agents = [replace(agent, steps=tuple(steps[path])) for path, agent in found.items()]
-    agents.sort(key=lambda a: tuple(int(n) for n in a.path.split(".")))
-    if not agents or agents[0].path != ROOT:
-        agents.insert(0, Agent(ROOT))
-    return Conversation(record.id, _rest(record.start), tuple(agents), score)
-
-
-_OF_AGENT = ("request", "subcall_start", "subcall_end", "run_end")
-
-
-def _rest(event: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in event.items() if name not in _WHERE}
-
-
-def _by_cause(rows: Any) -> dict[str, int]:
-    return dict(sum((Counter({row.cause: row.tokens}) for row in rows), Counter[str]()))
-
-
-def _asked(event: Mapping[str, Any], messages: tuple[Message, ...], tools: Any, before: list[Step]) -> Step:
-    purpose = str(event.get("purpose", "agent"))
-    return Step(
-        int(event["turn"]),
-        purpose,
-        str(event.get("model") or ""),
-        messages,
-        None,
-        kept_of(messages, purpose, before),
-        tools=tuple(tools),
-        started=float(event.get("at", 0.0)),
-    )
-
-
 def kept_of(messages: tuple[Message, ...], purpose: str, before: list[Step]) -> int:
     """How many leading messages the latest call before for the same purpose already had."""
-    latest = next((step for step in reversed(before) if step.purpose == purpose), None)
-    return 0 if latest is None else common(latest.messages, messages)
+    return common(_latest(purpose, before), messages)
 
 
-def _ended(event: Mapping[str, Any], causes: Mapping[int, dict[str, int]]) -> dict[str, Any]:
-    if event["event"] == "model_error":
-        lost = {"call": int(event["call"])} if "call" in event else None  # under way when the run ended
-        return {"error": str(event["error"]), "charged": lost}
-    charged: Mapping[str, Any] = event["charged"]
-    return {"reply": reply_of(event["reply"]), "charged": charged, "causes": causes.get(int(charged["call"]), {})}
+def requested(stored: Mapping[str, Any], purpose: str, before: list[Step]) -> tuple[Message, ...]:
+    """The messages of a request that is stored as `Step.request`."""
+    return (*_latest(purpose, before)[: stored["kept"]], *map(message_of, stored["added"]))
 
 
-def answered(step: Step, ours: bool = False) -> Step:
-    """The last step of a run that others recorded: a reply that asked for nothing is the answer."""
-    if ours or step.reply is None or step.actions:
-        return step
-    answer = FinalAnswer(step.reply.text)
-    return replace(step, actions=(Answer(step.reply.text),), observations=(Observation(answer=answer),))
+def _latest(purpose: str, before: list[Step]) -> tuple[Message, ...]:
+    return next((step.messages for step in reversed(before) if step.purpose == purpose), ())
+
+
+def answered(steps: list[Step]) -> list[Step]:
+    """The steps of a run that others recorded: where the last reply asked for nothing, it is the answer."""
+    if not steps or (reply := steps[-1].reply) is None or steps[-1].actions:
+        return steps
+    given = Observation(answer=FinalAnswer(reply.text))
+    return [*steps[:-1], replace(steps[-1], actions=(Answer(reply.text),), observations=(given,))]
 
 
 def ending(steps: Sequence[Step]) -> dict[str, Any] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from rlm_loop.formats.traces.conversation import Conversation, conversation_of
+from rlm_loop.formats.traces.conversation import RunConversation
 from rlm_loop.formats.traces.errors import FormatError
+from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import LocalModel, get_model
 from rlm_loop.traces.reader import RunRecord, read
@@ -21,7 +22,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 
 
 def export_trace(
-    source: str | Path | RunRecord | Conversation,
+    source: str | Path | RunRecord | RunConversation,
     to: Format,
     out: str | Path,
     *,
@@ -45,7 +46,7 @@ def export_trace(
 
 
 def send_trace(
-    source: str | Path | RunRecord | Conversation,
+    source: str | Path | RunRecord | RunConversation,
     address: str,
     *,
     run: Run = None,
@@ -63,7 +64,7 @@ def send_trace(
     send_spans(spans_of(_conversation(source, run), content=content), address, headers)
 
 
-def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Conversation, ...]:
+def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[RunConversation, ...]:
     """The runs of a file of another tool, and with `out` also as runs of a trace file, to which they are appended.
 
     Read are ATIF documents and Inspect's logs (`.eval` and JSON); what the file holds says which it is.  Raises
@@ -80,7 +81,7 @@ def import_trace(path: str | Path, *, out: str | Path | None = None) -> tuple[Co
     return found
 
 
-def _read(path: str | Path) -> tuple[Conversation, ...]:
+def _read(path: str | Path) -> tuple[RunConversation, ...]:
     from rlm_loop.formats.traces.atif_in import from_trajectory
     from rlm_loop.formats.traces.inspect_in import from_log
 
@@ -105,27 +106,27 @@ def check(to: str, content: bool) -> None:
         raise FormatError(f"{to} is what was said; only otel can be written without it")
 
 
-def _conversation(source: str | Path | RunRecord | Conversation, run: Run) -> Conversation:
-    if isinstance(source, Conversation):
+def _conversation(source: str | Path | RunRecord | RunConversation, run: Run) -> RunConversation:
+    if isinstance(source, RunConversation):
         return source
     return conversation_of(read(source, run=run) if isinstance(source, (str, Path)) else source)
 
 
-def write(conversation: Conversation, to: Format, target: Path, content: bool) -> None:
+def write(conversation: RunConversation, to: Format, target: Path, content: bool) -> None:
     """Write one run as one file."""
     match to:
         case "atif":
             from rlm_loop.formats.traces.atif import to_trajectory
 
-            _as_json(to_trajectory(conversation), target)
+            write_text(target, json.dumps(to_trajectory(conversation), ensure_ascii=False, indent=1) + "\n")
         case "inspect":
             from rlm_loop.formats.traces.inspect_out import write_log
 
             write_log([conversation], target)
         case "hf":
-            from rlm_loop.formats.traces.sessions import write_session
+            from rlm_loop.formats.traces.sessions import session_lines
 
-            write_session(conversation, target)
+            write_lines(session_lines(conversation), target)
         case "otel":
             from rlm_loop.formats.traces.otel.exporting import write_spans
             from rlm_loop.formats.traces.otel.spans import spans_of
@@ -142,15 +143,12 @@ def prompt_ids_of(model: str, prompt: Prompt) -> list[int]:
     return cast(LocalModel, get_model(model)).prompt_ids(prompt)
 
 
-def write_lines(values: Sequence[Any], target: Path) -> None:
+def write_lines(values: Iterable[Any], target: Path) -> None:
     """Write values as JSON Lines."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(value, ensure_ascii=False) + "\n" for value in values]
-    target.write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+    write_text(target, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
 
 
-def _as_json(value: Any, target: Path) -> None:
+def write_text(target: Path, text: str) -> None:
+    """Write a file, with its folder; a lone half of a surrogate pair is written as its escape."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(
-        json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors="backslashreplace"
-    )
+    target.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rlm_loop.formats.traces.conversation import Conversation, conversation_of
-from rlm_loop.formats.traces.convert import Format, check, prompt_ids_of, send_trace, write, write_lines
+from rlm_loop.formats.traces.conversation import RunConversation
+from rlm_loop.formats.traces.convert import Format, check, prompt_ids_of, send_trace, write, write_lines, write_text
+from rlm_loop.formats.traces.dataset_card import dataset_card
+from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
 
@@ -55,7 +57,7 @@ def _write_all(results: Results, to: Format, folder: Path, content: bool) -> lis
         case "inspect":
             from rlm_loop.formats.traces.inspect_out import write_log
 
-            logs: dict[Path, list[Conversation]] = {}
+            logs: dict[Path, list[RunConversation]] = {}
             for conversation, _ in episodes:
                 words = [str(conversation.episode[part]) for part in ("arm", "model", "suite")]
                 name = re.sub(r"[^\w.-]+", "-", "--".join(words))
@@ -64,18 +66,27 @@ def _write_all(results: Results, to: Format, folder: Path, content: bool) -> lis
                 write_log(conversations, path)
             return list(logs)
         case "hf":
-            from rlm_loop.formats.traces.sessions import write_dataset
+            return _write_dataset(results, episodes, folder)
 
-            return write_dataset(results, episodes, folder)
+
+def _write_dataset(results: Results, episodes: Sequence[tuple[RunConversation, str]], folder: Path) -> list[Path]:
+    """A study as a dataset: its rows, a session for each run that has a trace, and the card `README.md`."""
+    sessions = [(conversation, folder / "sessions" / f"{name}.jsonl") for conversation, name in episodes]
+    for conversation, path in sessions:
+        write(conversation, "hf", path, content=True)
+    rows, card = folder / "results.jsonl", folder / "README.md"
+    write_lines(results.rows, rows)
+    write_text(card, dataset_card(results, sessions=len(sessions)))
+    return [card, rows, *(path for _, path in sessions)]
 
 
 #: What of a study's row says which episode it is.
 _EPISODE = ("study", "arm", "model", "suite", "task", "seed")
 
 
-def episodes_of(results: Results) -> Sequence[tuple[Conversation, str]]:
+def episodes_of(results: Results) -> Sequence[tuple[RunConversation, str]]:
     """The runs of a study that have a trace, each with its score and the name of its trace in its arm's folder."""
-    found: list[tuple[Conversation, str]] = []
+    found: list[tuple[RunConversation, str]] = []
     for row in results.rows:
         if not row.get("trace"):
             continue

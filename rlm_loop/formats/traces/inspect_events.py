@@ -9,21 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.atif import iso
-from rlm_loop.formats.traces.calls import OURS, arguments_of, bare, bodies, called, rest_of, rest_of_reply
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.calls import (
+    OURS,
+    arguments_of,
+    changed,
+    function_of,
+    rest_of,
+    rest_of_reply,
+    with_ids,
+)
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
-_STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
-_FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": "parsing", "budget": "limit"}
+#: Why a reply ended, and what failed with a tool: our words and Inspect's.
+STOPS = {"stop": "stop", "length": "max_tokens", "tool_calls": "tool_calls", "content_filter": "content_filter"}
+FAILURES = {"timeout": "timeout", "denied": "permission", "invalid_arguments": "parsing", "budget": "limit"}
 
 
 class Transcript:
     """The events of one run; a message has the same id wherever it is sent, so that Inspect stores it once."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: RunConversation) -> None:
         self.conversation = conversation
         self.ids: dict[tuple[str, Message], str] = {}
 
@@ -34,7 +42,7 @@ class Transcript:
         end = self._event("span_end", span, root.ended, id=span)
         return [begin, *self.agent(root), end]
 
-    def agent(self, agent: Agent) -> Iterator[dict[str, Any]]:
+    def agent(self, agent: AgentConversation) -> Iterator[dict[str, Any]]:
         """The events of an agent and of all below it."""
         span = f"{self.conversation.id}.{agent.path}"
         ours = {"path": agent.path, "began": agent.began, "ended": agent.ended, "start": dict(agent.start)}
@@ -44,20 +52,16 @@ class Transcript:
         name = f"{kind} {agent.path}" if agent.parent else self.conversation.agent
         about = {"id": span, "parent_id": parent, "type": "agent", "name": name}
         yield self._event("span_begin", span, agent.began, **about, metadata={OURS: ours})
-        shown = set[str]()
-        for place, step in enumerate(agent.steps):
+        for place, step, children in self.conversation.in_order(agent):
             yield self._model(step, agent, place, span)
-            if step.turn not in [later.turn for later in agent.steps[place + 1 :]]:
-                for child in self.conversation.children(agent.path, step.turn):
-                    shown.add(child.path)
-                    yield from self.agent(child)
-            yield from self._tools(step, span, place)
-        for child in self.conversation.children(agent.path):
-            if child.path not in shown:
+            for child in children:
                 yield from self.agent(child)
+            yield from self._tools(step, span, place)
+        for child in self.conversation.unplaced(agent):
+            yield from self.agent(child)
         yield self._event("span_end", span, agent.ended, id=span)
 
-    def said(self, agent: Agent) -> list[dict[str, Any]]:
+    def said(self, agent: AgentConversation) -> list[dict[str, Any]]:
         """The conversation of an agent as it stood at its end."""
         own = [step for step in agent.steps if step.purpose == "agent"]
         if not own:
@@ -69,7 +73,7 @@ class Transcript:
         start = max(0.0, at - self.conversation.root.began)
         return {"event": kind, "span_id": span, "timestamp": iso(at), "working_start": start, **fields}
 
-    def _model(self, step: Step, agent: Agent, place: int, span: str) -> dict[str, Any]:
+    def _model(self, step: Step, agent: AgentConversation, place: int, span: str) -> dict[str, Any]:
         ours: dict[str, Any] = {
             "turn": step.turn,
             "purpose": step.purpose,
@@ -78,12 +82,15 @@ class Transcript:
         }
         ours |= known({"seconds": step.seconds, "error": step.error, "charged": step.charged})
         ours["input_tokens_by_cause"] = dict(step.causes)
-        ours["request"] = {"kept": step.kept, "added": bodies(step.messages[step.kept :])}
+        ours["request"] = step.request
         if not place or step.tools != agent.steps[place - 1].tools:
             ours["tools"] = [dict(tool) for tool in step.tools]
         if step.reply is not None:
             ours["reply"] = rest_of_reply(step.reply)
-        ours["acted"] = [_unasked(a, o) for a, o in zip(step.actions, step.observations, strict=True)]
+        ours["acted"] = [  # what has no tool event
+            {"action": changed(action), "text": seen.text, "observation": rest_of(seen)} if call is None else None
+            for action, seen, call in step.acts("")
+        ]
         return self._event(
             "model",
             span,
@@ -102,12 +109,11 @@ class Transcript:
 
     def _tools(self, step: Step, span: str, place: int) -> Iterator[dict[str, Any]]:
         at = step.ended
-        for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1):
-            call = called(action, f"call_{place + 1}_{number}")
+        for _, observation, call in step.acts(f"call_{place + 1}"):
             if call is None:
                 continue
             failure = observation.failure
-            kind = None if failure is None else _FAILURES.get(failure.kind, "unknown")
+            kind = None if failure is None else FAILURES.get(failure.kind, "unknown")
             yield self._event(
                 "tool",
                 span,
@@ -133,18 +139,11 @@ class Transcript:
         return found
 
 
-def _unasked(action: Action, observation: Observation) -> dict[str, Any] | None:
-    """What came of an action that no tool event has; `None` where one has it."""
-    if called(action, "") is not None:
-        return None
-    return {"action": bare(action), "text": observation.text, "observation": rest_of(observation)}
-
-
 def output_of(step: Step) -> dict[str, Any]:
     """Inspect's `ModelOutput` of a call; without choices where there was no reply."""
     if step.reply is None:
         return {"model": step.model, "choices": [], "error": step.error}
-    stop = _STOPS.get(step.reply.finish_reason, "unknown")
+    stop = STOPS.get(step.reply.finish_reason, "unknown")
     return {
         "model": step.model,
         "choices": [{"message": _assistant(step.reply, step.model), "stop_reason": stop}],
@@ -159,14 +158,11 @@ def _assistant(reply: Reply, model: str) -> dict[str, Any]:
 
 
 def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
-    return [
-        {"id": call.id or f"call_{n}", "function": call.name, "arguments": arguments_of(call.arguments)}
-        for n, call in enumerate(calls, 1)
-    ]
+    return [{"id": c.id, "function": c.name, "arguments": arguments_of(c.arguments)} for c in with_ids(calls)]
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    function: Mapping[str, Any] = tool.get("function") or tool
+    function = function_of(tool)
     parameters: Mapping[str, Any] = function.get("parameters") or {}
     kept = {name: parameters[name] for name in ("properties", "required") if name in parameters}
     return {

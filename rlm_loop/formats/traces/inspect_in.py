@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.traces.calls import action_from, observed
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step, answered, ending, kept_of
+from rlm_loop.formats.traces.calls import action_from, observed, ours_of, score_from
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, answered, ending, kept_of
 from rlm_loop.formats.traces.errors import FormatError
-from rlm_loop.formats.traces.inspect_transcript import Reading, message_from, ours_of
+from rlm_loop.formats.traces.inspect_transcript import Reading, message_from
 from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, Reply, ToolCall
 from rlm_loop.outcome import Score
@@ -27,7 +27,7 @@ _LIMITS = {
 _RIGHT: Mapping[Any, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, True: 1.0, False: 0.0}
 
 
-def from_log(path: str | Path) -> tuple[Conversation, ...]:
+def from_log(path: str | Path) -> tuple[RunConversation, ...]:
     """The runs of an Inspect log, `.eval` or `.json`.
 
     Raises `FormatError` for a file that Inspect cannot read and for a log without samples, `ImportError` where the
@@ -46,7 +46,7 @@ def from_log(path: str | Path) -> tuple[Conversation, ...]:
         ) from error
     if not log.samples:
         raise FormatError(f"{path} has no samples (its status is {log.status!r}); a log of headers holds no runs")
-    found: list[Conversation] = []
+    found: list[RunConversation] = []
     for number, sample in enumerate(log.samples, 1):
         try:
             found.append(_conversation(sample, log))
@@ -56,15 +56,13 @@ def from_log(path: str | Path) -> tuple[Conversation, ...]:
     return tuple(found)
 
 
-def _conversation(sample: Any, log: Any) -> Conversation:
+def _conversation(sample: Any, log: Any) -> RunConversation:
     ours: Mapping[str, Any] = ours_of(sample.metadata)
     agents = Reading(log.eval.model).agents(sample.events) if sample.events else []
     if not any(agent.steps for agent in agents):
         agents = [_from_messages(sample, log.eval.model)]
     if ours:
-        score = ours["score"]
-        judged = None if score is None else Score(**{k: v for k, v in score.items() if k != "is"})
-        return Conversation(str(ours["run"]), ours["about"], tuple(agents), judged)
+        return RunConversation(str(ours["run"]), ours["about"], tuple(agents), score_from(ours["score"]))
     root = agents[0]
     end = ending(root.steps)
     stop = "failed" if sample.error else _LIMITS.get(sample.limit.type, "steps") if sample.limit else None
@@ -83,7 +81,7 @@ def _conversation(sample: Any, log: Any) -> Conversation:
         "versions": dict(log.eval.packages),
         "episode": {"study": log.eval.run_id, "suite": log.eval.task, "task": str(sample.id), "seed": sample.epoch},
     }
-    return Conversation(sample.uuid or f"{sample.id}-{sample.epoch}", about, tuple(agents), _judged(sample))
+    return RunConversation(sample.uuid or f"{sample.id}-{sample.epoch}", about, tuple(agents), _judged(sample))
 
 
 def _judged(sample: Any) -> Score | None:
@@ -98,7 +96,7 @@ def _judged(sample: Any) -> Score | None:
     return None
 
 
-def _from_messages(sample: Any, model: str) -> Agent:
+def _from_messages(sample: Any, model: str) -> AgentConversation:
     """The agent of a sample without events: a step for each reply; what a call cost is not known then."""
     said, steps = list[Message](), list[Step]()
     for place, message in enumerate(sample.messages):
@@ -114,7 +112,7 @@ def _from_messages(sample: Any, model: str) -> Agent:
             seen = (*steps[-1].observations, observed(told.text, None))
             steps[-1] = replace(steps[-1], actions=(*steps[-1].actions, action), observations=seen)
         said.append(told)
-    return Agent("0", (*steps[:-1], *(answered(step) for step in steps[-1:])))
+    return AgentConversation("0", tuple(answered(steps)))
 
 
 def _calls_of(step: Step) -> tuple[ToolCall, ...]:

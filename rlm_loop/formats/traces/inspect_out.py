@@ -11,7 +11,7 @@ from typing import Any
 
 from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import OURS
-from rlm_loop.formats.traces.conversation import Conversation, Step
+from rlm_loop.formats.traces.conversation import RunConversation, Step
 from rlm_loop.formats.traces.inspect_events import Transcript, output_of
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.hints.install import DISTRIBUTION, install_line
@@ -23,7 +23,7 @@ SCORER = "resolved"
 _LIMITS = {"steps": "message", "seconds": "time", "tokens": "token", "cost": "cost", "calls": "turn"}
 
 
-def write_log(conversations: Sequence[Conversation], path: str | Path) -> None:
+def write_log(conversations: Sequence[RunConversation], path: str | Path) -> None:
     """Write runs of one agent, model and suite as one `.eval` log; several runs of a task are its epochs.
 
     Raises `ImportError` where the extra `inspect` is not installed, `OSError` as writing does.
@@ -38,7 +38,7 @@ def write_log(conversations: Sequence[Conversation], path: str | Path) -> None:
     write_eval_log(log, str(path), format="eval")
 
 
-def log_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
+def log_of(conversations: Sequence[RunConversation]) -> dict[str, Any]:
     """The log as plain values.  Its task is the suite of a study, else the run's task."""
     first, ids = conversations[0], list(dict.fromkeys(c.task for c in conversations))
     epochs = dict.fromkeys(ids, 0)
@@ -76,7 +76,7 @@ def log_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
     }
 
 
-def _results(conversations: Sequence[Conversation]) -> dict[str, Any]:
+def _results(conversations: Sequence[RunConversation]) -> dict[str, Any]:
     judged = [c.score.resolved for c in conversations if c.score is not None and c.score.resolved is not None]
     rate = [{"name": "accuracy", "value": sum(judged) / len(judged)}] if judged else []
     scores = {"name": SCORER, "scorer": SCORER, "metrics": {metric["name"]: metric for metric in rate}}
@@ -97,7 +97,7 @@ def _usage_by_model(steps: Iterator[Step]) -> dict[str, Any]:
     return {model or "unknown": to_inspect(usage) for model, usage in found.items()}
 
 
-def _sample(conversation: Conversation, epoch: int) -> dict[str, Any]:
+def _sample(conversation: RunConversation, epoch: int) -> dict[str, Any]:
     root, end, score = conversation.root, conversation.root.end or {}, conversation.score
     transcript = Transcript(conversation)
     last = next((step for step in reversed(root.steps) if step.purpose == "agent"), None)
@@ -125,7 +125,7 @@ def _sample(conversation: Conversation, epoch: int) -> dict[str, Any]:
     )
 
 
-def _scores(conversation: Conversation) -> dict[str, Any] | None:
+def _scores(conversation: RunConversation) -> dict[str, Any] | None:
     score = conversation.score
     if score is None or score.resolved is None:
         return None
@@ -134,7 +134,7 @@ def _scores(conversation: Conversation) -> dict[str, Any] | None:
     return {SCORER: {"value": value, "answer": answer, "explanation": score.reason, "metadata": {"value": score.value}}}
 
 
-def _limit(conversation: Conversation) -> dict[str, Any] | None:
+def _limit(conversation: RunConversation) -> dict[str, Any] | None:
     """The limit that ended the run, where it is one that Inspect has a name for."""
     stop, limits = str(conversation.stop), conversation.about.get("budget") or {}
     if stop not in _LIMITS or limits.get(stop) is None:

@@ -9,18 +9,14 @@ from typing import Any
 
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
-from rlm_loop.formats.traces.calls import OURS, action_from, from_bodies, observed, reply_from, spoken, text_of
-from rlm_loop.formats.traces.conversation import Agent, Step, answered, kept_of
+from rlm_loop.formats.traces.calls import action_from, observed, ours_of, reply_from, spoken, text_of
+from rlm_loop.formats.traces.conversation import AgentConversation, Step, answered, kept_of, requested
+from rlm_loop.formats.traces.inspect_events import FAILURES, STOPS
 from rlm_loop.formats.traces.usage import from_inspect
 from rlm_loop.messages import Message, Reply, ToolCall
 
-_STOPS = {
-    "max_tokens": "length",
-    "model_length": "length",
-    "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-}
-_FAILURES = {"timeout": "timeout", "permission": "denied", "approval": "denied", "parsing": "invalid_arguments"}
+_STOPS = {theirs: ours for ours, theirs in STOPS.items()} | {"model_length": "length"}
+_FAILURES = {theirs: ours for ours, theirs in FAILURES.items() if theirs != "limit"} | {"approval": "denied"}
 
 
 @dataclass
@@ -48,7 +44,7 @@ class Reading:
         self.of_span: dict[str, _Open] = {}
         self.scoring: set[str] = set()
 
-    def agents(self, events: Sequence[Any]) -> list[Agent]:
+    def agents(self, events: Sequence[Any]) -> list[AgentConversation]:
         """All agents, the root first."""
         for event in events:
             parent = getattr(event, "parent_id", None)
@@ -82,9 +78,7 @@ class Reading:
         ours = ours_of(event.metadata)
         purpose = str(ours.get("purpose", "agent"))
         if ours:
-            before = next((s.messages for s in reversed(agent.steps) if s.purpose == purpose), ())
-            request: Mapping[str, Any] = ours["request"]
-            messages = (*before[: request["kept"]], *from_bodies(request["added"]))
+            messages = requested(ours["request"], purpose, agent.steps)
             agent.schemas = tuple(ours.get("tools", agent.schemas))
         else:
             messages = tuple(message_from(message, place) for place, message in enumerate(event.input))
@@ -110,12 +104,10 @@ class Reading:
         )
         agent.acted = ours["acted"] if ours else None
 
-    def _agent(self, found: _Open) -> Agent:
+    def _agent(self, found: _Open) -> AgentConversation:
         _settle(found)
         ours = found.ours
-        if not ours:
-            found.steps[-1:] = [answered(step) for step in found.steps[-1:]]
-        steps = tuple(found.steps)
+        steps = tuple(found.steps if ours else answered(found.steps))
         times = (steps[0].started, steps[-1].ended) if steps else (0.0, 0.0)
         start: Mapping[str, Any] = ours.get("start") or {}
         over = ours.get("over")
@@ -125,7 +117,7 @@ class Reading:
                 {"ok": True},
             )
         ends = (ours.get("end"), over, ours.get("began", times[0]), ours.get("ended", times[1]))
-        return Agent(found.path, steps, start, *ends)
+        return AgentConversation(found.path, steps, start, *ends)
 
 
 def _settle(agent: _Open) -> None:
@@ -186,8 +178,3 @@ def message_from(message: Any, place: int) -> Message:
     first = message.role == "user" and place < 2
     id = message.tool_call_id if message.role == "tool" else None
     return spoken(message.role, text_of(message.content), cause="task" if first else "", calls=calls_of(message), id=id)
-
-
-def ours_of(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What we put into metadata; empty for what others recorded."""
-    return (metadata or {}).get(OURS) or {}

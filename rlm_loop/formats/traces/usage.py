@@ -98,14 +98,6 @@ def to_verifiers(usage: Usage) -> dict[str, Any] | None:
     }
 
 
-def from_verifiers(usage: Mapping[str, Any], calls: int = 1) -> Usage:
-    """The usage of verifiers' by its fields; it does not say what was written to a cache."""
-    read = usage.get("cached_input_tokens")
-    total = int(usage["prompt_tokens"]) + (read or 0)
-    known = usage.get("cost"), None, usage.get("reasoning_tokens")
-    return Usage(total, int(usage["completion_tokens"]), read, calls, *known)
-
-
 def to_otel(usage: Usage) -> dict[str, Any]:
     """Attributes of OpenTelemetry's GenAI conventions, and of OpenInference, which Phoenix reads.
 

@@ -10,13 +10,14 @@ path of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from rlm_loop.formats.traces.calls import OURS
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.calls import OURS, function_of, replied, with_ids
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.messages import text_of
 from rlm_loop.formats.traces.usage import known, to_verifiers
-from rlm_loop.messages import Message, Prompt, Reply, ToolCall
+from rlm_loop.messages import Message, Prompt, Reply
 
 #: Gives the ids of a request's tokens, by the name of its model.
 PromptIds = Callable[[str, Prompt], Sequence[int]]
@@ -24,7 +25,7 @@ PromptIds = Callable[[str, Prompt], Sequence[int]]
 _STOPS = {"answered": "agent_completed", "steps": "max_turns", "tokens": "max_total_tokens", "seconds": "agent_timeout"}
 
 
-def record_of_run(conversation: Conversation, prompt_ids: PromptIds | None = None) -> dict[str, Any]:
+def record_of_run(conversation: RunConversation, prompt_ids: PromptIds | None = None) -> dict[str, Any]:
     """The record of a run; `prompt_ids` is asked where a model kept the ids of its replies, else there are none."""
     graph = _Graph(prompt_ids)
     for agent in conversation.agents:
@@ -62,7 +63,7 @@ class _Graph:
         self.nodes: list[dict[str, Any]] = []
         self.calls: list[dict[str, Any]] = []
 
-    def add(self, agent: Agent) -> None:
+    def add(self, agent: AgentConversation) -> None:
         """An agent's calls; those for another purpose (a summary) are paths of their own."""
         paths: dict[str, list[tuple[Any, int]]] = {}
         for step in agent.steps:
@@ -84,9 +85,9 @@ class _Graph:
         for place, message in enumerate(step.messages[kept:], kept):
             tools = [_tool(tool) for tool in step.tools] if not place else []
             path.append((_key(message), self._node(path, step.started, _message(message), tools=tools or None)))
-        said = Message("assistant", tool_calls=step.reply.tool_calls)
+        said = replied(step.reply)
         ids = {} if tokens is None else tokens[1]
-        node = self._node(path, step.ended, _message(said, step.reply.text), sampled=True, **ids)
+        node = self._node(path, step.ended, _message(said), sampled=True, **ids)
         finish = step.reply.finish_reason
         more = {
             "node": node,
@@ -94,7 +95,7 @@ class _Graph:
             "usage": None if step.usage is None else to_verifiers(step.usage),
         }
         self.calls.append(call | known(more))
-        return [*path, (_key(said, step.reply.text), node)]
+        return [*path, (_key(said), node)]
 
     def _tokens(self, step: Step, reply: Reply, path: list[tuple[Any, int]]) -> tuple[bool, dict[str, Any]] | None:
         """Whether the ids start anew, and the fields of the reply's node; `None` where nobody kept ids."""
@@ -114,25 +115,21 @@ class _Graph:
         return len(self.nodes) - 1
 
 
-def _key(message: Message, text: str | None = None) -> Any:
+def _key(message: Message) -> Any:
     """By what a message is known again in a later request."""
     calls = tuple((call.name, call.arguments) for call in message.tool_calls)
-    return message.role, message.text if text is None else text, calls, message.tool_call_id
+    return message.role, message.text, calls, message.tool_call_id
 
 
-def _message(message: Message, text: str | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": message.text if text is None else text}
+def _message(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.role == "tool":
         found["tool_call_id"] = message.tool_call_id or ""
     if message.tool_calls:
-        found["tool_calls"] = [_asked(call, place) for place, call in enumerate(message.tool_calls, 1)]
+        found["tool_calls"] = [asdict(call) for call in with_ids(message.tool_calls)]
     return found
 
 
-def _asked(call: ToolCall, place: int) -> dict[str, Any]:
-    return {"id": call.id or f"call_{place}", "name": call.name, "arguments": call.arguments}
-
-
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    function: Mapping[str, Any] = tool.get("function") or tool
+    function = function_of(tool)
     return {name: function[name] for name in ("name", "description", "parameters") if name in function}

@@ -51,7 +51,8 @@ def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
     A text is told by its first lines, a dict or a folder by keys, a data frame by columns, a list by its first items:
     each whole, as many as fit.  Only a first one that does not fit is cut, and a text in a line of 60 tokens, as in the
     runs that were recorded before there was a choice.  Where there is room for all columns of a data frame, the values
-    of columns that have few follow, then the types of the others, then its first rows.  Never raises.
+    of columns that have few follow and the types of the others, then its first rows; in a line of more than 60 tokens
+    every column has its type before any has its values.  Never raises.
     """
     line = _Line(tokens)
     try:
@@ -88,7 +89,7 @@ class _Line:
             return self._beginning([f"{kind} of length {len(context):,}"], bytes(context[: self._shown]))
         if is_frame(context):
             size = self.told(f"a {kind} of shape {tuple(context.shape)}")
-            return frame_columns(context, size, self._short.repr, self.room)
+            return frame_columns(context, size, self._short.repr, self.room, types_first=self._long)
         shape = getattr(context, "shape", None)
         if isinstance(shape, tuple):
             size = first_tokens(str(cast("tuple[Any, ...]", shape)), 16)

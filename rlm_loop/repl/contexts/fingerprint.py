@@ -17,7 +17,7 @@ _STEP = 1 << 20
 
 
 class Stopped(Exception):
-    """Nobody wants the hash any more."""
+    """Nobody wants the hash any more, or of so much."""
 
 
 def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: True) -> dict[str, Any] | None:
@@ -29,7 +29,7 @@ def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: T
     """
     if context is None:
         return None
-    sink = _Sink(goes_on)
+    sink = Sink(hashlib.sha256(), lambda _: goes_on())
     pieces = _pieces(context)
     if pieces is None:
         try:
@@ -37,7 +37,7 @@ def context_fingerprint(context: Any, *, goes_on: Callable[[], bool] = lambda: T
         except Stopped:
             raise
         except Exception:
-            sink, pieces = _Sink(goes_on), _of_text(str(context))
+            sink, pieces = Sink(hashlib.sha256(), lambda _: goes_on()), _of_text(str(context))
     for piece in pieces or ():
         sink.write(piece)
     about: dict[str, Any] = {"type": _type(context), "bytes": sink.size, "sha256": sink.hash.hexdigest()}
@@ -168,16 +168,16 @@ def _separated(parts: Iterable[str]) -> Iterator[str]:
         between = ", "
 
 
-class _Sink:
-    """Takes what is written, and keeps its digest and size."""
+class Sink:
+    """A file that keeps the digest and size of what is written, as long as `goes_on` says so of the size."""
 
-    def __init__(self, goes_on: Callable[[], bool]) -> None:
-        self.hash, self.size, self._goes_on = hashlib.sha256(), 0, goes_on
+    def __init__(self, digest: Any, goes_on: Callable[[int], bool]) -> None:
+        self.hash, self.size, self._goes_on = digest, 0, goes_on
 
     def write(self, data: Any) -> int:
-        if not self._goes_on():
-            raise Stopped
-        self.hash.update(data)
         size = memoryview(data).nbytes
         self.size += size
+        if not self._goes_on(self.size):
+            raise Stopped
+        self.hash.update(data)
         return size

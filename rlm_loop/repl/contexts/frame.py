@@ -22,11 +22,12 @@ def is_frame(value: Any) -> bool:
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-def frame_columns(frame: Any, head: str, shown: Callable[[Any], str], tokens: int) -> str:
+def frame_columns(frame: Any, head: str, shown: Callable[[Any], str], tokens: int, *, types_first: bool = False) -> str:
     """`head` and the columns of a frame, whole, as many as so many tokens allow.
 
     Where there is room for all of them: also what the index is called, the values of columns that have few (fewest
-    first), the types of the others, and the first rows.  `shown` says a name or a value.
+    first), the types of the others, and the first rows.  `shown` says a name or a value.  With `types_first` every
+    column has its type before any has its values.
     """
 
     def named(labels: Iterable[Any]) -> list[str]:
@@ -48,11 +49,13 @@ def frame_columns(frame: Any, head: str, shown: Callable[[Any], str], tokens: in
     if index and fits(parts, said := f"; index: {', '.join(index)}"):
         more = said
     few = {at: values for at in range(len(names)) if (values := _few(frame.iloc[:, at], shown))}
-    described = [(at, f"{names[at]} ({', '.join(few[at])})") for at in sorted(few, key=lambda at: len(few[at]))]
-    described += [(at, f"{names[at]} {_kind(frame.iloc[:, at])}") for at in range(len(names))]
-    for at, said in described:
-        if parts[at] == names[at] and fits(trial := [*parts[:at], said, *parts[at + 1 :]], more):
-            parts = trial
+    values = [(at, f"{names[at]} ({', '.join(few[at])})") for at in sorted(few, key=lambda at: len(few[at]))]
+    types = [(at, f"{names[at]} {_kind(frame.iloc[:, at])}") for at in range(len(names))]
+    for described in (types, values) if types_first else (values, types):
+        for at, said in described:
+            free = described is values or parts[at] == names[at]  # values say the type as well
+            if free and fits(trial := [*parts[:at], said, *parts[at + 1 :]], more):
+                parts = trial
     rows = _csv(frame.head(tokens), header=False).splitlines(keepends=True)
     told = line(parts, more)
     for count in range(1, len(rows) + 1):

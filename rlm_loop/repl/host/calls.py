@@ -9,13 +9,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.host.process import Worker, WorkerGone
 from rlm_loop.repl.text import same_text
-from rlm_loop.repl.worker import portable
+from rlm_loop.repl.worker import form_of
 
 _LONGEST_REPR = 1_000_000
 _AT_ONCE = 128  # calls of a cell that run at the same time; the others wait for their turn
@@ -66,7 +67,7 @@ class CellCalls:
         self._closed = False
         self._sent = 0
         self._threads = 0
-        self._queue: deque[tuple[HostCall, Any, Callable[..., Any], list[Any], dict[str, Any]]] = deque()
+        self._queue: deque[Callable[[], None]] = deque()
         self._scope: Scope | None = None  # of the first call on
         self.made: list[HostCall] = []
         """All calls of the cell, in the order in which they came."""
@@ -99,17 +100,17 @@ class CellCalls:
         """Run the tool that a `call` frame asks for; what comes of it is sent as its reply."""
         number, name = frame.get("id"), frame.get("name")
         call = HostCall(str(name), frame.get("args"), frame.get("kwargs"))
-        tool = self.tools.get(name) if isinstance(name, str) else None
+        tool: Any = self.tools.get(name) if isinstance(name, str) else None
         refusal = ""
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         try:
-            args, kwargs = decode(frame["args"]), decode(frame["kwargs"])
-            args, kwargs = [*args], {**kwargs}
+            args, kwargs = [*decode(frame["args"])], {**decode(frame["kwargs"])}
         except (ValueError, TypeError, KeyError) as e:
             refusal = f"ValueError: unreadable arguments ({type(e).__name__})"
         if tool is None:
             refusal = f"NameError: there is no host tool named {str(name)[:100]!r}"
+        work = partial(self._work, call, number, tool, args, kwargs)
         with self._lock:
             self._sent += frame.get("size", 0)
             if self._closed:
@@ -128,41 +129,36 @@ class CellCalls:
                         self._since = self.clock()
                     self._under_way += 1
                     if self._threads >= _AT_ONCE:
-                        self._queue.append((call, number, tool, args, kwargs))  # pyright: ignore[reportArgumentType]
+                        self._queue.append(work)
                         return
                     self._threads += 1
             if self._scope is None:
                 self._scope = Scope()
-        if refusal or tool is None:
+        if refusal:
             call.outcome = {"error": refusal}
             self.reply(number, call.outcome)
             return
         context = contextvars.copy_context()
         context.run(inside.set, inside.get() | {session})
         context.run(cell_scope.set, self._scope)
-        threading.Thread(target=context.run, args=(self._work, call, number, tool, args, kwargs), daemon=True).start()
+        threading.Thread(target=context.run, args=(self._in_turn, work), daemon=True).start()
 
-    def _work(
-        self, call: HostCall, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> None:
+    def _in_turn(self, work: Callable[[], None]) -> None:
         """One call after the other, while there are any that wait for their turn."""
         while True:
-            self._one(call, number, tool, args, kwargs)
+            work()
             with self._lock:
                 if self._closed or not self._queue:
                     self._threads -= 1
                     self._queue.clear()
                     return
-                call, number, tool, args, kwargs = self._queue.popleft()
+                work = self._queue.popleft()
 
-    def _one(
-        self, call: HostCall, number: Any, tool: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
-    ) -> None:
+    def _work(self, call: HostCall, number: Any, tool: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         ended: BaseException | None = None
         outcome: dict[str, Any]
         try:
-            packed = portable(tool(*args, **kwargs), _LONGEST_REPR)
-            outcome = {"value": packed["value"] if "value" in packed else packed["repr"]}
+            outcome = {"value": form_of(tool(*args, **kwargs), _LONGEST_REPR)}
         except BaseException as e:
             outcome = {"error": f"{type(e).__name__}: {e}"}
             if not isinstance(e, Exception) or type(e).__name__ == "BudgetSpent":

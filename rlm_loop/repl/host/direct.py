@@ -13,52 +13,41 @@ import os
 import select
 import socket
 import threading
-from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.frames import OF_SUPERVISOR, FrameReader, dumps
-from rlm_loop.repl.host.outgoing import Outgoing, send_with
-from rlm_loop.repl.host.process import Running, WorkerGone, end, last_line
-from rlm_loop.repl.worker import Capture
+from rlm_loop.repl.host.outgoing import AT_ONCE, Outgoing
+from rlm_loop.repl.host.process import Running, Worker, WorkerGone
+from rlm_loop.repl.worker import CAPTURED, ONE_SENDER, Capture, enclosing, tell_sender
 
-_CAPTURED = ("exec", "eval")  # jobs that print, as in `worker.py`
-_AT_ONCE = 1 << 16
-_PASSCRED = getattr(socket, "SO_PASSCRED", 0)
-_ONE_SENDER = socket.CMSG_SPACE(12) if _PASSCRED else 0  # a process, a user, a group; no room for descriptors
+_READ = 1 << 16
 _SOON = 2  # milliseconds: a cell that is over by then is woken for once, at its end, and not when it prints
 _ANSWER = 5.0  # seconds for the supervisor to say that it has sent an interrupt: a cell may have stopped it
 _NEWS = 1.0  # seconds for it to say that the REPL ended, where that has been seen already
 
 
-class DirectWorker:
-    """A `process.Worker`."""
+class DirectWorker(Worker):
+    """A worker with a socket to each REPL, and `line` to its supervisor."""
 
     def __init__(self, running: Running, line: socket.socket, cap: int, log: Path) -> None:
-        self._running, self._line, self._cap, self._log = running, line, cap, log
-        self._wake_r, self._wake_w = os.pipe()
-        os.set_blocking(self._wake_w, False)
-        self._poll = select.poll()
-        self._poll.register(line, select.POLLIN)
-        self._poll.register(self._wake_r, select.POLLIN)
-        self._frames: deque[dict[str, Any]] = deque()
+        super().__init__(running, log, line.fileno())
+        self._line, self._cap = line, cap
         self._captures: dict[int, tuple[Capture, int]] = {}  # by job, with the REPL's generation
         self._unwatched: list[int] = []  # pipes of cells that began just now
         self._spare: tuple[int, int] | None = None  # the next cell's pipe
         self._over: list[int] = []  # pipes that are to be closed
         self._from_supervisor = FrameReader()
         self._closing = threading.Lock()
-        self._closed = self._gone = False
+        self._gone = False
         self._interrupts = 0  # sent, and not yet answered
         self._generation = 0
-        self.repl_pid: int | None = None
-        self.fault = ""
         ours, theirs = socket.socketpair()
-        _tell_sender(ours)
+        tell_sender(ours)
         with theirs, contextlib.suppress(OSError):  # it ended already, which `receive` notices
-            send_with(line, b"!repl\n", theirs.fileno())
+            line.sendmsg([b"!repl\n"], enclosing(theirs.fileno()), AT_ONCE)
         self._meet(ours)
 
     # -- to the worker
@@ -71,7 +60,7 @@ class DirectWorker:
         if kind != "reply":
             if self._interrupts > 0:
                 self._let_interrupts_land()
-            if kind in _CAPTURED:
+            if kind in CAPTURED:
                 writer = self._new_pipe(frame)
         self._out.send(dumps(frame) + b"\n", writer)
 
@@ -80,10 +69,6 @@ class DirectWorker:
             self._line.send(b"!%s %d\n" % (word.encode(), self._generation), socket.MSG_DONTWAIT)
             if word == "int":
                 self._interrupts += 1
-
-    def wake(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._wake_w, b"!")
 
     def _let_interrupts_land(self) -> None:
         """An interrupt of the job before must not strike the next one, which takes another way."""
@@ -156,7 +141,7 @@ class DirectWorker:
             return False
         try:
             if not self._raw:  # read and kept in one call, so that Ctrl-C in between loses nothing
-                self._raw.extend(map(self._link.recvmsg, (_AT_ONCE,), (_ONE_SENDER,), (socket.MSG_DONTWAIT,)))
+                self._raw.extend(map(self._link.recvmsg, (_READ,), (ONE_SENDER,), (socket.MSG_DONTWAIT,)))
             data, sender, _, _ = self._raw.pop()
         except BlockingIOError:
             return False
@@ -197,7 +182,7 @@ class DirectWorker:
         if not poll.poll(seconds * 1000):
             return False
         try:
-            data, fds, _, _ = socket.recv_fds(self._line, _AT_ONCE, 1)
+            data, fds, _, _ = socket.recv_fds(self._line, _READ, 1)
         except OSError:
             data, fds = b"", []
         if not data:
@@ -228,7 +213,7 @@ class DirectWorker:
         if link.family != socket.AF_UNIX:
             link.close()
             return False
-        _tell_sender(link)
+        tell_sender(link)
         self._meet(link)
         return True
 
@@ -259,7 +244,7 @@ class DirectWorker:
         if capture.fd >= 0:
             if not capture.read():  # a process that the cell left behind holds it, and shall live on
                 with contextlib.suppress(OSError):
-                    send_with(self._line, b"!drain\n", capture.fd)
+                    self._line.sendmsg([b"!drain\n"], enclosing(capture.fd), AT_ONCE)
             self._close(capture)
         if capture.head:
             self._frames.append({"t": "out", "id": job, "parts": capture.parts()})
@@ -279,9 +264,6 @@ class DirectWorker:
         self._gone = True
         return self._frames
 
-    def complaint(self) -> str:
-        return last_line(self._log)
-
     def close(self, patience: float = 1.0) -> None:
         with self._closing:
             if self._closed:
@@ -289,21 +271,15 @@ class DirectWorker:
             self._closed = True
         self.control("quit")
         try:
-            end(self._running, patience, self.repl_pid)
+            self._end(patience)
         finally:
             self._out.close()
             for job in list(self._captures):
                 capture, _ = self._captures.pop(job)
                 if capture.fd >= 0:
                     os.close(capture.fd)
-            for fd in (*self._over, *(self._spare or ()), self._wake_r, self._wake_w):
+            for fd in (*self._over, *(self._spare or ())):
                 os.close(fd)
-
-
-def _tell_sender(link: socket.socket) -> None:
-    """Have the kernel say of each message which process sent it, where it can (Linux)."""
-    if _PASSCRED:
-        link.setsockopt(socket.SOL_SOCKET, _PASSCRED, 1)
 
 
 def _pipe() -> tuple[int, int]:

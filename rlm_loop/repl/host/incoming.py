@@ -8,16 +8,14 @@ stays within these bounds: what would not fit it sends as text (`worker.portable
 
 from __future__ import annotations
 
-import base64
-import datetime
 import decimal
 import fractions
 import re
-import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from rlm_loop.repl.worker import DEEPEST, TAG, SubAnswer, SubFailure, values_in
+from rlm_loop.repl.worker import DEEPEST, UNPACK, unpack_items, unpack_table, unpack_text, values_in
+from rlm_loop.repl.worker import decode as unbounded
 
 LONGEST = 48 << 20
 """Bytes of one frame: two values of the largest size that a worker sends, and what was printed and displayed."""
@@ -55,27 +53,9 @@ def decode(value: Any) -> Any:
     table where this process has imported pandas itself.  Raises `ValueError` for anything else.
     """
     try:
-        return _decoded(value)
+        return unbounded(value, _KINDS)
     except (TypeError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
         raise ValueError(f"no value that can be read ({type(error).__name__}: {error})") from None
-
-
-def _decoded(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_decoded(v) for v in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    form = cast("dict[str, Any]", value)
-    kind = form.get(TAG)
-    if kind is None:
-        return {k: _decoded(v) for k, v in form.items()}
-    return _KINDS[kind](form["v"])
-
-
-def _items(form: Any) -> list[Any]:
-    if not isinstance(form, list):
-        raise TypeError("no list")
-    return [_decoded(v) for v in cast("list[Any]", form)]
 
 
 def _keys(keys: list[Any]) -> list[Any]:
@@ -85,47 +65,26 @@ def _keys(keys: list[Any]) -> list[Any]:
     return keys
 
 
-def _dict(form: Any) -> dict[Any, Any]:
-    pairs = [(k, v) for k, v in _items(form)]
-    return dict(zip(_keys([k for k, _ in pairs]), (v for _, v in pairs)))
+def _dict(form: Any, kinds: Any) -> dict[Any, Any]:
+    pairs = unpack_items(form, kinds)
+    _keys([key for key, _ in pairs])
+    return dict(pairs)
 
 
-def _text(form: Any) -> str:
-    if not isinstance(form, str):
-        raise TypeError("no text")
-    return form
-
-
-def _bytes(form: Any) -> bytes:
-    return base64.b64decode(_text(form), validate=True)
-
-
-def _int(form: Any) -> int:
-    if len(_text(form)) > _DIGITS:
+def _int(form: Any, _: Any = None) -> int:
+    if len(unpack_text(form)) > _DIGITS:
         raise ValueError("too many digits")
     return int(form, 16)
 
 
-def _ints(form: Any, count: int) -> list[int]:
-    numbers = _items(form)
-    if len(numbers) != count or not all(type(n) is int for n in numbers):
-        raise TypeError(f"not {count} whole numbers")
-    return numbers
-
-
-def _complex(form: Any) -> complex:
-    real, imag = _items(form)
-    return complex(float(real), float(imag))
-
-
-def _decimal(form: Any) -> decimal.Decimal:
-    number = decimal.Decimal(_text(form)) if len(form) <= _DIGITS else decimal.Decimal("NaN")
+def _decimal(form: Any, _: Any) -> decimal.Decimal:
+    number = decimal.Decimal(unpack_text(form)) if len(form) <= _DIGITS else decimal.Decimal("NaN")
     if number.is_finite() and number and abs(number.adjusted()) > _FARTHEST:
         raise ValueError("a decimal out of range")
     return number
 
 
-def _fraction(form: Any) -> fractions.Fraction:
+def _fraction(form: Any, _: Any) -> fractions.Fraction:
     over, under = form
     if len(over) + len(under) > _DIGITS // 10:  # the greatest common divisor takes the square of it
         raise ValueError("too many digits")
@@ -138,54 +97,25 @@ _DTYPES = re.compile(
 )
 
 
-def _dtype(name: Any) -> str:
-    if not (isinstance(name, str) and _DTYPES.fullmatch(name)):
-        raise ValueError("no column type that is taken from a worker")
-    return name
-
-
-def _table(form: Any) -> Any:
+def _table(form: Any, kinds: Any) -> Any:
     """A table: built by the pandas that this process has chosen to import, from columns that were counted first."""
-    pandas: Any = sys.modules.get("pandas")
-    if pandas is None:
-        raise ValueError("a table, and this process has not imported pandas")
-    dtypes, labels = [_dtype(d) for d in form["dtypes"]], _items(form["index"])
-    columns, headings, names = [_items(d) for d in form["data"]], _items(form["columns"]), _items(form["names"])
-    if len(columns) != len(dtypes) or len(columns) != len(headings) or any(len(c) != len(labels) for c in columns):
+    for name in (*form["dtypes"], form["index_dtype"]):
+        if not (isinstance(name, str) and _DTYPES.fullmatch(name)):
+            raise ValueError("no column type that is taken from a worker")
+    count, columns = len(form["index"]), form["data"]
+    counts = {len(columns), len(form["dtypes"]), len(form["columns"])}
+    if len(counts) > 1 or any(len(column) != count for column in columns):
         raise ValueError("a table with columns of different lengths")
-    index = _index(pandas, labels, names, _dtype(form["index_dtype"]))
-    series = [pandas.Series(c, index=index, dtype=object).astype(d) for c, d in zip(columns, dtypes)]
-    if form["series"]:
-        return series[0].rename(headings[0])
-    whole = pandas.concat(series, axis=1) if series else pandas.DataFrame(index=index)
-    whole.columns = _index(pandas, headings, _items(form["labels"]), None)
-    return whole
+    return unpack_table(form, kinds)
 
 
-def _index(pandas: Any, labels: list[Any], names: list[Any], dtype: str | None) -> Any:
-    if len(names) != 1:
-        return pandas.MultiIndex.from_tuples(labels, names=names)
-    return pandas.Index(labels, dtype=dtype, name=names[0])
-
-
-_KINDS: dict[str, Callable[[Any], Any]] = {
+_KINDS: dict[str, Callable[[Any, Any], Any]] = {
+    **UNPACK,
     "dict": _dict,
+    "set": lambda v, kinds: set(_keys(unpack_items(v, kinds))),
+    "frozenset": lambda v, kinds: frozenset(_keys(unpack_items(v, kinds))),
     "int": _int,
-    "str": lambda v: _bytes(v).decode("utf-8", "surrogatepass"),
-    "tuple": lambda v: tuple(_items(v)),
-    "set": lambda v: set(_keys(_items(v))),
-    "frozenset": lambda v: frozenset(_keys(_items(v))),
-    "bytes": _bytes,
-    "bytearray": lambda v: bytearray(_bytes(v)),
-    "complex": _complex,
-    "datetime": lambda v: datetime.datetime.fromisoformat(_text(v)),
-    "date": lambda v: datetime.date.fromisoformat(_text(v)),
-    "time": lambda v: datetime.time.fromisoformat(_text(v)),
-    "timedelta": lambda v: datetime.timedelta(*_ints(v, 3)),
-    "range": lambda v: range(*_ints(v, 3)),
     "decimal": _decimal,
     "fraction": _fraction,
-    "answer": lambda v: SubAnswer(_text(v)),
-    "failure": lambda v: SubFailure(_text(v)),
     "table": _table,
 }

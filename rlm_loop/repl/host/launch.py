@@ -25,32 +25,12 @@ WORKER = Path(__file__).parents[1] / "worker.py"
 
 # What a scientific Python needs to find its libraries, its locale and its thread count; nothing else is passed,
 # so no key or token of the host can be read or printed by a cell.
-_PASSED = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "TMPDIR",
-        "TERM",
-        "SHELL",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "LD_LIBRARY_PATH",
-        "DYLD_LIBRARY_PATH",
-        "DYLD_FALLBACK_LIBRARY_PATH",
-        "MPLCONFIGDIR",
-        "MPLBACKEND",
-        "XDG_CACHE_HOME",
-        "XDG_CONFIG_HOME",
-        "XDG_DATA_HOME",
-    ]
+_ALLOWED = (
+    "PATH HOME USER LOGNAME LANG LANGUAGE TZ TMPDIR TERM SHELL VIRTUAL_ENV CONDA_PREFIX PYTHONPATH PYTHONHOME "
+    "LD_LIBRARY_PATH DYLD_LIBRARY_PATH DYLD_FALLBACK_LIBRARY_PATH MPLCONFIGDIR MPLBACKEND XDG_CACHE_HOME "
+    "XDG_CONFIG_HOME XDG_DATA_HOME"
 )
+_PASSED = frozenset(_ALLOWED.split())
 _PASSED_PREFIXES = ("LC_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_")
 
 
@@ -77,12 +57,6 @@ Launcher = Callable[[str, str], Launch]
 """Called with the interpreter and the worker's options (JSON) each time that a worker is started."""
 
 
-def plain(python: str, options: str) -> Launch:
-    """`python worker.py OPTIONS` with the environment cut down to an allow-list."""
-    given = unconfined(python, options)
-    return Launch((python, "-u", script(WORKER, python, options), options), given.env, given.kind)
-
-
 @dataclass(frozen=True)
 class Confinement:
     """How a forked worker confines itself before it runs cells, since no program can be put around it.
@@ -98,10 +72,24 @@ class Confinement:
     note: str = ""
 
 
-def unconfined(python: str, options: str) -> Confinement:
-    """No confinement, with the environment cut down to an allow-list."""
-    del python
-    return Confinement(options, worker_environment())
+@dataclass(frozen=True)
+class Plain:
+    """The launcher that isolates nothing: the environment is cut down to an allow-list, that is all."""
+
+    kind = "plain"
+    direct = True
+
+    def __call__(self, python: str, options: str) -> Launch:
+        """`python worker.py OPTIONS`."""
+        return Launch((python, "-u", script(WORKER, python, options), options), worker_environment(), self.kind)
+
+    def confinement(self, python: str, options: str) -> Confinement:
+        """None, for a worker that is forked."""
+        del python
+        return Confinement(options, worker_environment())
+
+
+plain = Plain()
 
 
 def script(source: Path, python: str, options: str) -> str:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import array
 import contextlib
 import os
 import socket
 import threading
 from collections import deque
 
+from rlm_loop.repl.worker import enclosing
+
 _ONE_SEND = 32_768  # bytes that a socket takes wholly or not at all
 _FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
-_NOW = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
-
-
-def send_with(sock: socket.socket, data: bytes | memoryview, fd: int, flags: int = _NOW) -> int:
-    """Send with a descriptor, which goes with the first byte."""
-    return sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))], flags)
+AT_ONCE = _FLAGS | getattr(socket, "MSG_DONTWAIT", 0)
 
 
 class Outgoing:
@@ -37,14 +33,14 @@ class Outgoing:
             if not self._left and len(data) <= _ONE_SEND:
                 try:
                     if fd < 0:
-                        self._sock.send(data, _NOW)
+                        self._sock.send(data, AT_ONCE)
                     else:
-                        send_with(self._sock, data, fd)
+                        self._sock.sendmsg([data], enclosing(fd), AT_ONCE)
                         os.close(fd)
                 except BlockingIOError:
                     pass
                 except OSError:
-                    _close(fd)
+                    close_all(fd)
                     return
                 else:
                     return
@@ -64,16 +60,18 @@ class Outgoing:
             with contextlib.suppress(OSError):
                 view = memoryview(data)
                 if fd >= 0:
-                    view = view[send_with(self._sock, view, fd, _FLAGS) :]
+                    view = view[self._sock.sendmsg([view], enclosing(fd), _FLAGS) :]
                 self._sock.sendall(view, _FLAGS)
-            _close(fd)
+            close_all(fd)
             with self._turns:
                 self._left.popleft()
                 if not self._left:
                     return
 
 
-def _close(fd: int) -> None:
-    if fd >= 0:
-        with contextlib.suppress(OSError):
-            os.close(fd)
+def close_all(*descriptors: int) -> None:
+    """Close those that there are; -1 stands for none."""
+    for fd in descriptors:
+        if fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(fd)

@@ -51,11 +51,17 @@ Starter = Callable[[Mapping[str, Any], Path, Path], Running]
 
 
 class Spawned:
-    """A worker started as a program of its own."""
+    """A worker started as a program of its own.
 
-    def __init__(self, launcher: Launcher, python: str, options: Mapping[str, Any], cwd: Path, log: Path) -> None:
+    `direct`: the program that the launcher starts passes its descriptor 0 on, also where that is a socket.
+    """
+
+    def __init__(
+        self, launcher: Launcher, python: str, direct: bool, options: Mapping[str, Any], cwd: Path, log: Path
+    ) -> None:
+        options = {**options, "direct": True} if direct else options
         self._launch = launch = launcher(python, json.dumps(options))
-        ours, theirs = socket.socketpair() if options.get("direct") else (None, None)
+        ours, theirs = socket.socketpair() if direct else (None, None)
         try:
             with log.open("wb") as err:
                 # A session of its own: Ctrl-C in the terminal reaches the host, which decides what it means.
@@ -120,70 +126,80 @@ def _in_session(session: int, told: int | None) -> list[int]:
     return []
 
 
-def program_starter(launcher: Launcher, python: str, direct: bool = False) -> Starter:
-    """`direct`: the program that the launcher starts passes its descriptor 0 on, also where that is a socket."""
-    more = {"direct": True} if direct else {}
-    return lambda options, cwd, log: Spawned(launcher, python, {**options, **more}, cwd, log)
+class Worker:
+    """A running worker, whichever way its frames take.  What they say, on `source`, is not to be trusted."""
 
-
-class Worker(Protocol):
-    """A running worker, whichever way its frames take.  What they say is not to be trusted."""
-
-    repl_pid: int | None
-    """The REPL's process id, once it said hello."""
-    fault: str
-    """Why the host had the REPL killed, where it broke the protocol; whoever reports it empties it."""
+    def __init__(self, running: Running, log: Path, source: int) -> None:
+        self._running, self._log = running, log
+        self._wake_r, self._wake_w = os.pipe()
+        os.set_blocking(self._wake_w, False)
+        self._poll = select.poll()
+        self._poll.register(source, select.POLLIN)
+        self._poll.register(self._wake_r, select.POLLIN)
+        self._frames: deque[dict[str, Any]] = deque()
+        self._closed = False
+        self.repl_pid: int | None = None
+        """The REPL's process id, once it said hello."""
+        self.fault = ""
+        """Why the host had the REPL killed, where it broke the protocol; whoever reports it empties it."""
 
     def send(self, frame: Mapping[str, Any]) -> None:
         """Write one frame; raises `WorkerGone`.  Safe from any thread."""
-        ...
+        raise NotImplementedError
 
     def control(self, word: str) -> None:
         """Tell the supervisor: `int`, `kill` or `quit`.  A worker that is gone is not an error."""
-        ...
+        raise NotImplementedError
 
     def wake(self) -> None:
         """Make a waiting `receive` return `None` now.  Safe from any thread."""
-        ...
+        with contextlib.suppress(OSError):
+            os.write(self._wake_w, b"!")
 
     def receive(self, seconds: float) -> dict[str, Any] | None:
         """The next frame, or `None` when there is none in time or `wake` was called.
 
         Raises `WorkerGone` at the end of the stream.
         """
-        ...
+        raise NotImplementedError
 
     def last_words(self) -> Iterable[dict[str, Any]]:
         """Frames of what cells printed, of a worker whose supervisor does not answer; nothing is received after it."""
-        ...
+        return ()
 
     def complaint(self) -> str:
         """The last line that the worker wrote before it ended, for a message about a failed start."""
-        ...
+        with contextlib.suppress(OSError):
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
+            return lines[-1] if lines else ""
+        return ""
 
     def close(self, patience: float = 1.0) -> None:
         """End the supervisor and with it the REPL and its children; by force if it does not within `patience`."""
-        ...
+        raise NotImplementedError
+
+    def _end(self, patience: float) -> None:
+        """Wait for the supervisor, which was told to quit; by force if it does not."""
+        status = None
+        try:
+            status = self._running.wait(patience)
+        finally:
+            if status != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
+                self._running.kill(self.repl_pid)
+            self._running.release()
+            os.close(self._wake_r)
+            os.close(self._wake_w)
 
 
-class WorkerProcess:
-    """A `Worker` of which the supervisor forwards all frames."""
+class WorkerProcess(Worker):
+    """A worker of which the supervisor forwards all frames, what cells print among them."""
 
     def __init__(self, running: Running, log: Path) -> None:
-        self._running, self._log = running, log
-        self._in, self._out = self._running.stdin, self._running.stdout
-        self._wake_r, self._wake_w = os.pipe()
-        os.set_blocking(self._wake_w, False)
+        super().__init__(running, log, running.stdout)
+        self._in, self._out = running.stdin, running.stdout
         self._writing = threading.Lock()
-        self._poll = select.poll()
-        self._poll.register(self._out, select.POLLIN)
-        self._poll.register(self._wake_r, select.POLLIN)
         self._reader = FrameReader()
-        self._frames: deque[dict[str, Any]] = deque()
         self._raw: list[bytes] = []
-        self._closed = False
-        self.repl_pid: int | None = None
-        self.fault = ""
 
     def send(self, frame: Mapping[str, Any]) -> None:
         self._write(dumps(frame) + b"\n")
@@ -222,10 +238,6 @@ class WorkerProcess:
             except OSError as e:
                 raise WorkerGone from e
 
-    def wake(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._wake_w, b"!")
-
     def receive(self, seconds: float) -> dict[str, Any] | None:
         if self._frames:
             return self._frames.popleft()
@@ -247,12 +259,6 @@ class WorkerProcess:
                 self.control("kill")
         return self._frames.popleft() if self._frames else None
 
-    def last_words(self) -> Iterable[dict[str, Any]]:
-        return ()  # what cells print comes through the supervisor
-
-    def complaint(self) -> str:
-        return last_line(self._log)
-
     def close(self, patience: float = 1.0) -> None:
         if self._closed:
             return
@@ -262,26 +268,4 @@ class WorkerProcess:
                 os.write(self._in, b"!quit\n")
             self._writing.release()
         self._closed = True
-        try:
-            end(self._running, patience, self.repl_pid)
-        finally:
-            os.close(self._wake_r)
-            os.close(self._wake_w)
-
-
-def end(running: Running, patience: float, repl_pid: int | None) -> None:
-    """Wait for a supervisor that was told to quit; by force if it does not."""
-    status = None
-    try:
-        status = running.wait(patience)
-    finally:
-        if status != 0:  # 0: the supervisor has cleared up; else it was stuck, or was killed
-            running.kill(repl_pid)
-        running.release()
-
-
-def last_line(log: Path) -> str:
-    with contextlib.suppress(OSError):
-        lines = log.read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else ""
-    return ""
+        self._end(patience)

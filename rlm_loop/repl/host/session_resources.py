@@ -22,7 +22,7 @@ class SessionResources:
 
     def __init__(self) -> None:
         self.driver: Driver | None = None
-        self.cwd: Path | None = None
+        self._cwd: Path | None = None
         self.lent = Lent()
         self._home: Path | None = None
         self._files = 0
@@ -33,6 +33,24 @@ class SessionResources:
             with shielded():
                 self._home = Path(tempfile.mkdtemp(prefix="rlm-loop-")).resolve()
         return self._home
+
+    def folder(self, given: Path | str | None, files: Mapping[str, str | bytes]) -> Path:
+        """The working folder: the one that was given, or one in the private folder.  The files are written at first.
+
+        Raises `ReplError` where there is no folder of that name.
+        """
+        if self._cwd is None:
+            if given is None:
+                cwd = self.home() / "work"
+                cwd.mkdir(exist_ok=True)
+            elif not (cwd := Path(given).resolve()).is_dir():
+                raise ReplError(f"the working folder {str(given)!r} does not exist; create it, or leave cwd out")
+            for name, content in files.items():  # byte for byte: no line ending is changed
+                path = cwd / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+            self._cwd = cwd
+        return self._cwd
 
     def new_path(self) -> Path:
         self._files += 1
@@ -78,26 +96,6 @@ class Lent:
     def take_over(self, other: Lent) -> None:
         """Lend what another session lent."""
         self.paths += [path for path in other.paths if path not in self.paths]
-
-
-def working_folder(cwd: Path | str | None, home: Callable[[], Path]) -> Path:
-    """The folder that was given, or one in the session's private folder; raises `ReplError` where it is missing."""
-    if cwd is None:
-        folder = home() / "work"
-        folder.mkdir(exist_ok=True)
-        return folder
-    folder = Path(cwd).resolve()
-    if not folder.is_dir():
-        raise ReplError(f"the working folder {str(cwd)!r} does not exist; create it, or leave cwd out")
-    return folder
-
-
-def write_files(files: Mapping[str, str | bytes], folder: Path) -> None:
-    """Write them byte for byte: no line ending is changed."""
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
 
 
 def _readable(value: OnDisk) -> bool:

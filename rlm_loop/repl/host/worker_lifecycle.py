@@ -14,7 +14,7 @@ from rlm_loop.repl.base import ReplError, SetupFailed
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Driver, Ended, worker_starter
 from rlm_loop.repl.host.process import Starter
-from rlm_loop.repl.host.session_resources import SessionResources, working_folder, write_files
+from rlm_loop.repl.host.session_resources import SessionResources
 from rlm_loop.repl.host.session_state import SessionState
 from rlm_loop.repl.host.shielded import shielded
 from rlm_loop.repl.names import tools_frame
@@ -26,17 +26,12 @@ from rlm_loop.repl.settings import Settings
 class WorkerLifecycle:
     """One session's REPL, from its start to its end, whatever happens to the process.
 
-    `starter` makes what starts the process; it is asked once.  `until_ready` waits for a process that was replaced,
-    where its start is not to count as the next cell's time.  Neither may hold the session, or it would never be
-    collected: the REPL ends with `end`, with the host, or when this object is collected.
+    `starter` starts the process.  `until_ready` waits for one that was replaced, where its start is not to count as the
+    next cell's time.  Neither may hold the session, or it would never be collected: the REPL ends with `end`, with the
+    host, or when this object is collected.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        starter: Callable[[SessionResources], Starter],
-        until_ready: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, starter: Starter, until_ready: Callable[[], None] | None = None) -> None:
         self.settings, self._starter, self._until_ready = settings, starter, until_ready
         self.state = SessionState(settings.rebuild)
         self.resources = SessionResources()
@@ -76,13 +71,12 @@ class WorkerLifecycle:
     def place(self) -> tuple[Driver, Path]:
         """The driver and the working folder, made when first asked for."""
         resources, settings = self.resources, self.settings
-        if resources.driver is None or resources.cwd is None:
-            resources.cwd = working_folder(settings.cwd, resources.home)
-            write_files(settings.files, resources.cwd)
-            options = {**settings.worker_options(resources.cwd, resources.home()), "read": resources.lent.paths}
-            starter = worker_starter(self._starter(resources), options, resources.cwd, resources.home() / "worker.log")
+        cwd = resources.folder(settings.cwd, settings.files)
+        if resources.driver is None:
+            options = {**settings.worker_options(cwd, resources.home()), "read": resources.lent.paths}
+            starter = worker_starter(self._starter, options, cwd, resources.home() / "worker.log")
             resources.driver = Driver(starter, settings.clock, settings.grace, id(self))
-        return resources.driver, resources.cwd
+        return resources.driver, cwd
 
     def end(self) -> None:
         """End the process and all that it started, and remove the private folder.  May be called again."""
@@ -112,8 +106,11 @@ class WorkerLifecycle:
                 raise
         return report
 
-    def tell(self, driver: Driver, frame: Mapping[str, Any], what: str) -> None:
-        """A job that has to succeed; `what` begins the message where it does not."""
+    def tell(self, frame: Mapping[str, Any], what: str) -> None:
+        """A job that has to succeed, for a REPL that has been started; `what` begins the message where it does not."""
+        driver = self.ready(start=False)
+        if driver.worker is None:
+            return
         timeout, cap = self.settings.timeout, self.settings.output_cap
         ended, spent, _ = driver.serve(frame, self.state.tools, timeout)
         report = self.account(driver, ended)

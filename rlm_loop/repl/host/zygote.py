@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import Launcher, default_python, plain, unconfined
+from rlm_loop.repl.host.launch import Launcher, default_python, plain
+from rlm_loop.repl.host.outgoing import close_all
 from rlm_loop.repl.isolation.kinds import launcher_named
 from rlm_loop.repl.isolation.readable import HARDEN
 
@@ -99,10 +100,8 @@ class Zygote:
             )
 
         def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Forked:
-            if self._launcher is not plain:
-                given = unconfined(self.python, json.dumps(options))
-            else:
-                given = launcher.confinement(self.python, json.dumps(options))
+            confining = launcher if self._launcher is plain else plain  # else it is inside another's isolation
+            given = confining.confinement(self.python, json.dumps(options))
             own = json.loads(given.options)
             if sys.platform.startswith("linux"):
                 own["direct"] = True
@@ -200,12 +199,12 @@ class _Process:
                 os.write(ours[0] if line is None else line.fileno(), b"!quit\n")
             if line is not None:
                 line.close()
-            _close(ours)
+            close_all(*ours)
             if isinstance(e, OSError):
                 raise ReplError(f"the zygote cannot start a REPL: {e}") from e
             raise
         finally:
-            _close(theirs)
+            close_all(*theirs)
 
     def kill(self, pid: int) -> None:
         """Ask it to end a worker by force: pids are its business, since it knows which are still alive."""
@@ -264,13 +263,6 @@ class Forked:
             self.wait(end - time.monotonic())
 
     def release(self) -> None:
-        _close([self.stdin, self.stdout, self._status])
+        close_all(self.stdin, self.stdout, self._status)
         if self.line is not None:
             self.line.close()
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for fd in descriptors:
-        if fd >= 0:
-            with contextlib.suppress(OSError):
-                os.close(fd)

@@ -18,9 +18,10 @@ from typing import Any
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.changes import Changes, Snapshot
 from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
-from rlm_loop.repl.in_process.session import InProcessSession, split
+from rlm_loop.repl.in_process.session import InProcessSession
 from rlm_loop.repl.in_process.stopper import Stopper
-from rlm_loop.repl.in_process.stubs import STAND_INS
+from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.worker import STAND_INS, take_last
 
 _MISSING = object()
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -72,15 +73,14 @@ class NotebookREPL(InProcessSession):
     ) -> None:
         if files:
             raise ValueError("a notebook session works in the notebook's own folder, so it takes no files")
+        settings = Settings(None, {}, setup, timeout, grace, output_cap, clock=clock)
         self._shell, self._report = shell, report
         self._before: dict[str, Any] = {}
         self._displays: list[DisplayData] = []
         self._changes: Changes | None = None
-        names: dict[str, Any] = shell.user_ns
-        self._take_over_from(names, "final_answer")
-        super().__init__(
-            names, builtins.__dict__, setup=setup, timeout=timeout, output_cap=output_cap, clock=clock, grace=grace
-        )
+        self._names: dict[str, Any] = shell.user_ns
+        self._take_over("final_answer")
+        super().__init__(self._names, builtins.__dict__, settings)
         self._slot.hide()
         self._snapshot = Snapshot(self._users(), self._public, compare)
 
@@ -114,11 +114,8 @@ class NotebookREPL(InProcessSession):
         return {**{n: v for n, v in list(self._names.items()) if n not in self._before}, **before}
 
     def _take_over(self, name: str) -> None:
-        self._take_over_from(self._names, name)
-
-    def _take_over_from(self, names: dict[str, Any], name: str) -> None:
         if name not in self._before:
-            self._before[name] = names.pop(name, _MISSING)
+            self._before[name] = self._names.pop(name, _MISSING)
 
     def _public(self, name: str) -> bool:
         hidden = self._shell.user_ns_hidden
@@ -135,7 +132,7 @@ class NotebookREPL(InProcessSession):
             if transformed.strip() == code.strip():
                 raise
             tree = ast.parse(transformed, file)
-        last = split(tree, code)
+        last = take_last(tree, code)
         body = compile(tree, file, "exec", _FLAGS, dont_inherit=True)
         return body, last and compile(ast.Expression(last), file, "eval", _FLAGS, dont_inherit=True)
 

@@ -16,8 +16,7 @@ from RestrictedPython.Guards import guarded_iter_unpack_sequence, guarded_unpack
 from rlm_loop.repl.in_process.modules import Facade, importer
 from rlm_loop.repl.in_process.policy import PUBLIC, STOP, forbidden_attribute
 from rlm_loop.repl.in_process.stopper import CellStopped
-from rlm_loop.repl.in_process.stubs import STAND_INS
-from rlm_loop.repl.worker import DepthExceeded, SubCallError
+from rlm_loop.repl.worker import STAND_INS, DepthExceeded, SubCallError
 
 MAIN = "__main__"  # where classes of cells say that they live
 _MISSING = object()

@@ -46,13 +46,12 @@ class Facade(types.ModuleType):
         def look_up(name: str) -> Any:
             if name in instead:
                 return instead[name]
-            if name not in public and not (whole and f"{module.__name__}.{name}" in sys.modules):
-                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r} in a restricted session")
-            value = getattr(module, name)
-            if not isinstance(value, types.ModuleType):
-                return value
-            if value.__name__.startswith(module.__name__ + "."):
-                return Facade(value, {}, whole)
+            if name in public or (whole and f"{module.__name__}.{name}" in sys.modules):
+                value = getattr(module, name)
+                if not isinstance(value, types.ModuleType):
+                    return value
+                if value.__name__.startswith(module.__name__ + "."):
+                    return Facade(value, {}, whole)
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r} in a restricted session")
 
         super().__setattr__("_look_up", look_up)

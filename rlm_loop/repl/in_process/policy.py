@@ -1,7 +1,7 @@
 """What restricted cells may say: RestrictedPython's rules, with what ordinary analysis code needs besides.
 
 RestrictedPython rewrites a syntax tree so that reading attributes, items and iterators, and writing, go through
-guards (`restricted_guards`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
+guards (`guards.py`), and refuses what it does not know.  Here allowed too: annotated assignment, augmented
 assignment of items and attributes, `nonlocal`, `match`, metaclasses, most double-underscore methods, and names and
 attributes with one leading underscore (the guards let such attributes be read on the cells' own classes only).
 """
@@ -81,15 +81,12 @@ class Policy(RestrictingNodeTransformer):
             self.check_name(node, node.id)
         return node
 
-    def visit_Global(self, node: ast.Global) -> Any:
+    def visit_Global(self, node: ast.Global | ast.Nonlocal) -> Any:
         for name in node.names:
             self.check_name(node, name)
         return node
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> Any:
-        for name in node.names:
-            self.check_name(node, name)
-        return node
+    visit_Nonlocal = visit_Global
 
     # -- attributes and items
 
@@ -156,9 +153,6 @@ class Policy(RestrictingNodeTransformer):
             return ast.Tuple([self._as_value(e) for e in index.elts], ast.Load())
         return index
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        return self.node_contents_visit(node)
-
     # -- functions and classes
 
     def visit_arg(self, node: ast.arg) -> Any:
@@ -188,9 +182,6 @@ class Policy(RestrictingNodeTransformer):
             self._classes.pop()
         return node
 
-    def visit_Module(self, node: ast.Module) -> Any:
-        return self.node_contents_visit(node)
-
     # -- handlers
 
     def visit_Try(self, node: ast.Try) -> Any:
@@ -202,22 +193,15 @@ class Policy(RestrictingNodeTransformer):
             node.handlers.insert(0, through)
         return node
 
-    # -- match
+    # -- what may stand there with whatever its parts may be
 
-    def visit_Match(self, node: ast.Match) -> Any:
+    def _allowed(self, node: ast.AST) -> Any:
         return self.node_contents_visit(node)
 
-    def visit_match_case(self, node: ast.match_case) -> Any:
-        return self.node_contents_visit(node)
+    visit_Module = visit_AnnAssign = visit_Match = visit_match_case = _allowed
+    visit_MatchSingleton = visit_MatchSequence = visit_MatchOr = _allowed
 
-    def visit_MatchSingleton(self, node: ast.MatchSingleton) -> Any:
-        return node
-
-    def visit_MatchSequence(self, node: ast.MatchSequence) -> Any:
-        return self.node_contents_visit(node)
-
-    def visit_MatchOr(self, node: ast.MatchOr) -> Any:
-        return self.node_contents_visit(node)
+    # -- patterns
 
     def visit_MatchValue(self, node: ast.MatchValue) -> Any:
         self._check_dotted(node.value)
@@ -240,13 +224,11 @@ class Policy(RestrictingNodeTransformer):
         node.kwd_patterns = [self.visit(p) for p in node.kwd_patterns]
         return node
 
-    def visit_MatchStar(self, node: ast.MatchStar) -> Any:
-        self.check_name(node, node.name)
-        return node
-
-    def visit_MatchAs(self, node: ast.MatchAs) -> Any:
+    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> Any:
         self.check_name(node, node.name)
         return self.node_contents_visit(node)
+
+    visit_MatchStar = visit_MatchAs
 
     def _check_dotted(self, node: ast.expr) -> None:
         for part in ast.walk(node):

@@ -18,11 +18,11 @@ from typing import Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.incoming import decode
-from rlm_loop.repl.host.session_resources import SessionResources, working_folder, write_files
+from rlm_loop.repl.host.session_resources import SessionResources
 from rlm_loop.repl.in_process.modules import ANALYSIS
-from rlm_loop.repl.in_process.session import InProcessSession, split
-from rlm_loop.repl.settings import check_inside
-from rlm_loop.repl.worker import portable
+from rlm_loop.repl.in_process.session import InProcessSession
+from rlm_loop.repl.settings import Settings
+from rlm_loop.repl.worker import form_of, take_last
 
 _LONGEST_REPR = 1_000_000
 
@@ -71,23 +71,20 @@ class RestrictedREPL(InProcessSession):
             from rlm_loop.repl.in_process.guards import MAIN, restricted_builtins
         except ImportError as e:
             raise ReplError(f"restricted sessions need {e.name}: {install_line('restricted')}") from None
-        self._files, self._given_cwd = dict(files or {}), cwd
-        for name in self._files:
-            check_inside(name)
+        settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, clock=clock)
         self._owned = SessionResources()
         self._finalizer = weakref.finalize(self, SessionResources.release, self._owned, os.getpid())
         names: dict[str, Any] = {"__name__": MAIN}
-        owned, parts = self._owned, (cwd, self._files)  # not `self`: built-ins outlive it in the hands of cells
-        self._builtins = restricted_builtins(imports, lambda: _folder(owned, *parts), sys_write, names)
+        owned = self._owned  # not `self`: built-ins outlive it in the hands of cells
+        self._folder = lambda: owned.folder(settings.cwd, settings.files)
+        self._builtins = restricted_builtins(imports, self._folder, sys_write, names)
         names["__builtins__"] = self._builtins
-        super().__init__(
-            names, self._builtins, setup=setup, timeout=timeout, output_cap=output_cap, clock=clock, grace=grace
-        )
+        super().__init__(names, self._builtins, settings)
 
     @property
     def cwd(self) -> Path:
         """The working folder: where `open` works."""
-        return _folder(self._owned, self._given_cwd, self._files)
+        return self._folder()
 
     def set(self, name: str, value: Any, *, reserved: bool = False) -> None:
         """Bind a variable to a deep copy.  A `reserved` one is restored after a cell that rebinds it.
@@ -129,7 +126,7 @@ class RestrictedREPL(InProcessSession):
 
     def _parts(self, code: str, file: str) -> tuple[CodeType | None, CodeType | None]:
         tree = ast.parse(code, file)
-        last = split(tree, code)
+        last = take_last(tree, code)
         return self._compile(tree, file, "exec"), last and self._compile(ast.Expression(last), file, "eval")
 
     def _expression(self, code: str) -> CodeType:
@@ -143,17 +140,9 @@ class RestrictedREPL(InProcessSession):
         return compile(tree, file, mode, dont_inherit=True)
 
     def _crossing(self, value: Any) -> Any:
-        packed = portable(value, _LONGEST_REPR)
-        return decode(packed["value"]) if "value" in packed else packed["repr"]
+        return decode(form_of(value, _LONGEST_REPR))  # a text is its own form
 
 
 def sys_write(text: str) -> None:
     """Cells print to `sys.stdout`, which is theirs while they run."""
     sys.stdout.write(text)
-
-
-def _folder(owned: SessionResources, cwd: Path | str | None, files: Mapping[str, str | bytes]) -> Path:
-    if owned.cwd is None:
-        owned.cwd = working_folder(cwd, owned.home)
-        write_files(files, owned.cwd)
-    return owned.cwd

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import linecache
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, MutableMapping
 from types import CodeType
 from typing import Any
@@ -21,8 +19,9 @@ from rlm_loop.repl.host.transfer import on_disk_frame
 from rlm_loop.repl.in_process.stopper import CellStopped, Stopper
 from rlm_loop.repl.in_process.streams import CellOutput, captured, uncaptured
 from rlm_loop.repl.names import about_tool, check_names
-from rlm_loop.repl.repl_tool import DESCRIPTION, ReplTool, tool_of
+from rlm_loop.repl.repl_tool import ToolSession
 from rlm_loop.repl.results import cell_result, given
+from rlm_loop.repl.settings import Settings
 from rlm_loop.repl.worker import (
     AnswerGiven,
     AnswerSlot,
@@ -39,28 +38,14 @@ _LONGEST_REPR = 1_000_000
 _CONCLUDING = 0.3  # seconds that making the text of an error, or of an answer, may take beyond the time limit
 
 
-class InProcessSession:
+class InProcessSession(ToolSession):
     """A `Session` in this process.  A subclass says how code is compiled and which namespace it runs in."""
 
-    name = "python"
-    description = DESCRIPTION
     isolation = "none"
 
-    def __init__(
-        self,
-        names: dict[str, Any],
-        shown: MutableMapping[str, Any],
-        *,
-        setup: str,
-        timeout: float,
-        grace: float,
-        output_cap: int,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if not timeout > 0 or not grace >= 0 or output_cap < 1:
-            raise ValueError("timeout and output_cap must be positive, grace must not be negative")
-        self.timeout, self.grace, self.output_cap = timeout, grace, output_cap
-        self._names, self._setup, self._clock = names, setup, clock
+    def __init__(self, names: dict[str, Any], shown: MutableMapping[str, Any], settings: Settings) -> None:
+        self.timeout, self.grace, self.output_cap = settings.timeout, settings.grace, settings.output_cap
+        self._names, self._setup, self._clock = names, settings.setup, settings.clock
         self._slot = AnswerSlot(names, shown)
         self._slot.forget()
         self._turns = threading.RLock()
@@ -74,8 +59,6 @@ class InProcessSession:
         self._stopper: Stopper | None = None
         self._scope = Scope()
         self._spent: BaseException | None = None
-        self.last: CellResult | None = None
-        """The result of the latest cell, also where `run` raised."""
 
     # -- what a subclass decides
 
@@ -201,16 +184,6 @@ class InProcessSession:
         """Public names in the namespace, tools not included."""
         names = [n for n in list(self._names) if self._public(n)]
         return tuple(n for n in names if n not in self._tools and n != "final_answer")
-
-    def as_tool(self) -> ReplTool:
-        """This session as a tool: `name`, `description`, and `run(input_data)` which returns text."""
-        return tool_of(self)
-
-    def __enter__(self) -> InProcessSession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- how
 
@@ -375,12 +348,3 @@ def one_line_of(error: BaseException) -> str:
         return one_line(error)
     except BaseException:
         return type(error).__name__
-
-
-def split(tree: ast.Module, code: str) -> ast.expr | None:
-    """Take the last expression out of a cell, where its value is to be shown."""
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or code.rstrip().endswith(";"):
-        return None
-    del tree.body[-1]
-    return last.value

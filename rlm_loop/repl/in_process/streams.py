@@ -33,8 +33,7 @@ class CellOutput:
 
     def piece(self) -> Piece:
         with self._lock:
-            frame = self._kept.frame()
-        return printed(frame["head"].encode("latin-1"), frame["dropped"], frame["tail"].encode("latin-1"))
+            return printed(*self._kept.parts())
 
 
 _here: contextvars.ContextVar[CellOutput | None] = contextvars.ContextVar("cell_output", default=None)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlm_loop.repl.host.launch import Confinement, Launch, Launcher, plain, unconfined
+from rlm_loop.repl.host.launch import Confinement, Launch, Launcher, plain
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.ordinary_user import RootFolder
 from rlm_loop.repl.isolation.sandbox import Sandbox
@@ -45,7 +45,7 @@ class Strongest:
             if isinstance(launcher, Hardened) and not launcher.problem(python):
                 return launcher.confinement(python, options)
         _warn()
-        return unconfined(python, options)
+        return plain.confinement(python, options)
 
 
 def _warn() -> None:
@@ -100,38 +100,26 @@ def launcher_named(launcher: Launcher | str) -> Launcher:
     return LAUNCHERS[launcher]
 
 
-def default_launcher() -> Launcher:
-    """The strongest that works here: `sandbox`, else `hardened`, else `plain` with a warning."""
-    return LAUNCHERS["auto"]
-
-
 class Remembered:
-    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch` or `Confinement`."""
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch` or `Confinement`.
+
+    `direct` says whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed; `forks`
+    whether it can confine a worker that is forked.
+    """
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
-        self.kind = "plain" if launcher is plain else str(getattr(launcher, "kind", "custom"))
-        self.note = ""
+        self.kind, self.note = str(getattr(launcher, "kind", "custom")), ""
+        self.direct = bool(getattr(launcher, "direct", False)) and sys.platform.startswith("linux")
+        self.forks = hasattr(launcher, "confinement")
 
     def __call__(self, python: str, options: str) -> Launch:
         launch = self.launcher(python, options)
         self.kind, self.note = launch.kind, launch.note
         return launch
 
-    @property
-    def direct(self) -> bool:
-        """Whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed."""
-        passed = self.launcher is plain or bool(getattr(self.launcher, "direct", False))
-        return passed and sys.platform.startswith("linux")
-
-    @property
-    def forks(self) -> bool:
-        """Whether it can confine a worker that is forked."""
-        return self.launcher is plain or hasattr(self.launcher, "confinement")
-
     def confinement(self, python: str, options: str) -> Confinement:
         """What a worker that is forked has to do by itself; for launchers of which `forks` is true."""
-        make = unconfined if self.launcher is plain else self.launcher.confinement  # type: ignore[union-attr]
-        given: Confinement = make(python, options)
+        given: Confinement = self.launcher.confinement(python, options)  # type: ignore[attr-defined]
         self.kind, self.note = given.kind, given.note
         return given

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import functools
+import json
 import platform
 import struct
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Literal
-
-from rlm_loop.repl.isolation import seccomp_calls as calls
+from pathlib import Path
+from typing import Any, Literal
 
 Shares = Literal["nothing", "machine", "files"]
 """What a session has in common with the user: nothing (it has namespaces of its own), the machine's processes and
@@ -29,6 +29,12 @@ _NEW_NAMESPACE = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, 
 _FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink: the others have no namespaces, as AF_VSOCK, or are not needed
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data; low words of arguments
 
+_TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("seccomp_calls.json").read_text("utf-8"))
+ONESELF: dict[str, list[int]] = _TABLE["of_others"]["oneself"]
+"""The leading arguments with which a call of the kind `of_others` is about the caller itself."""
+CALLS: dict[str, dict[str, list[int]]] = {kind: _TABLE[kind]["calls"] for kind in _TABLE if kind != "about"}
+"""System calls by what becomes of them, with their numbers; a test compares these with the kernel's headers."""
+
 Code = list[tuple[int, int, int, int]]
 
 
@@ -42,7 +48,7 @@ def build(machine: str, *, shares: Shares) -> bytes:
     if machine not in _MACHINES:
         return b""
     column, architecture = _MACHINES[machine]
-    number = {name: numbers[column] for name, numbers in calls.NUMBERS.items()}
+    number = {name: numbers[column] for listed in CALLS.values() for name, numbers in listed.items()}
     code: Code = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, architecture),
@@ -51,7 +57,7 @@ def build(machine: str, *, shares: Shares) -> bytes:
     ]
     if machine == "x86_64":
         code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _REFUSE)]  # x32 calls too
-    code += _always(map(number.__getitem__, calls.REFUSED), _REFUSE)
+    code += _always(map(number.__getitem__, CALLS["refused"]), _REFUSE)
     code += _always([number["clone3"]], _NOT_THERE)
     code += _where(number["clone"], [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, _NEW_NAMESPACE)], _REFUSE)
     if shares == "nothing":
@@ -59,8 +65,8 @@ def build(machine: str, *, shares: Shares) -> bytes:
         families = [(_EQUAL, last - n + 1, 0, family) for n, family in enumerate(_FAMILIES)]
         code += _where(number["socket"], [(_LOAD, 0, 0, _FIRST), *families], _NO_FAMILY)
     else:
-        code += _always(map(number.__getitem__, calls.SHARED), _REFUSE)
-        for name, (_, own) in calls.OF_OTHERS.items():
+        code += _always(map(number.__getitem__, CALLS["shared"]), _REFUSE)
+        for name, own in ONESELF.items():
             code += _unless(number[name], own)
         everybody = [(_LOAD, 0, 0, _FIRST), (_EQUAL, 0, 1, 0xFFFFFFFF)]
         code += _where(number["kill"], everybody, _REFUSE)
@@ -68,8 +74,8 @@ def build(machine: str, *, shares: Shares) -> bytes:
         kind: Code = [(_LOAD, 0, 0, _SECOND), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, 2)]  # SOCK_DGRAM, whatever its flags
         code += _where(number["socketpair"], kind, _REFUSE)
     if shares == "files":
-        code += _always(map(number.__getitem__, calls.OWNED), _REFUSE)
-        code += _always(map(number.__getitem__, calls.WITHOUT_EFFECT), _DONE)
+        code += _always(map(number.__getitem__, CALLS["owned"]), _REFUSE)
+        code += _always(map(number.__getitem__, CALLS["without_effect"]), _DONE)
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 

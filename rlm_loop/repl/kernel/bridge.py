@@ -40,8 +40,8 @@ class KernelBridge:
         self.line: socket.socket | None = None
         self._input, self.stdin = os.pipe()
         self.stdout, self._output = os.pipe()
-        self.ready = threading.Event()
-        self._kernel_pid: int | None = None
+        self._host = Host(self._input, self._tell)
+        self.ready = self._host.ready
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"kernel {name}")
         self._thread.start()
 
@@ -52,7 +52,7 @@ class KernelBridge:
         return None if self._thread.is_alive() else 0
 
     def kill(self, repl_pid: int | None) -> None:
-        for pid in {self._kernel_pid, repl_pid}:
+        for pid in {self._host.kernel_pid, repl_pid}:
             if pid is not None and self._thread.is_alive():  # else it is gone, and its number may be another's
                 kill_tree(pid)
         self._thread.join(10)
@@ -68,8 +68,7 @@ class KernelBridge:
         try:
             import zmq
 
-            host = Host(self._input, self._tell, self._note_ready, self._note_pid)
-            traffic = Traffic(self._start, self._name, self._home, self._options, host, zmq.Poller())
+            traffic = Traffic(self._start, self._name, self._home, self._options, self._host, zmq.Poller())
             traffic.serve()
         except Exception as e:  # the host sees the stream end, and reads the reason in the log
             with contextlib.suppress(OSError), self._log.open("a", encoding="utf-8") as log:
@@ -89,15 +88,6 @@ class KernelBridge:
         data = memoryview(json.dumps(frame, separators=(",", ":")).encode() + b"\n")
         while data:
             data = data[os.write(self._output, data) :]
-
-    def _note_ready(self, ready: bool) -> None:
-        if ready:
-            self.ready.set()
-        else:
-            self.ready.clear()
-
-    def _note_pid(self, pid: int | None) -> None:
-        self._kernel_pid = pid
 
 
 def _close_loop() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.repl.host.launch import worker_environment
-from rlm_loop.repl.host.process import Running, Starter
-from rlm_loop.repl.host.session_resources import SessionResources
+from rlm_loop.repl.host.process import Running
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.kernel.bridge import KernelBridge
@@ -69,28 +68,24 @@ class KernelREPL(JournaledSession):
 def _lifecycle(kernel: str, settings: Settings) -> WorkerLifecycle:
     bridges: list[KernelBridge] = []  # at most one: the latest
 
-    def starter(owned: SessionResources) -> Starter:
-        profile = owned.home() / "ipython"
-
-        def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Running:
-            check_kernel(kernel)
-            bridge = KernelBridge(kernel, options, cwd, log, kernel_environment(profile))
-            bridges[:] = [bridge]
-            try:
-                bridge.ready.wait(_START)
-            except BaseException:
-                bridge.kill(None)
-                bridge.release()
-                raise
-            return bridge
-
-        return start
+    def start(options: Mapping[str, Any], cwd: Path, log: Path) -> Running:
+        check_kernel(kernel)
+        environment = kernel_environment(Path(options["home"]) / "ipython")
+        bridge = KernelBridge(kernel, options, cwd, log, environment)
+        bridges[:] = [bridge]
+        try:
+            bridge.ready.wait(_START)
+        except BaseException:
+            bridge.kill(None)
+            bridge.release()
+            raise
+        return bridge
 
     def until_ready() -> None:  # a replaced kernel's start is not the next cell's time
         if bridges:
             bridges[0].ready.wait(_START)
 
-    return WorkerLifecycle(settings, starter, until_ready)
+    return WorkerLifecycle(settings, start, until_ready)
 
 
 def kernel_environment(profile: Path) -> dict[str, str]:

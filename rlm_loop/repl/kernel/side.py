@@ -1,6 +1,6 @@
 """What runs inside a Jupyter kernel: the worker's own REPL, with what IPython adds to it.
 
-The kernel imports this file and `worker.py` by their folder, not the package (see `kernel_bridge.BOOTSTRAP`): it may
+The kernel imports this file and `worker.py` by their folder, not the package (see `traffic.BOOTSTRAP`): it may
 run another Python, 3.8 or newer, with none of our dependencies.  Hence the relative import and the old syntax.
 """
 
@@ -21,6 +21,8 @@ from ..worker import (
     _be_modest,  # pyright: ignore[reportPrivateUsage]
     _limit,  # pyright: ignore[reportPrivateUsage]
     _prctl,  # pyright: ignore[reportPrivateUsage]
+    leave,
+    no_input,
 )
 
 TYPE_CHECKING = False
@@ -78,7 +80,7 @@ class KernelRepl(Repl):
 
     def perform(self, job: dict[str, Any]) -> dict[str, Any]:
         # IPython hides or replaces these while it runs a request
-        builtins.exit, builtins.quit, builtins.input = _leave, _leave, _no_input  # type: ignore[assignment]
+        builtins.exit, builtins.quit, builtins.input = leave, leave, no_input  # type: ignore[assignment]
         return super().perform(job)
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
@@ -117,14 +119,6 @@ class KernelRepl(Repl):
             if text:
                 print(text)
         return message
-
-
-def _leave(code: Any = None) -> None:
-    raise SystemExit(code)
-
-
-def _no_input(_prompt: Any = "", /) -> str:
-    raise EOFError("EOF when reading a line")
 
 
 def begin(path: str, key: str, generation: int, options: dict[str, Any]) -> KernelRepl:

@@ -1,19 +1,19 @@
-"""The unix socket between a session and its kernel: frames in both directions, and descriptors of output pipes."""
+"""The unix socket between a session and its kernel: frames in both directions, jobs with their output pipes."""
 
 from __future__ import annotations
 
-import array
 import contextlib
 import hmac
-import queue
 import select
 import socket
-import threading
 from pathlib import Path
+
+from rlm_loop.repl.host.outgoing import Outgoing
+from rlm_loop.repl.worker import whole_lines
 
 
 class Side:
-    """The unix socket of one kernel: frames in both directions, and descriptors of output pipes."""
+    """The unix socket of one kernel: frames in both directions, jobs with their output pipes."""
 
     def __init__(self, path: Path, key: str) -> None:
         self._key = key.encode() + b"\n"
@@ -21,41 +21,32 @@ class Side:
         self._listener.bind(str(path))
         self._listener.listen(1)
         self._sock: socket.socket | None = None
+        self._out: Outgoing | None = None
         self._partial = bytearray()
-        # Written by a thread of its own: the kernel reads only when it has a use for it, and nobody may wait for that.
-        self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self.closed = False
 
     def fileno(self) -> int:
         return (self._sock or self._listener).fileno()
 
-    def send(self, line: bytes) -> None:
-        self._out.put(line)
+    def send(self, line: bytes, fd: int = -1) -> None:
+        """Send a line, with a descriptor that is closed then, to the kernel that has connected."""
+        assert self._out is not None
+        self._out.send(line, fd)
 
     def readable(self) -> bool:
         """Whether `receive` would return at once."""
         return bool(select.select([self.fileno()], [], [], 0)[0])
 
-    def receive(self) -> tuple[list[bytes], list[int]]:
-        """Whole lines and descriptors that have come; sets `closed` at the end of the stream."""
+    def receive(self) -> list[bytes]:
+        """Whole lines that have come; sets `closed` at the end of the stream."""
         if self._sock is None:
             self._accept()
-            return [], []
-        fds = array.array("i")
-        try:
-            data, extra, _, _ = self._sock.recvmsg(1 << 16, socket.CMSG_SPACE(16 * fds.itemsize))
-        except OSError:
-            data, extra = b"", []
-        for level, kind, payload in extra:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.frombytes(payload[: len(payload) // fds.itemsize * fds.itemsize])
+            return []
+        data = b""
+        with contextlib.suppress(OSError):
+            data = self._sock.recv(1 << 16)
         self.closed = self.closed or not data
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = bytes(self._partial) + lines[0]
-            self._partial.clear()
-        self._partial += rest
-        return lines, list(fds)
+        return whole_lines(self._partial, data)
 
     def _accept(self) -> None:
         sock, _ = self._listener.accept()
@@ -68,18 +59,9 @@ class Side:
             sock.close()
             return
         sock.settimeout(None)
-        self._sock = sock
-        threading.Thread(target=self._write, args=(sock,), daemon=True).start()
-
-    def _write(self, sock: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while (line := self._out.get()) is not None:
-                sock.sendall(line)
+        self._sock, self._out = sock, Outgoing(sock)
 
     def close(self) -> None:
-        self._out.put(None)
         self._listener.close()
-        if self._sock is not None:
-            with contextlib.suppress(OSError):
-                self._sock.shutdown(socket.SHUT_RDWR)  # wakes a writer
-            self._sock.close()
+        if self._out is not None:
+            self._out.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,9 +13,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.repl.in_process.displays import DisplayData, kept, richest
-from rlm_loop.repl.kernel.output_pipes import OutputPipes
 from rlm_loop.repl.kernel.process import Kernel
 from rlm_loop.repl.kernel.side_channel import Side
+from rlm_loop.repl.worker import CAPTURED, Captures, whole_lines
 
 BOOTSTRAP = """
 import sys, types
@@ -29,14 +30,15 @@ _SETTLE = 50  # milliseconds of silence after which another try is made
 _LATE = 2.0  # seconds after the end of a cell for its request's end, and rich outputs before it, to arrive
 
 
-@dataclass(frozen=True)
+@dataclass
 class Host:
-    """What the traffic needs of its host: frames in and out, and to be told when cells can run (with the process)."""
+    """The host: frames from it and to it, and what it is to know of the kernel."""
 
     input: int
     tell: Callable[[Mapping[str, Any]], None]
-    ready: Callable[[bool], None]
-    started: Callable[[int | None], None]
+    ready: threading.Event = field(default_factory=threading.Event)
+    """Set while the kernel can run cells."""
+    kernel_pid: int | None = None
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Traffic:
         self._from_host = bytearray()
         self._quitting = False
         self._generation = 0
-        self._pipes = OutputPipes(int(options["cap"]), poller)
+        self._captures = Captures(int(options["cap"]), poller)
         self._watch(host.input)
         self._talk: Talk | None = self._start()
 
@@ -85,8 +87,8 @@ class Traffic:
         while not self._quitting and (talk := self._talk) is not None:
             soon = talk.hello is not None and (not talk.heard or talk.held)
             ready = [what for what, _ in self._poller.poll(_SETTLE if soon else _TICK)]
-            for fd in [fd for fd in ready if fd in self._pipes]:
-                self._pipes.read(fd)
+            for fd in [fd for fd in ready if fd in self._captures.watched]:
+                self._captures.read(fd)
             if talk.side.fileno() in ready:
                 self._from_kernel(talk)
             if talk.kernel.iopub in ready:
@@ -111,7 +113,7 @@ class Traffic:
         self._generation += 1
         folder = self._home / f"kernel-{secrets.token_hex(4)}"
         kernel = self._start_kernel(folder)
-        self._host.started(kernel.pid)
+        self._host.kernel_pid = kernel.pid
         path, key = folder / "frames", secrets.token_hex(32)
         side = Side(path, key)
         for what in (kernel.shell, kernel.iopub, side.fileno()):
@@ -130,7 +132,7 @@ class Traffic:
         status = self._stop(talk)
         if talk.hello is None:
             raise RuntimeError(f"the kernel {self._name!r} ended while it was starting")
-        self._host.ready(False)
+        self._host.ready.clear()
         killed_by = -status if status is not None and status < 0 else None
         code = None if killed_by is not None else status
         self._host.tell({"t": "died", "g": self._generation, "signal": killed_by, "code": code})
@@ -143,10 +145,12 @@ class Traffic:
         status = talk.kernel.exit_status()
         for what in (talk.kernel.shell, talk.kernel.iopub, talk.side.fileno()):
             self._poller.unregister(what)
-        self._end_output()
-        self._pipes.close()
+        for job in list(self._captures.jobs):
+            self._end_output(job)
+        for fd in list(self._captures.watched):
+            self._captures.forget(fd)
         talk.side.close()
-        self._host.started(None)
+        self._host.kernel_pid = None
         talk.kernel.release()
         return status
 
@@ -162,13 +166,8 @@ class Traffic:
 
     def _commanded(self, talk: Talk) -> None:
         data = os.read(self._host.input, 1 << 16)
-        *lines, rest = data.split(b"\n")
-        if lines:
-            lines[0] = bytes(self._from_host) + lines[0]
-            self._from_host.clear()
-        self._from_host += rest
-        for line in lines if data else [b"!quit"]:
-            match line:
+        for line in whole_lines(self._from_host, data) if data else [b"!quit\n"]:
+            match line.strip():
                 case b"!int" | b"!kill" if not talk.ready:
                     pass  # meant for the kernel before this one, which ended meanwhile
                 case b"!int":
@@ -186,23 +185,24 @@ class Traffic:
         frame: dict[str, Any] = json.loads(line)
         if frame.get("g") != self._generation:
             return  # meant for the kernel before this one
+        pipe = -1
         if frame["t"] != "reply":
             number = int(frame["id"])
             talk.requests[talk.kernel.execute(SERVE.format(number=number))] = number
             if frame["t"] == "exec":
                 talk.displays[number] = []
-        talk.side.send(line + b"\n")
+            if frame["t"] in CAPTURED:
+                pipe = self._captures.begin(number)
+        talk.side.send(line, pipe)
 
     # -- from the kernel
 
     def _from_kernel(self, talk: Talk) -> None:
         before = talk.side.fileno()
-        lines, fds = talk.side.receive()
+        lines = talk.side.receive()
         if talk.side.fileno() != before:  # from now on the connection, no longer the listener
             self._poller.unregister(before)
             self._watch(talk.side.fileno())
-        for fd in fds:
-            self._pipes.start(fd)
         for line in lines:
             try:
                 frame: Any = json.loads(line)
@@ -213,14 +213,12 @@ class Traffic:
 
     def _take(self, talk: Talk, frame: dict[str, Any]) -> None:
         match frame.get("t"):
-            case "pipe":
-                pass  # came with the descriptor, that is all
             case "hello":
                 talk.hello = frame
                 self._begin(talk)
             case "done":
-                self._end_output()
                 number = frame.get("id")
+                self._end_output(number)
                 if number in talk.displays:
                     talk.held[number], talk.until = frame, time.monotonic() + _LATE
                     self._check(talk, number)
@@ -234,7 +232,7 @@ class Traffic:
         if talk.hello is None or not talk.heard or talk.ready:
             return
         talk.ready = True
-        self._host.ready(True)
+        self._host.ready.set()
         self._host.tell(talk.hello)
         waiting, talk.waiting = talk.waiting, []
         for line in waiting:
@@ -289,8 +287,8 @@ class Traffic:
             frame["displays"] = displays
         self._host.tell(frame)
 
-    def _end_output(self) -> None:
-        if (frame := self._pipes.end()) is not None:
+    def _end_output(self, job: Any) -> None:
+        if frame := self._captures.end(job):
             self._host.tell(frame)
 
     def _watch(self, what: Any) -> None:

@@ -7,20 +7,21 @@ from typing import Any, NamedTuple, Protocol
 
 from markupsafe import Markup
 
-from rlm_loop.report.compare.tables import interaction_notes, measure_table, percent_of, points, said
+from rlm_loop.report.compare.tables import interaction_notes, measure_table, said
+from rlm_loop.report.run.judged import state
 from rlm_loop.report.run.marked import plain_text
-from rlm_loop.report.run.sealed import resource, sealed
-from rlm_loop.report.study.episodes import state
+from rlm_loop.report.run.sealed import sealed
+from rlm_loop.report.study.episodes import LEGEND, EpisodeCell, Episodes, TaskRow, task_name
+from rlm_loop.report.tables.contrasts import percent_of, with_interval
 from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
-from rlm_loop.study.compare.pair_keys import PairKey, by_episode, complete_and_incomplete, is_resolved
+from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.weights import pooled_by
 from rlm_loop.study.store.rows import Row
-from rlm_loop.traces.versions import __version__
 
 #: Pairs whose transcripts a page holds; messages of a transcript, and characters of a message, that are shown.
 PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000
-_MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
+_DOT = " \N{MIDDLE DOT} "
 
 
 class Transcripts(Protocol):
@@ -48,22 +49,19 @@ class IntervalBar(NamedTuple):
 
 
 class PairSide(NamedTuple):
-    """One arm on one pair: its state, its figures in words, and its messages by role; `left` counts those left out."""
+    """One arm on one pair: its episode, and its messages by role; `left` counts those left out."""
 
     arm: str
-    state: str
-    mark: str
-    said: str
-    messages: Sequence[tuple[str, Markup]] = ()
-    left: int = 0
+    cell: EpisodeCell
+    messages: Sequence[tuple[str, Markup]]
+    left: int
 
 
-class Pair(NamedTuple):
-    """One task and seed; `ident` is empty where the page holds no transcript of it."""
+class ShownPair(NamedTuple):
+    """One task and seed with its transcripts, arm by arm."""
 
     name: str
     ident: str
-    apart: bool
     sides: Sequence[PairSide]
 
 
@@ -74,15 +72,19 @@ def compare_page(compared: Comparison, told: Transcripts, *, title: str = "", pa
     first `pairs` pairs on which arms differ.  Whatever a model or a tool wrote is shown as text.
     """
     arms = list(dict.fromkeys([compared.baseline, *(c.arm for c in compared.contrasts)]))
-    units = _pairs(compared, told, arms, pairs)
-    several = {unit[0] for unit in complete_and_incomplete(compared.rows)[0]}
-    shown = sum(bool(p.ident) for _, of in units for p in of)
-    apart = sum(p.apart for _, of in units for p in of)
+    groups, transcripts = _pairs(compared, told, arms, pairs)
+    models = {unit[0] for unit in complete_and_incomplete(compared.rows)[0]}
+    apart = sum(task.apart for tasks in groups.values() for task in tasks)
+    leads = "; a name leads to the transcripts" if transcripts else ""
+    heads = ["Differences", "Tokens and cost", "Tasks", *(["Transcripts"] if transcripts else []), "Methods"]
+    idents = {"Tokens and cost": "use", "Tasks": "episodes"}
     return sealed(
         "compare/page.html",
-        style=resource("page.css") + resource("study.css", "rlm_loop.report.study") + resource("compare.css", _HERE),
-        script=resource("theme.js") + resource("study.js", "rlm_loop.report.study"),
+        "study/study.css",
+        "compare/compare.css",
+        "study/study.js",
         title=title or f"{' and '.join(arms[1:])} against {arms[0]}",
+        contents=[(idents.get(head, head.lower()), head) for head in heads],
         said=said(compared),
         notes=list(told.notes),
         bars=_bars(compared),
@@ -90,23 +92,19 @@ def compare_page(compared: Comparison, told: Transcripts, *, title: str = "", pa
         level=percent(1 - compared.alpha),
         measures=measure_table(compared, rates=False),
         arms=arms,
-        groups=units,
-        marks={name: mark for name, mark in _MARKS.items() if name != mark},
-        shown=shown,
+        episodes=Episodes(arms, list(groups.items()), f"{LEGEND}.", f"{apart:,} where arms differ{leads}"),
+        transcripts=transcripts,
         apart=apart,
-        models=", ".join(sorted(m for m in several if m)),
+        models=", ".join(sorted(m for m in models if m)),
         methods=compared.methods,
-        version=__version__,
     )
-
-
-_HERE = "rlm_loop.report.compare"
 
 
 def _bars(compared: Comparison) -> list[IntervalBar]:
     """Each arm suite by suite, then over all of them, along one axis."""
     suites = compared.suites if len({e.suite for e in compared.suites}) > 1 else []
-    ends = [v for of in (*compared.contrasts, *suites) if _rate(of) for v in (of.low, of.high, 0.0) if v is not None]
+    rates = [contrast for contrast in compared.contrasts if contrast.measure == "resolved"]
+    ends = [v for of in (*rates, *suites) for v in (of.low, of.high, 0.0) if v is not None]
     first, last = (min(ends) - 0.02, max(ends) + 0.02) if ends else (-1.0, 1.0)
 
     def at(value: float) -> float:
@@ -114,20 +112,18 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
 
     def bar(label: str, pairs: int, of: Any, gained: int, lost: int, whole: bool) -> IntervalBar:
         rate, there = (of.value, of.baseline_value) if whole else (of.rate, of.baseline_rate)
-        rates = f"{percent_of(rate)} : {percent_of(there)}"
+        both = f"{percent_of(rate)} : {percent_of(there)}"
         if of.estimate is None or of.low is None or of.high is None:
-            return IntervalBar(label, f"{pairs:,}", rates, "not known", "", None, 0, 0, at(0), whole)
-        words = f"{points(of.estimate)} [{points(of.low)} to {points(of.high)}]"
+            return IntervalBar(label, f"{pairs:,}", both, "not known", "", None, 0, 0, at(0), whole)
+        words = with_interval(of)
         gains = f"+{gained:,} \N{MINUS SIGN}{lost:,}"
         return IntervalBar(
-            label, f"{pairs:,}", rates, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole
+            label, f"{pairs:,}", both, words, gains, at(of.low), at(of.estimate), at(of.high), at(0), whole
         )
 
     models = len({c.model for c in compared.contrasts}) > 1
     bars: list[IntervalBar] = []
-    for contrast in compared.contrasts:
-        if contrast.measure != "resolved":
-            continue
+    for contrast in rates:
         flips = [f.gained for f in compared.flips if (f.model, f.arm) == (contrast.model, contrast.arm)]
         label = contrast.arm + (f", {contrast.model}" if models else "")
         for e in suites:
@@ -140,36 +136,34 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
     return bars
 
 
-def _rate(of: Any) -> bool:
-    return getattr(of, "measure", "resolved") == "resolved"
-
-
-def _pairs(compared: Comparison, told: Transcripts, arms: Sequence[str], most: int) -> list[tuple[str, list[Pair]]]:
-    """The pairs by suite, those on which arms differ with transcripts as long as there is room."""
+def _pairs(
+    compared: Comparison, told: Transcripts, arms: Sequence[str], most: int
+) -> tuple[dict[str, list[TaskRow]], list[ShownPair]]:
+    """The tasks by suite, and the transcripts of those on which arms differ as long as there is room."""
     rows, (units, _) = by_episode(compared.rows), complete_and_incomplete(compared.rows)
     models, seeds = ({u[i] for u in units} for i in (0, 3))
-    groups: dict[str, list[Pair]] = {}
+    groups: dict[str, list[TaskRow]] = {}
+    transcripts: list[ShownPair] = []
     for unit in units:
         of = [rows.get((arm, unit)) for arm in arms]
         apart = len({is_resolved(row) for row in of}) > 1
-        sides = [_side(arm, row) for arm, row in zip(arms, of, strict=True)]
-        ident = ""
-        if apart and most:
-            with_messages = [side._replace(**_messages(told, row)) for side, row in zip(sides, of, strict=True)]
-            if any(side.messages for side in with_messages):
-                sides, most, ident = with_messages, most - 1, f"pair-{most}"
-        group = " \N{MIDDLE DOT} ".join(part for part in (unit[0] if len(models) > 1 else "", unit[1]) if part)
-        groups.setdefault(group, []).append(Pair(_name(unit, len(seeds) > 1), ident, apart, sides))
-    return list(groups.items())
+        cells = [EpisodeCell(state(row), ", ".join(_figures(row or {}))) for row in of]
+        group = _DOT.join(part for part in (unit[0] if len(models) > 1 else "", unit[1]) if part)
+        name, link = task_name(unit, len(seeds) > 1), ""
+        if apart and len(transcripts) < most:
+            sides = [_side(arm, cell, told, row) for arm, cell, row in zip(arms, cells, of, strict=True)]
+            if any(side.messages for side in sides):
+                ident = f"pair-{len(transcripts) + 1}"
+                transcripts.append(ShownPair(f"{group} / {name}" if group else name, ident, sides))
+                link = f"#{ident}"
+        groups.setdefault(group, []).append(TaskRow(name, apart, cells, link))
+    return groups, transcripts
 
 
-def _name(unit: PairKey, seeds: bool) -> str:
-    return f"{unit[2]}, seed {unit[3]}" if seeds else unit[2]
-
-
-def _side(arm: str, row: Row | None) -> PairSide:
-    now = state(row)
-    return PairSide(arm, now, _MARKS[now], "" if row is None else ", ".join(_figures(row)))
+def _side(arm: str, cell: EpisodeCell, told: Transcripts, row: Row | None) -> PairSide:
+    every = [] if row is None else list(told.transcript(row))
+    messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
+    return PairSide(arm, cell, messages, len(every) - len(messages))
 
 
 def _figures(row: Mapping[str, Any]) -> Iterator[str]:
@@ -187,9 +181,3 @@ def _figures(row: Mapping[str, Any]) -> Iterator[str]:
         yield f"${row['cost']:.4f}"
     if row.get("error"):
         yield str(row["error"])
-
-
-def _messages(told: Transcripts, row: Row | None) -> dict[str, Any]:
-    every = [] if row is None else list(told.transcript(row))
-    messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
-    return {"messages": messages, "left": len(every) - len(messages)}

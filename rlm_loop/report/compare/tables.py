@@ -6,15 +6,15 @@ Nothing here is a claim: the one p is that of the exact McNemar test, called by 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from rlm_loop.report.tables.contrasts import figure, measure_name, percent_of, points, with_interval
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
 from rlm_loop.study.compare.contrast import p_value, percent
 from rlm_loop.study.compare.planning import pairs_to_show
 from rlm_loop.study.compare.sentences import same_in_all
-from rlm_loop.study.compare.suites import SuiteEffect
 
-_NAMES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
 #: A difference that many would like to be able to see, as a share.
 _WORTH = 0.05
 
@@ -39,12 +39,11 @@ def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
     gained = sum(f.gained for f in flips)
     rates = f"{c.arm} resolves {percent_of(c.value)}, {c.baseline} {percent_of(c.baseline_value)}"
     test = "exact McNemar test" + ("" if c.clusters == c.used else f" by {c.clustered_by}")
-    p = p_value(c.p_difference if c.p_difference is not None else 1.0)
+    p = _p(c.p_difference if c.p_difference is not None else 1.0)
     told = [
         f"{rates}: {points(c.estimate)} points ({percent(c.confidence)} interval {points(c.low)} to "
         f"{points(c.high)}), on {of}.",
-        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; "
-        f"{test}: p {p if p.startswith('<') else f'= {p}'}.",
+        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; {test}: p {p}.",
     ]
     if c.missing:
         told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
@@ -78,21 +77,20 @@ def measure_table(compared: Comparison, *, rates: bool = True) -> Table:
     """A row for each arm and measure that is known: means, and the difference or ratio with its interval."""
     told = [c for c in compared.contrasts if rates or c.measure != "resolved"]
     shown = [c for c in told if c.estimate is not None]
-    several = len({c.model for c in shown}) > 1
     rows = [
         [
-            *([c.model] if several else []),
+            c.model,
             c.arm,
-            _NAMES.get(c.measure, c.measure.replace("_", " ")),
-            _figure(c, c.value),
-            _figure(c, c.baseline_value),
-            _effect(c),
+            measure_name(c.measure),
+            figure(c, c.value),
+            figure(c, c.baseline_value),
+            with_interval(c),
             f"{c.pairs - c.missing:,}",
         ]
         for c in shown
     ]
     share = percent(1 - compared.alpha)
-    heads = [*(["model"] if several else []), "arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "pairs"]
+    heads = ["model", "arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", "pairs"]
     unknown = [n for n in dict.fromkeys(c.measure for c in told) if n not in {c.measure for c in shown}]
     notes = [
         "Rates differ in points of 100. "
@@ -102,8 +100,8 @@ def measure_table(compared: Comparison, *, rates: bool = True) -> Table:
     ]
     notes.append(compared.noise)
     if unknown:
-        notes.append(f"Not known for enough pairs: {', '.join(_NAMES.get(n, n.replace('_', ' ')) for n in unknown)}.")
-    return Table(f"Against {compared.baseline}", heads, rows, notes, 3 if several else 2)
+        notes.append(f"Not known for enough pairs: {', '.join(map(measure_name, unknown))}.")
+    return Table(f"Against {compared.baseline}", heads, rows, notes, 3).without_same("model")
 
 
 def suite_table(compared: Comparison) -> Table | None:
@@ -111,25 +109,24 @@ def suite_table(compared: Comparison) -> Table | None:
     effects = compared.suites
     if len({e.suite for e in effects}) < 2:
         return None
-    several = len({e.model for e in effects}) > 1
     rows = [
         [
-            *([e.model] if several else []),
+            e.model,
             e.arm,
             e.suite or "(none)",
             f"{e.pairs - e.missing:,}",
             percent_of(e.rate),
             percent_of(e.baseline_rate),
-            _suite_effect(e),
+            with_interval(e),
             f"{e.gained:,}",
             f"{e.lost:,}",
         ]
         for e in effects
     ]
     share = percent(1 - compared.alpha)
-    heads = ["arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
+    heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
     notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites.", compared.noise]
-    return Table("By suite", [*(["model"] if several else []), *heads], rows, notes, 3 if several else 2)
+    return Table("By suite", heads, rows, notes, 3).without_same("model")
 
 
 def interaction_notes(compared: Comparison) -> list[str]:
@@ -141,57 +138,15 @@ def flip_table(compared: Comparison, most: int = 20) -> Table | None:
     """The pairs that just one of two arms resolved, `most` of them; `None` where there are none."""
     if not compared.flips:
         return None
-    seeds = len({f.seed for f in compared.flips}) > 1
-    suites = len({f.suite for f in compared.flips}) > 1
-    rows = [
-        [
-            f.arm,
-            "gained" if f.gained else "lost",
-            *([f.suite] if suites else []),
-            f.task,
-            *([str(f.seed)] if seeds else []),
-        ]
-        for f in compared.flips[:most]
-    ]
-    heads = [
-        "arm",
-        f"against {compared.baseline}",
-        *(["suite"] if suites else []),
-        "task",
-        *(["seed"] if seeds else []),
-    ]
-    left = len(compared.flips) - len(rows)
-    return Table("Tasks that flip", heads, rows, [f"and {left:,} more"] if left else [], len(heads))
+    rows = [[f.arm, "gained" if f.gained else "lost", f.suite, f.task, str(f.seed)] for f in compared.flips]
+    heads = ["arm", f"against {compared.baseline}", "suite", "task", "seed"]
+    whole = Table("Tasks that flip", heads, rows, labels=len(heads)).without_same("suite", "seed")
+    return replace(whole, rows=whole.rows[:most], notes=[f"and {len(rows) - most:,} more"] if len(rows) > most else [])
 
 
-def _suite_effect(e: SuiteEffect) -> str:
-    if e.estimate is None:
-        return "-"
-    return f"{points(e.estimate)} [{points(e.low)} to {points(e.high)}]"
-
-
-def _effect(c: Contrast) -> str:
-    if c.effect == "difference":
-        return f"{points(c.estimate)} [{points(c.low)} to {points(c.high)}]"
-    if c.low is None or c.high is None:
-        return f"{c.estimate or 0:.2f} [not known]"
-    return f"{c.estimate or 0:.2f} [{c.low:.2f} to {c.high:.2f}]"
-
-
-def _figure(c: Contrast, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return percent_of(value) if c.measure == "resolved" else f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
-
-
-def percent_of(value: float | None) -> str:
-    """A share in percent; a dash where it is not known."""
-    return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def points(value: float | None) -> str:
-    """A difference of shares in points of 100, with its sign."""
-    return "-" if value is None else f"{100 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
+def _p(value: float) -> str:
+    found = p_value(value)
+    return found if found.startswith("<") else f"= {found}"
 
 
 def _count(n: int) -> str:

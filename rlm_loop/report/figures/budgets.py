@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.agents.attempts.anytime import Anytime
-from rlm_loop.report.figures.cells import Measure, cells, measure_of
+from rlm_loop.report.figures.cells import Measure, cells, measure_of, wanted_arms
 from rlm_loop.report.figures.style import (
     PAGE,
     ArmStyle,
@@ -108,10 +108,7 @@ def _handles(drawn: Mapping[str, ArmStyle]) -> list[Any]:
     """The line of an arm with the mark that its interval has."""
     from matplotlib.lines import Line2D
 
-    return [
-        Line2D([], [], color=m.colour, linestyle=m.line, marker=m.marker, markersize=5, label=arm)
-        for arm, m in drawn.items()
-    ]
+    return [Line2D([], [], markersize=5, label=arm, **mark.look) for arm, mark in drawn.items()]
 
 
 def _panel(axes: Any, found: Sequence[Ends], drawn: Mapping[str, ArmStyle], asked: Measure) -> None:
@@ -175,9 +172,7 @@ def _of_states(frame: pd.DataFrame, column: str, arms: Iterable[str] | None) -> 
             unknown.add(name)
             continue
         runs.setdefault(arm, {}).setdefault(name, []).append((float(spent), row["resolved"] is True))
-    wanted = list(runs if arms is None else arms)
-    if missing := [arm for arm in wanted if arm not in runs]:
-        raise StudyError(f"there is no arm {missing[0]!r}; there are {', '.join(runs)}")
+    wanted = wanted_arms(arms, runs)
     there = {arm: {name: states for name, states in runs[arm].items() if name not in unknown} for arm in wanted}
     ends = [Ends(arm, list(of.values()), [name[:4] for name in of]) for arm, of in there.items()]
     many = max((len(e.runs) for e in ends), default=0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.errors import StudyError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Unit = tuple[str, str, int]
+MeanBetween = tuple[float, float, float]
+"""A mean, and the ends of its interval."""
 NEEDED = ("arm", "model", "suite", "task", "seed", "resolved")
 
 
@@ -51,10 +54,7 @@ class Cells:
     def against(self, baseline: str | None) -> list[tuple[Arm, Arm]]:
         """Every other arm with its baseline (the first arm by default), model by model."""
         name = baseline or self.arms[0].name
-        if name not in {a.name for a in self.arms}:
-            raise StudyError(
-                f"there is no arm {name!r}; there are {', '.join(dict.fromkeys(a.name for a in self.arms))}"
-            )
+        wanted_arms([name], [a.name for a in self.arms])
         base = {a.model: a for a in self.arms if a.name == name}
         pairs = [(a, base[a.model]) for a in self.arms if a.name != name and a.model in base]
         if not pairs:
@@ -84,9 +84,7 @@ def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, co
     if rows and missing:
         raise StudyError(f"the frame has no column {', '.join(missing)}; give results.frame() of a study")
     there = results.arms if isinstance(results, Results) else list(dict.fromkeys(str(r["arm"]) for r in rows))
-    wanted = there if arms is None else list(arms)
-    if unknown := [arm for arm in wanted if arm not in there]:
-        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(there)}")
+    wanted = wanted_arms(arms, there)
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     found: list[Arm] = []
     mine = [r for r in rows if r["arm"] in wanted]
@@ -100,6 +98,26 @@ def cells(results: Results | pd.DataFrame, arms: Iterable[str] | None = None, co
     if not any(a.rows for a in found):
         raise StudyError("there is no task that every arm was tried on, so there is nothing to draw yet")
     return Cells(found, models, len(left))
+
+
+def wanted_arms(arms: Iterable[str] | None, there: Iterable[str]) -> list[str]:
+    """The arms that are asked for, by default all that are there.  Raises `StudyError` for one that is not there."""
+    known = list(dict.fromkeys(there))
+    wanted = known if arms is None else list(arms)
+    if unknown := [arm for arm in wanted if arm not in known]:
+        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(known)}")
+    return wanted
+
+
+def mean_between(values: Sequence[float], groups: Sequence[Sequence[float]] | None = None) -> MeanBetween:
+    """The mean of values, and the ends of its 95 % bootstrap interval.
+
+    Values of one of the `groups` belong together; by default each stands for itself.
+    """
+    middle = sum(values) / len(values)
+    each = values if groups is None else [sum(of) / len(of) for of in groups]
+    low, high = statistics.bootstrap(each) or (middle, middle)
+    return middle, min(low, middle), max(high, middle)
 
 
 def rows_of(results: Results | pd.DataFrame) -> list[Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from rlm_loop.accounting.tree import TraceTree
@@ -119,26 +120,14 @@ def _boxes(
         parent = ahead.pop()
         if len(parent.nodes) > 1:
             continue
-        at, narrow = parent.left, list[Mapping[str, Any]]()
-        mine: list[NodeBox] = []
-
-        def close(
-            until: float, depth: int, mine: list[NodeBox] = mine, narrow: list[Mapping[str, Any]] = narrow
-        ) -> None:
-            if narrow:
-                width = sum(whole[str(n["node"])] for n in narrow)
-                mine.append(NodeBox(until - width, width, depth, tuple(narrow)))
-                narrow.clear()
-
-        for child in below.get(str(parent.nodes[0]["node"]), ()):
-            width = whole[str(child["node"])]
-            if width < _NARROW * total:
-                narrow.append(child)
-            else:
-                close(at, parent.depth + 1)
-                mine.append(NodeBox(at, width, parent.depth + 1, (child,)))
-            at += width
-        close(at, parent.depth + 1)
+        at, mine = parent.left, list[NodeBox]()
+        children = below.get(str(parent.nodes[0]["node"]), ())
+        for narrow, of in groupby(children, key=lambda child: whole[str(child["node"])] < _NARROW * total):
+            siblings = tuple(of)
+            for nodes in [siblings] if narrow else [(child,) for child in siblings]:
+                width = sum(whole[str(node["node"])] for node in nodes)
+                mine.append(NodeBox(at, width, parent.depth + 1, nodes))
+                at += width
         found += mine
         ahead += mine
     return found
@@ -160,11 +149,8 @@ def _name(made: Any, axes: Any, box: NodeBox, whole: Mapping[str, float], measur
     first = box.nodes[0]
     value = sum(whole[str(n["node"])] for n in box.nodes)
     if len(box.nodes) > 1:
-        wordings = [
-            f"{len(box.nodes)} nodes: {_amount(value, measure)}",
-            f"{len(box.nodes)} nodes",
-            str(len(box.nodes)),
-        ]
+        many = len(box.nodes)
+        wordings = [f"{many} nodes: {_amount(value, measure)}", f"{many} nodes", str(many)]
     else:
         name, failed = str(first["node"]), " failed" if box.failed else ""
         wordings = [f"{name} {first['kind']}{failed}: {_amount(value, measure)}"]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.report.figures.cells import rows_of
 from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import ArmSummary, Results, StudyError, statistics
@@ -53,7 +54,7 @@ def by_dose(results: Results | pd.DataFrame) -> list[Dose]:
     Compared are the tasks that every arm was tried on.  Raises `StudyError` where no single arm is without a dose,
     no arm has one, or there are several models.
     """
-    found = results if isinstance(results, Results) else Results(_rows(results))
+    found = results if isinstance(results, Results) else Results([dict(row) for row in rows_of(results)])
     read = {arm: _read(arm) if _injects(found, arm) else None for arm in found.arms}
     plain = [arm for arm, dose in read.items() if dose is None]
     if len(plain) != 1 or len(read) < 2 or len(found.models) != 1:
@@ -93,8 +94,8 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
     }
     pairs = [(here, tokens[plain][u]) for u, here in tokens[summary.arm].items()]
     known = [here - there for here, there in pairs if here is not None and there is not None]
-    between = statistics.bootstrap(_by_task(tokens[summary.arm], known)) if len(known) == len(pairs) else None
-    low, high = between or (None, None)
+    whole = len(known) == len(pairs)
+    low, high = (statistics.bootstrap(_by_task(tokens[summary.arm], known)) if whole else None) or (None, None)
     return Dose(
         injector,
         strength,
@@ -103,7 +104,7 @@ def _dose(results: Results, summary: ArmSummary, injector: str, strength: float,
         summary.wins,
         summary.losses,
         statistics.sign_test(summary.wins, summary.losses),
-        statistics.mean(known) if len(known) == len(pairs) else None,
+        statistics.mean(known) if whole else None,
         low,
         high,
     )
@@ -135,17 +136,8 @@ def dose_table(results: Results | pd.DataFrame) -> Table:
         ]
         for d in by_dose(results)
     ]
-    columns = [
-        "injector",
-        "dose",
-        "resolved",
-        "95 % interval",
-        "against none",
-        "p",
-        "prompt tokens",
-        "of them scaffold",
-    ]
-    columns += ["output tokens", "turns", "tokens more than none"]
+    columns = ["injector", "dose", "resolved", "95 % interval", "against none", "p", "prompt tokens"]
+    columns += ["of them scaffold", "output tokens", "turns", "tokens more than none"]
     notes = [
         "Dose: characters, or how often. Against none: tasks that only this arm and only the arm without it resolved; "
         "p: exact McNemar, two-sided.",
@@ -163,11 +155,3 @@ def _difference(dose: Dose) -> str:
         return "not known"
     interval = "" if dose.low is None or dose.high is None else f" ({dose.low:+,.0f} to {dose.high:+,.0f})"
     return f"{dose.more:+,.0f}{interval}"
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame, with nothing where pandas has NaN."""
-    return [
-        {name: None if isinstance(v, float) and v != v else v for name, v in row.items()}
-        for row in frame.to_dict("records")
-    ]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.ablation import values_of
-from rlm_loop.report.figures.cells import Arm, cells, factors_of, measure_of, rows_of
-from rlm_loop.report.figures.rates import Rate, rate_of_rows
+from rlm_loop.report.figures.cells import Arm, cells, factors_of, mean_between, measure_of, rows_of
+from rlm_loop.report.figures.rates import rate_of_rows
 from rlm_loop.report.figures.style import (
     PAGE,
     ArmStyle,
@@ -19,7 +19,6 @@ from rlm_loop.report.figures.style import (
     sheet,
     style,
 )
-from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -58,8 +57,9 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
         left, right = made.subplots(1, 2)
         for number, (name, of) in enumerate(groups.items()):
             at = [p + 0.06 * (number - (len(groups) - 1) / 2) for p in range(len(values))]
-            _rates(left, name, at, [rate_of_rows(of.get(v, ())) for v in values], drawn[name])
-            _tokens(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
+            rates = [rate_of_rows(of.get(v, ())) for v in values]
+            _line(left, at, [None if r.percent is None else (r.percent, *r.interval) for r in rates], drawn[name], name)
+            _line(right, at, [_spent(of.get(v, ())) for v in values], drawn[name])
         for axes, title in ((left, "a   Tasks resolved"), (right, f"b   {_TOKENS.title} a task")):
             axes.set_xticks(range(len(values)), [str(v) for v in values])
             axes.set_xlim(-0.4, len(values) - 0.6)
@@ -106,9 +106,7 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float, float] | No
     by_task: dict[tuple[str, str], list[float]] = {}  # the other factors' levels, and seeds, of one task are one
     for (number, _, _), value in found.items():
         by_task.setdefault((rows[int(number)]["suite"], rows[int(number)]["task"]), []).append(value)
-    middle = sum(found.values()) / len(found)
-    low, high = statistics.bootstrap([sum(of) / len(of) for of in by_task.values()]) or (middle, middle)
-    return middle, min(low, middle), max(high, middle)
+    return mean_between([*found.values()], [*by_task.values()])
 
 
 def _mean(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -116,21 +114,11 @@ def _mean(rows: Sequence[Mapping[str, Any]]) -> str:
     return "tokens not known" if spent is None else f"{spent[0]:,.0f} tokens a task"
 
 
-def _rates(axes: Any, name: str, at: Sequence[float], rates: Sequence[Rate], mark: ArmStyle) -> None:
-    known = [(x, r) for x, r in zip(at, rates, strict=True) if r.percent is not None]
-    ys = [r.percent or 0.0 for _, r in known]
-    bars = [[r.bars[side][0] for _, r in known] for side in (0, 1)]
-    _line(axes, [x for x, _ in known], ys, bars, mark, name)
-
-
-def _tokens(axes: Any, at: Sequence[float], spent: Sequence[tuple[float, float, float] | None], mark: ArmStyle) -> None:
-    known = [(x, s) for x, s in zip(at, spent, strict=True) if s is not None]
-    bars = [[m - low for _, (m, low, _) in known], [high - m for _, (m, _, high) in known]]
-    _line(axes, [x for x, _ in known], [m for _, (m, _, _) in known], bars, mark, "")
-
-
 def _line(
-    axes: Any, xs: Sequence[float], ys: Sequence[float], bars: Sequence[Sequence[float]], mark: ArmStyle, name: str
+    axes: Any, at: Sequence[float], found: Sequence[tuple[float, float, float] | None], mark: ArmStyle, name: str = ""
 ) -> None:
-    look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "markeredgecolor": "white"}
-    axes.errorbar(xs, ys, yerr=bars, capsize=3, linewidth=1.4, markersize=6, label=name or None, **look)
+    """The known of a line's points, each with the low and the high end of its interval."""
+    known = [(x, *of) for x, of in zip(at, found, strict=True) if of is not None]
+    bars = [[y - low for _, y, low, _ in known], [high - y for _, y, _, high in known]]
+    look = {"capsize": 3, "linewidth": 1.4, "markersize": 6, "markeredgecolor": "white", **mark.look}
+    axes.errorbar([x for x, *_ in known], [y for _, y, *_ in known], yerr=bars, label=name or None, **look)

@@ -72,17 +72,8 @@ def _growth(axes: Any, curves: Sequence[Curve], styles: Mapping[str, ArmStyle]) 
             continue
         mark = styles[curve.arm]
         path = tuple((float(turn), tokens) for turn, tokens in enumerate(curve.tokens, 1))
-        axes.plot(
-            *zip(*path, strict=True),
-            marker=mark.marker,
-            color=mark.colour,
-            linestyle=mark.line,
-            markersize=5,
-            linewidth=1.6,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
-            zorder=3,
-        )
+        look = {"markersize": 5, "linewidth": 1.6, "markeredgecolor": "white", "markeredgewidth": 0.5, **mark.look}
+        axes.plot(*zip(*path, strict=True), zorder=3, **look)
         x, y = path[-1]
         tags.append(Tag(curve.arm, mark.colour, x, y, y, y, path))
     longest = max((t.x for t in tags), default=1.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.cells import Arm, Measure, cells, measure_of
+from rlm_loop.report.figures.cells import Arm, Measure, cells, mean_between, measure_of
 from rlm_loop.report.figures.clouds import LEGEND as ELLIPSES
 from rlm_loop.report.figures.clouds import clouds_of, draw_ellipse, said
 from rlm_loop.report.figures.labels import Tag, write
@@ -26,7 +26,6 @@ from rlm_loop.report.figures.style import (
     sheet,
     style,
 )
-from rlm_loop.study import statistics
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.results import Results
 
@@ -135,9 +134,7 @@ def _point(arm: Arm, measure: str) -> Point | None:
     taken = list(measure_of(measure).values(arm).values())
     if len(taken) < len(arm.rows) or not taken or not arm.judged:
         return None
-    middle = sum(taken) / len(taken)
-    low, high = statistics.bootstrap(taken) or (middle, middle)
-    return Point(arm.label, middle, min(low, middle), max(high, middle), rate_of(arm))
+    return Point(arm.label, *mean_between(taken), rate_of(arm))
 
 
 def _draw(axes: Any, point: Point, mark: ArmStyle, best: bool) -> Tag:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,32 +13,30 @@ from rlm_loop.report.figures.saving import save
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The old name: the function that draws, its module in `figures`, and the name of the files.
+#: The old name: the function that draws, and the name of the files.
 _SAVED = {
-    "save_figure": ("figure", "overview", "figure"),
-    "save_dose_figure": ("dose_response", "doses", "doses"),
-    "save_overhead_figure": ("overhead_by_turn", "overhead_by_turn", "overhead"),
-    "save_size_figure": ("size_figure", "sizes", "by_size"),
-    "save_anytime_figure": ("anytime_curves", "budgets", "anytime"),
-    "save_coverage_figure": ("coverage_figure", "coverage", "coverage"),
-    "save_tokens_by_turn": ("tokens_by_turn", "turns", "tokens_by_turn"),
+    "save_figure": ("figure", "figure"),
+    "save_dose_figure": ("dose_response", "doses"),
+    "save_overhead_figure": ("overhead_by_turn", "overhead"),
+    "save_size_figure": ("size_figure", "by_size"),
+    "save_anytime_figure": ("anytime_curves", "anytime"),
+    "save_coverage_figure": ("coverage_figure", "coverage"),
+    "save_tokens_by_turn": ("tokens_by_turn", "tokens_by_turn"),
 }
-_DRAWN = {"anytime_figure": ("anytime_curves", "budgets")}
+_DRAWN = {"anytime_figure": "anytime_curves"}
 
 
-def renamed(name: str) -> Callable[..., Any] | None:
-    """The function that had this name in `rlm_loop.report`, with a `DeprecationWarning`; `None` if none had."""
+def renamed(name: str, there: Mapping[str, Any]) -> Callable[..., Any] | None:
+    """The function of `rlm_loop.report` that had this name, with a `DeprecationWarning`; `None` if none had.
+
+    `there` are the names of that package.
+    """
     if name in _DRAWN:
-        now, module = _DRAWN[name]
-        return old_name(name, now, _function(module, now))
+        return old_name(name, _DRAWN[name], there[_DRAWN[name]])
     if name in _SAVED:
-        now, module, file = _SAVED[name]
-        return old_name(name, f"save({now}(...), path)", partial(_draw_and_save, _function(module, now), file))
+        now, file = _SAVED[name]
+        return old_name(name, f"save({now}(...), path)", partial(_draw_and_save, there[now], file))
     return None
-
-
-def _function(module: str, name: str) -> Callable[..., Figure]:
-    return getattr(import_module(f"rlm_loop.report.figures.{module}"), name)
 
 
 def _draw_and_save(

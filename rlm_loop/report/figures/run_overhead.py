@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.report.figures.cells import wanted_arms
 from rlm_loop.report.tables.study_tables import count
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import StudyError
@@ -120,9 +121,9 @@ def overhead_table(
     for growth in chosen_arms(frame, arms):
         everything = growth.billed(lambda _: True)[-1]
         for what, chosen in (("injected text", injected), ("all overhead", overhead)):
-            sums = (growth.window(chosen), growth.billed(chosen), growth.billed(chosen, cached_price=cached_price))
+            sums = _sums([growth], chosen, cached_price)
             share = f"{sums[1][-1] / everything:.0%}" if everything else "-"
-            rows.append([growth.arm, what, *_figures(*sums, window), share])
+            rows.append([growth.arm, what, *_figures(sums, window), share])
     notes = [*_notes(window, cached_price), "Of bill: share of all input tokens billed without a cache."]
     return Table("Overhead", ["loop", "tokens of", *_COLUMNS, "of bill"], rows, notes, labels=2)
 
@@ -145,14 +146,9 @@ def cause_table(
     causes = [c for c in dict.fromkeys(c for g in found for c in g.causes) if overhead(c)]
     rows: list[list[str]] = []
     for label, mine in [*((c, [c]) for c in sorted(causes)), ("all overhead", causes)]:
-        chosen = frozenset(mine).__contains__
-        sums = (
-            _less(growth.window(chosen) for growth in found),
-            _less(growth.billed(chosen) for growth in found),
-            _less(growth.billed(chosen, cached_price=cached_price) for growth in found),
-        )
+        sums = _sums(found, frozenset(mine).__contains__, cached_price)
         if any(any(values) for values in sums):
-            rows.append([label, *_figures(*sums, window)])
+            rows.append([label, *_figures(sums, window)])
     title = f"Overhead of {arm}" + (f" beyond that of {beyond}" if beyond else "")
     return Table(title, ["cause", *_COLUMNS], rows, _notes(window, cached_price))
 
@@ -160,16 +156,17 @@ def cause_table(
 _COLUMNS = ("turn 1", "a turn", "last turn", "of window", "billed", "cached")
 
 
-def _figures(present: Sequence[float], billed: Sequence[float], cached: Sequence[float], window: int) -> list[str]:
+def _figures(sums: Sequence[Sequence[float]], window: int) -> list[str]:
+    present, billed, cached = sums
     slope = (present[-1] - present[0]) / max(1, len(present) - 1)
     share = f"{present[-1] / window:.1%}"
     return [count(present[0]), count(slope), count(present[-1]), share, count(billed[-1]), count(cached[-1])]
 
 
-def _less(of_each: Iterable[Sequence[float]]) -> list[float]:
-    """The first, less the second where there is one."""
-    first, *others = of_each
-    return [n - sum(o[t] for o in others) for t, n in enumerate(first)]
+def _sums(found: Sequence[Growth], chosen: Selects, cached_price: float) -> tuple[list[float], ...]:
+    """Tokens in the window, billed, and billed with a cache, by turn: of the first arm, less those of the second."""
+    each = [(g.window(chosen), g.billed(chosen), g.billed(chosen, cached_price=cached_price)) for g in found]
+    return tuple([first - sum(others) for first, *others in zip(*of, strict=True)] for of in zip(*each, strict=True))
 
 
 def _notes(window: int, cached_price: float) -> list[str]:
@@ -183,8 +180,4 @@ def _notes(window: int, cached_price: float) -> list[str]:
 def chosen_arms(frame: pd.DataFrame, arms: Iterable[str] | None) -> list[Growth]:
     """The arms of a frame that are wanted, in that order.  Raises `StudyError` for one that is not there."""
     found = {growth.arm: growth for growth in growths(frame)}
-    wanted = list(found if arms is None else arms)
-    unknown = [arm for arm in wanted if arm not in found]
-    if unknown:
-        raise StudyError(f"there is no arm {unknown[0]!r}; there are {', '.join(found)}")
-    return [found[arm] for arm in wanted]
+    return [found[arm] for arm in wanted_arms(arms, found)]

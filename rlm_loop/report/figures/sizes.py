@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.style import caption, finish, marks, matplotlib_or_say, percent_axis, sheet, style
-from rlm_loop.report.tables.study_tables import count, decimal, provenance_line
+from rlm_loop.report.tables.study_tables import count, decimal, provenance_line, rate
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.compare.pairs import rate_of
@@ -68,7 +68,7 @@ def size_table(results: Results) -> Table:
             p.arm,
             str(p.n),
             str(p.resolved),
-            f"{p.rate:.0%} [{p.low * 100:.0f}-{p.high * 100:.0f}]",
+            rate(p.rate, p.low, p.high),
             count(p.tokens),
             decimal(p.calls),
             decimal(p.seconds),
@@ -98,8 +98,7 @@ def size_figure(results: Results) -> Figure:
             mine = [p for p in points if p.arm == arm]
             # arms that agree lie on each other: each is moved aside a little
             sizes = [p.size * 1.05 ** (index - 1) for p in mine]
-            mark = drawn[arm]
-            look = {"color": mark.colour, "marker": mark.marker, "linestyle": mark.line, "label": arm}
+            look = {**drawn[arm].look, "label": arm}
             rates = [100 * p.rate for p in mine]
             bars = [[100 * (p.rate - p.low) for p in mine], [100 * (p.high - p.rate) for p in mine]]
             left.errorbar(sizes, rates, yerr=bars, capsize=3, linewidth=1.2, **look)

@@ -49,6 +49,11 @@ class ArmStyle:
     line: Any
     hatch: str
 
+    @property
+    def look(self) -> dict[str, Any]:
+        """What matplotlib is told of a line."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
 
 @contextmanager
 def style() -> Generator[None]:
@@ -58,11 +63,6 @@ def style() -> Generator[None]:
     """
     with matplotlib_or_say().rc_context(dict(_RC)):
         yield
-
-
-def house_style() -> Mapping[str, Any]:
-    """The settings of matplotlib that all figures share."""
-    return _RC
 
 
 def sheet(width: float, height: float) -> Figure:

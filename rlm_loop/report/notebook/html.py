@@ -67,11 +67,6 @@ def turn_html(turn: Turn, *, opened: bool = False) -> str:
     return view("turn", turn_values(turn), opened)
 
 
-def causes_html(by_cause: Mapping[str, int], counting: str, *, opened: bool = False) -> str:
-    """Input tokens by cause as a table with bars, in a row that opens; empty where there are none yet."""
-    return view("by_cause", *causes_values(by_cause, counting), opened)
-
-
 def causes_values(by_cause: Mapping[str, int], counting: str) -> tuple[str, list[tuple[str, int]]]:
     """Tokens by cause for a template: the title and the causes."""
     return causes_title(counting), most_first(by_cause)

@@ -9,9 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.report.notebook.formatting import clipped
+from rlm_loop.agents.past_run import turns_of
+from rlm_loop.outcome import Turn
+from rlm_loop.report.notebook.formatting import action_text, clipped
 from rlm_loop.report.notebook.html import view
 from rlm_loop.report.notebook.markdown import fenced, inline
+from rlm_loop.traces.reader import RunRecord
 
 Event = Mapping[str, Any]
 #: Turns that are shown; of more than these the number is told.
@@ -30,7 +33,7 @@ def record_html(events: Sequence[Event]) -> str:
     """One run of a trace as HTML with no script; what a model or a tool wrote is escaped."""
     start, end = _ends(events)
     stop, reason = _stop(end)
-    turns = _turns(events)
+    turns = turns_of(RunRecord(tuple(events)))
     return view(
         "record",
         stop=stop,
@@ -49,7 +52,7 @@ def record_markdown(events: Sequence[Event]) -> str:
     start, end = _ends(events)
     stop, reason = _stop(end)
     answer = "" if end is None else _value(end.get("answer"))
-    lines = [f"- {inline(_head(turn))}" for turn in _turns(events)[:TURNS]]
+    lines = [f"- {inline(_head(turn))}" for turn in turns_of(RunRecord(tuple(events)))[:TURNS]]
     parts = [
         f"**{inline(': '.join(filter(None, [stop, reason])))}**",
         inline(clipped(str(start.get("question", "")), 1_000)),
@@ -103,28 +106,16 @@ def _facts(events: Sequence[Event]) -> list[str]:
     ]
 
 
-def _head(turn: Event) -> str:
-    labels = ", ".join(dict.fromkeys(_action(action)[0] for action in turn["actions"]))
-    failed = [o["failure"]["kind"] for o in turn["observations"] if o.get("failure")]
+def _head(turn: Turn) -> str:
+    labels = ", ".join(dict.fromkeys(action_text(action)[0] for action in turn.actions))
+    failed = [str(o.failure.kind) for o in turn.observations if o.failure is not None]
     mark = f", failed: {', '.join(failed)}" if failed else ""
-    return f"turn {turn['turn']}: {labels}{mark}, {turn.get('seconds', 0.0):.1f} s"
+    return f"turn {turn.index}: {labels}{mark}, {turn.seconds:.1f} s"
 
 
-def _texts(turn: Event) -> Iterator[str]:
-    for action, observation in zip(turn["actions"], turn["observations"], strict=False):
-        yield clipped("\n".join(filter(None, [_action(action)[1], observation.get("text", "")])))
-
-
-def _action(action: Event) -> tuple[str, str]:
-    match action["is"]:
-        case "RunCode":
-            return "code", str(action["code"])
-        case "CallTool":
-            return f"call {action['name']}", str(action.get("arguments", ""))
-        case "Answer":
-            return "answer", _value(action.get("value"))
-        case _:
-            return "not readable", str(action.get("reason", ""))
+def _texts(turn: Turn) -> Iterator[str]:
+    for action, observation in zip(turn.actions, turn.observations, strict=True):
+        yield clipped("\n".join(filter(None, [action_text(action)[1], observation.text])))
 
 
 def _value(stored: Any) -> str:

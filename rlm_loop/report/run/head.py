@@ -9,6 +9,7 @@ from typing import Any
 from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.run.marked import brief, parts, plain_text
+from rlm_loop.report.run.reading import mapping
 from rlm_loop.report.run.view import RunView
 
 
@@ -45,8 +46,8 @@ def head(view: RunView) -> str:
 
 def _facts(view: RunView) -> dict[str, Any]:
     start, end, used = view.start, view.end or {}, view.usage
-    context: Any = start.get("context") or {}
-    size = context.get("bytes", context.get("size")) if isinstance(context, dict) else None
+    context = mapping(start.get("context"))
+    size = context.get("bytes", context.get("size"))
     below = len(view.tree) - 1 - len(view.attempts)
     return {
         "task": start.get("task"),
@@ -63,7 +64,7 @@ def _facts(view: RunView) -> dict[str, Any]:
 
 def _limits(view: RunView) -> Iterator[dict[str, Any]]:
     """Each limit that was set, what was used of it, and the share (at most 1)."""
-    limits, end, used = _mapping(view.start.get("budget")), view.end or {}, view.usage
+    limits, end, used = mapping(view.start.get("budget")), view.end or {}, view.usage
     spent: Mapping[str, Any] = {
         "steps": end.get("steps", _turns(view)),
         "calls": used.calls,
@@ -108,10 +109,6 @@ def index(views: Sequence[RunView]) -> str:
 
 def _turns(view: RunView) -> int:
     return sum(event["event"] == "turn" for event in view.by_node.get(ROOT, ()))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _figure(value: float) -> str:

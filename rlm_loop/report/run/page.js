@@ -1,7 +1,6 @@
 
 (() => {
   "use strict";
-  const get = (id) => document.getElementById(id);
   const steps = [...document.querySelectorAll("main .step")].filter((s) => !s.parentElement.closest(".step"));
   const head = (step) => step.querySelector("summary");
   const folded = (step) => step.firstElementChild;
@@ -189,27 +188,18 @@
   document.addEventListener("toggle", (e) => { if (e.target.open) equip(e.target); }, true);
   for (const place of [main, ...document.querySelectorAll(".head, details[open]")]) equip(place);
 
-  // -- keys
-  const keys = get("keys");
-  const act = {
-    j: () => move(1), k: () => move(-1),
+  // -- keys; those of ways to other pages where there are such
+  const onStep = (by) => (e) => e.target.matches(".step > details > summary") && move(by);
+  const follow = (id) => () => { const link = get(id); if (!link || link.hidden) return false; location.href = link.href; };
+  onKeys({
+    j: () => move(1), k: () => move(-1), ArrowDown: onStep(1), ArrowUp: onStep(-1),
+    ArrowLeft: follow("before"), "[": follow("before"), ArrowRight: follow("after"), "]": follow("after"), u: follow("up"),
     e: () => move(1, (s) => s.classList.contains("failed")), E: () => move(-1, (s) => s.classList.contains("failed")),
     g: () => { const list = shown(); if (list.length) go(list[0]); }, G: () => { const list = shown(); if (list.length) go(list[list.length - 1]); },
-    o: all, t: theme, y: () => { const s = steps[current()]; if (s && s.id) { folded(s).open = true; equip(folded(s)); s.querySelector(".ways .copy").click(); } },
+    o: all, y: () => { const s = steps[current()]; if (s && s.id) { folded(s).open = true; equip(folded(s)); s.querySelector(".ways .copy").click(); } },
     "/": () => { box.focus(); box.select(); },
-    "?": () => keys.showModal(),
-  };
-  document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || keys.open || e.target.matches("input, textarea")) return;
-    const onStep = e.target.matches(".step > details > summary");
-    const key = onStep && e.key === "ArrowDown" ? "j" : onStep && e.key === "ArrowUp" ? "k" : e.key;
-    if (!Object.hasOwn(act, key)) return;
-    e.preventDefault();
-    act[key]();
   });
   get("fold").addEventListener("click", all);
-  get("theme").addEventListener("click", theme);
-  get("help").addEventListener("click", act["?"]);
 
   // -- what the pointer is over in a chart
   for (const chart of document.querySelectorAll(".chart")) {

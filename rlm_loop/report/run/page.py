@@ -17,13 +17,12 @@ from rlm_loop.report.run.chart import BELOW, OUTPUT, TokenBar, chart
 from rlm_loop.report.run.head import head, index, title
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
-from rlm_loop.report.run.reading import RunInFile, found_in
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.reading import RunInFile, found_in, mapping
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.runs import Run, RunLines, chosen
-from rlm_loop.traces.versions import __version__
 
 _MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 
@@ -50,12 +49,11 @@ def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | Non
         runs.append(parts().article(ident, title(view), view.number, opened, inner) if several else inner)
     return sealed(
         "run/page.html",
-        style=resource("page.css") + colours,
-        script=resource("theme.js") + resource("page.js"),
+        "run/page.js",
+        colours=colours,
         title=title(views[0]) if not several else f"{len(views)} runs of {Path(trace).name}",
         runs=linked(Markup("").join(runs)),
         name=Path(trace).name,
-        version=__version__,
     )
 
 
@@ -108,10 +106,8 @@ def _result(view: RunView) -> Markup:
 
 def _unwrapped(value: Any) -> Any:
     """What a trace could only keep as its `repr` is that text."""
-    if isinstance(value, dict):
-        known: dict[str, Any] = value
-        return known["repr"] if set(known) == {"repr"} else known
-    return value
+    known = mapping(value)
+    return known["repr"] if set(known) == {"repr"} else value
 
 
 def _settings(view: RunView) -> str:

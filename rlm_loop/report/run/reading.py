@@ -42,6 +42,11 @@ _NAMED = 5
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A value that should be a JSON object; an empty one where it is something else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
 @dataclass(frozen=True)
 class RunInFile:
     """One run, notes on how much of it could be read, and its events of unknown shape."""
@@ -153,8 +158,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
             event = hidden.value(json.loads(line))  # older traces were written by older redactors
         except (ValueError, RecursionError):
             event = None
-        known = isinstance(event, dict) and isinstance(cast("dict[str, Any]", event).get("event"), str)
-        yield number, line, event if known else None
+        yield number, line, event if isinstance(mapping(event).get("event"), str) else None
 
 
 def _sound(event: Mapping[str, Any]) -> bool:

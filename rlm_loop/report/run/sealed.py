@@ -10,25 +10,30 @@ from typing import Any
 from markupsafe import Markup
 
 from rlm_loop.report.templates import render
+from rlm_loop.traces.versions import __version__
 
 
-def resource(name: str, package: str = "rlm_loop.report.run") -> str:
-    """A file that lies beside the modules of a package."""
-    return files(package).joinpath(name).read_text(encoding="utf-8")
+def sealed(template: str, *parts: str, colours: str = "", connect: bool = False, **values: Any) -> str:
+    """A template that extends `page.html`, filled in with `values`, the version, the policy, a style and a script.
 
-
-def sealed(template: str, *, style: str, script: str, connect: bool = False, **values: Any) -> str:
-    """A template (its path in `report`) filled in with `policy`, `style`, `script` and `values`.
-
-    The policy names style and script by their hashes, so that no text of a model, a tool or a task can act on the page.
-    With `connect` the script may ask the server that the page came from, and no other.
+    `parts` are style sheets and scripts beside those of all pages, as paths in `report`; `colours` are further rules of
+    style.  The policy names style and script by their hashes, so that no text of a model, a tool or a task can act on
+    the page.  With `connect` the script may ask the server that the page came from, and no other.
     """
+    style = _joined(".css", "run/page.css", *parts) + colours
+    script = _joined(".js", "run/shared.js", *parts)
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     policy += "; connect-src 'self'" if connect else ""
-    return render(template, policy=Markup(policy), style=Markup(style), script=Markup(script), **values)
+    made = {"policy": Markup(policy), "style": Markup(style), "script": Markup(script), "version": __version__}
+    return render(template, **made, **values)
+
+
+def _joined(ending: str, *parts: str) -> str:
+    here = files("rlm_loop.report")
+    return "".join(here.joinpath(name).read_text(encoding="utf-8") for name in parts if name.endswith(ending))
 
 
 def _digest(text: str) -> str:

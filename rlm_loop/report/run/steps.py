@@ -16,7 +16,7 @@ from rlm_loop.outcome import Turn
 from rlm_loop.report.notebook.formatting import action_text, compaction_line, observation_text, prose
 from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
-from rlm_loop.report.run.reading import UNREADABLE
+from rlm_loop.report.run.reading import UNREADABLE, mapping
 from rlm_loop.report.run.subcalls import call_list
 from rlm_loop.report.run.view import Event, RunView, spans_of
 from rlm_loop.report.templates import escaped
@@ -198,13 +198,10 @@ class Steps:
 
     def _tokens(self, node: str, turn: Turn) -> str:
         """The turn's tokens by cause, in words."""
-        sums: dict[str, int] = {}
         calls = self.view.spent_in.get((node, turn.index), ())
-        for one in calls:
-            for cause, tokens in one.causes.items():
-                sums[cause] = sums.get(cause, 0) + tokens
-            if one.usage.output_tokens:
-                sums[OUTPUT] = sums.get(OUTPUT, 0) + one.usage.output_tokens
+        sums = self.view.causes_in(node, turn.index)
+        if written := sum(one.usage.output_tokens or 0 for one in calls):
+            sums[OUTPUT] = written
         if not sums:
             return ""
         items = [(name, tokens) for name, tokens in sorted(sums.items(), key=lambda item: stacked(item[0])) if tokens]
@@ -291,10 +288,7 @@ def _compaction(event: Event) -> str:
 
 
 def _ending(event: Event) -> Markup:
-    error, said = event.get("error"), list[str]()
-    if isinstance(error, dict):
-        known: dict[str, Any] = error
-        said.append(str(known.get("message", "")))
+    said = [str(mapping(event.get("error")).get("message", ""))]
     if event.get("stop"):
         said.append(str(event["stop"]))
     if isinstance(event.get("seconds"), (int, float)):

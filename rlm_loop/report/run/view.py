@@ -13,7 +13,7 @@ from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.agents.past_run import turns_of
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Turn
-from rlm_loop.report.run.reading import UNREADABLE, RunInFile
+from rlm_loop.report.run.reading import UNREADABLE, RunInFile, mapping
 from rlm_loop.report.run.tokens import Spent, spent_of
 from rlm_loop.traces.reader import RunRecord, reply_of
 
@@ -78,6 +78,14 @@ class RunView:
         for one in self.spent:
             found[one.node, one.turn] = (*found.get((one.node, one.turn), ()), one)
         return found
+
+    def causes_in(self, node: str, turn: int) -> dict[str, int]:
+        """The input tokens of the calls of a turn, by cause."""
+        sums: dict[str, int] = {}
+        for one in self.spent_in.get((node, turn), ()):
+            for cause, tokens in one.causes.items():
+                sums[cause] = sums.get(cause, 0) + tokens
+        return sums
 
     @cached_property
     def tree(self) -> TraceTree:
@@ -175,9 +183,8 @@ class RunView:
         """The last reply's text of each node."""
         found: dict[str, str] = {}
         for path, event in zip(self.paths, self.record.events, strict=True):
-            reply = event.get("reply")
-            if event["event"] == "reply" and isinstance(reply, dict):
-                found[path] = str(reply.get("text", ""))
+            if event["event"] == "reply":
+                found[path] = str(mapping(event.get("reply")).get("text", ""))
         return found
 
     @cached_property
@@ -197,8 +204,7 @@ class RunView:
         for event in events:
             kind, key = event["event"], (event.get("node"), event.get("turn"))
             if kind == "reply":
-                charged: Any = event.get("charged")
-                if isinstance(charged, dict) and charged.get("purpose") == "compaction":
+                if mapping(event.get("charged")).get("purpose") == "compaction":
                     continue
                 waiting[key] = event
                 if key in done or not event.get("turn"):
@@ -214,8 +220,7 @@ class RunView:
 def spans_of(message: Event | None) -> Iterator[tuple[str, str]]:
     """The spans of a stored message: (text, cause)."""
     for span in (message or {}).get("spans") or ():
-        if isinstance(span, dict):
-            known: dict[str, Any] = span
+        if known := mapping(span):
             yield str(known.get("text", "")), str(known.get("cause", "?"))
 
 
@@ -246,9 +251,7 @@ def _lengths(record: RunRecord) -> Iterator[int]:
         match event["event"]:
             case "turn":
                 for item in (*event.get("actions", ()), *event.get("observations", ())):
-                    if isinstance(item, dict):
-                        values: dict[str, Any] = item
-                        yield from (len(v) for v in values.values() if isinstance(v, str))
+                    yield from (len(v) for v in mapping(item).values() if isinstance(v, str))
             case "reply" | "text":
                 text: Any = event.get("text") or (event.get("reply") or {}).get("text", "")
                 yield len(text) if isinstance(text, str) else 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_loop.report.study.drawings import ANSWERING, Figured, figured
+from rlm_loop.report.tables.contrasts import with_interval
 from rlm_loop.report.tables.study_tables import count
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import ArmSummary, Results, StudyError
@@ -35,10 +36,9 @@ def answer_of(results: Results, baseline: str, compared: Comparison | None) -> S
         _sentence([s for s in found if s.model == model], of) + (f" ({model})" if several else "") + "."
         for model in results.models
     ]
-    rows = [[*([s.model] if several else []), s.arm, *_row(s, of)] for s in found]
-    heads = [*(["model"] if several else []), "arm", "resolved"]
     differs = [f"points against {baseline}", "prompt tokens", f"times {baseline}'s"] if compared else ["prompt tokens"]
-    table = Table("Arms, each on the same tasks", [*heads, *differs], rows, (), 2 if several else 1)
+    heads, rows = ["model", "arm", "resolved", *differs], [[s.model, s.arm, *_row(s, of)] for s in found]
+    table = Table("Arms, each on the same tasks", heads, rows, (), 2).without_same("model")
     return StudyAnswer(sentences, () if compared is None else compared.verdicts, table, _figure(results))
 
 
@@ -57,8 +57,8 @@ def _sentence(found: Sequence[ArmSummary], of: dict[tuple[str, str, str], Contra
     if contrast is None or contrast.estimate is None:
         return said
     tokens = of.get((other.model, other.arm, "input_tokens"))
-    cost = f", {_ratio(tokens)} times the prompt tokens" if tokens and tokens.estimate is not None else ""
-    return f"{said}; {other.arm} against {other.baseline}: {_points(contrast)} points{cost}"
+    cost = f", {with_interval(tokens, '()')} times the prompt tokens" if tokens and tokens.estimate is not None else ""
+    return f"{said}; {other.arm} against {other.baseline}: {with_interval(contrast, '()')} points{cost}"
 
 
 def _rate(s: ArmSummary) -> str:
@@ -67,30 +67,13 @@ def _rate(s: ArmSummary) -> str:
     )
 
 
-def _points(contrast: Contrast) -> str:
-    estimate = f"{100 * (contrast.estimate or 0):+.1f}"
-    if contrast.low is None or contrast.high is None:
-        return estimate
-    return f"{estimate} ({100 * contrast.low:+.1f} to {100 * contrast.high:+.1f})"
-
-
-def _ratio(contrast: Contrast) -> str:
-    if contrast.low is None or contrast.high is None:
-        return f"{contrast.estimate:.2f}"
-    return f"{contrast.estimate:.2f} ({contrast.low:.2f} to {contrast.high:.2f})"
-
-
 def _row(s: ArmSummary, of: dict[tuple[str, str, str], Contrast]) -> list[str]:
-    resolved = [f"{s.resolved:,} of {s.judged:,}"]
+    resolved, tokens = f"{s.resolved:,} of {s.judged:,}", count(s.input_tokens)
     if not of:
-        return [*resolved, count(s.input_tokens)]
-    rate, tokens = (of.get((s.model, s.arm, measure)) for measure in ("resolved", "input_tokens"))
-    return [
-        *resolved,
-        "baseline" if s.arm == s.baseline else _points(rate) if rate and rate.estimate is not None else "-",
-        count(s.input_tokens),
-        "baseline" if s.arm == s.baseline else _ratio(tokens) if tokens and tokens.estimate is not None else "-",
-    ]
+        return [resolved, tokens]
+    pair = (of.get((s.model, s.arm, measure)) for measure in ("resolved", "input_tokens"))
+    less, ratio = ("baseline" if s.arm == s.baseline else with_interval(c, "()") if c else "-" for c in pair)
+    return [resolved, less, tokens, ratio]
 
 
 def _figure(results: Results) -> Figured | None:

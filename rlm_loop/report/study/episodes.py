@@ -13,25 +13,30 @@ from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import PairKey, pair_key
 from rlm_loop.study.store.rows import Row
 
-_SHOWN = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
+_MARKS = {"resolved": "✓", "not resolved": "✗", "not judged": "?", "crashed": "crashed", "not run": "–"}
+LEGEND = ", ".join(f"{mark} {state}" for state, mark in _MARKS.items() if mark != state)
 
 
 class EpisodeCell(NamedTuple):
-    """One episode: its state and the mark of it, the words for both, the address of its page, and its tokens."""
+    """One episode: its state, the words for it, the address of its page, and its tokens."""
 
     state: str
-    mark: str
     said: str
     link: str = ""
     tokens: str = ""
 
+    @property
+    def mark(self) -> str:
+        return _MARKS[self.state]
+
 
 class TaskRow(NamedTuple):
-    """The episodes of a task, arm by arm; `apart` where the arms did not all come to the same state."""
+    """The episodes of a task, arm by arm; `apart` where the arms differ.  `link` leads from the name."""
 
     name: str
     apart: bool
     cells: Sequence[EpisodeCell]
+    link: str = ""
 
 
 class Episodes(NamedTuple):
@@ -40,6 +45,7 @@ class Episodes(NamedTuple):
     arms: Sequence[str]
     groups: Sequence[tuple[str, Sequence[TaskRow]]]
     legend: str
+    caption: str = "Episodes"
 
 
 def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
@@ -50,9 +56,13 @@ def episodes_of(results: Results, links: Mapping[str, str]) -> Episodes:
         (f"{model} · {suite}" if len(results.models) > 1 else suite, _tasks(list(of), arms, rows, links))
         for (model, suite), of in groupby(units, key=lambda u: (u[0], u[1]))
     ]
-    legend = ", ".join(f"{mark} {state}" for state, mark in _SHOWN.items() if mark != state)
     traces = " A mark leads to the page of its run." if links else ""
-    return Episodes(arms, groups, f"{legend}; beside it the tokens, in and out together.{traces}")
+    return Episodes(arms, groups, f"{LEGEND}; beside it the tokens, in and out together.{traces}")
+
+
+def task_name(unit: PairKey, seeds: bool) -> str:
+    """The task of a unit, with its seed where there are several."""
+    return f"{unit[2]}, seed {unit[3]}" if seeds else unit[2]
 
 
 def _tasks(
@@ -62,19 +72,17 @@ def _tasks(
     found: list[TaskRow] = []
     for of in units:
         cells = [_shown(rows.get((arm, of)), arm, of[2], links) for arm in arms]
-        name = f"{of[2]}, seed {of[3]}" if several else of[2]
-        found.append(TaskRow(name, len({cell.state for cell in cells}) > 1, cells))
+        found.append(TaskRow(task_name(of, several), len({cell.state for cell in cells}) > 1, cells))
     return found
 
 
 def _shown(row: Row | None, arm: str, task: str, links: Mapping[str, str]) -> EpisodeCell:
     now = state(row)
-    mark = _SHOWN[now]
     if row is None:
-        return EpisodeCell(now, mark, f"{arm}: not run")
+        return EpisodeCell(now, f"{arm}: not run")
     tokens = total_tokens(row)
     said = f"{arm} on {task}: {now}; {_figures(row, tokens)}"
-    return EpisodeCell(now, mark, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
+    return EpisodeCell(now, said, links.get(row["trace"], ""), "" if tokens is None else f"{tokens:,}")
 
 
 def _figures(row: Mapping[str, Any], tokens: int | None) -> str:

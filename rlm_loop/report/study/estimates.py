@@ -18,10 +18,9 @@ def estimates_table(compared: Comparison) -> Table | None:
     found = compared.estimates()
     if not found:
         return None
-    several = len({e.model for e in found}) > 1
     rows = [
         [
-            *([e.model] if several else []),
+            e.model,
             e.arm,
             e.quantity,
             e.estimand,
@@ -33,7 +32,7 @@ def estimates_table(compared: Comparison) -> Table | None:
         for e in found
     ]
     heads = [
-        *(["model"] if several else []),
+        "model",
         "arm",
         "of",
         "estimand",
@@ -47,7 +46,7 @@ def estimates_table(compared: Comparison) -> Table | None:
         "more), and for each task that it resolves (what failed is paid for too). Tokens in and out; each pair counts "
         "the same, whatever the suite. Described, not tested."
     ]
-    return Table("What the arms take, by estimand", heads, rows, notes, 4 if several else 3)
+    return Table("What the arms take, by estimand", heads, rows, notes, 4).without_same("model")
 
 
 def joint_table(compared: Comparison) -> Table | None:
@@ -55,17 +54,13 @@ def joint_table(compared: Comparison) -> Table | None:
     found = [c for c in compared.clouds if c.both is not None]
     if not found:
         return None
-    several = len({c.model for c in found}) > 1
-    rows = [
-        [*([c.model] if several else []), c.arm, *(_percent(share) for share in (c.cheaper, c.no_worse, c.both))]
-        for c in found
-    ]
-    heads = [*(["model"] if several else []), "arm", "fewer tokens", "resolves no fewer", "both"]
+    rows = [[c.model, c.arm, *(_percent(share) for share in (c.cheaper, c.no_worse, c.both))] for c in found]
+    heads = ["model", "arm", "fewer tokens", "resolves no fewer", "both"]
     note = (
         f"Of {found[0].spent.size:,} resamples of the tasks, whole clusters and the same ones for every arm, those in "
         f"which the arm takes fewer tokens (in and out) than {compared.baseline} and resolves at least as many. No p."
     )
-    return Table("Cheaper and no worse", heads, rows, [note], 2 if several else 1)
+    return Table("Cheaper and no worse", heads, rows, [note], 2).without_same("model")
 
 
 def delivery_table(compared: Comparison) -> Table | None:
@@ -73,14 +68,10 @@ def delivery_table(compared: Comparison) -> Table | None:
     found = compared.deliveries
     if not found:
         return None
-    several = len({d.model for d in found}) > 1
-    rows = [
-        [*([d.model] if several else []), d.arm, d.injector, f"{d.delivered:,} of {d.runs:,}", _percent(d.share)]
-        for d in found
-    ]
-    heads = [*(["model"] if several else []), "arm", "injector", "runs with a token of it", "share"]
+    rows = [[d.model, d.arm, d.injector, f"{d.delivered:,} of {d.runs:,}", _percent(d.share)] for d in found]
+    heads = ["model", "arm", "injector", "runs with a token of it", "share"]
     note = "A run that ends before an injector speaks is a run without it: the effect is that of both kinds of runs."
-    return Table("Doses delivered", heads, rows, [note], 3 if several else 2)
+    return Table("Doses delivered", heads, rows, [note], 3).without_same("model")
 
 
 def beside_effects(compared: Comparison) -> Sequence[Table]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rlm_loop.report.compare.tables import suite_table
 from rlm_loop.report.study.estimates import beside_effects
+from rlm_loop.report.tables.contrasts import NAMES, figure, measure_name, with_interval
 from rlm_loop.report.tables.table import Table
-from rlm_loop.study import Results, StudyError
+from rlm_loop.study import Contrast, Results, StudyError
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import p_value, percent
 
@@ -20,9 +20,6 @@ POLICIES: Mapping[str, str] = {
     "drop": "Missing pairs are dropped: this is fair only if what is missing has nothing to do with the arms.",
     "bounds": "Each interval covers both the best and the worst that the missing pairs could have been.",
 }
-_MEASURES = {"resolved": "tasks resolved", "input_tokens": "prompt tokens"}
-
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -52,37 +49,44 @@ def findings_of(results: Results, baseline: str) -> Findings:
 
 def effects_table(compared: Comparison) -> Table:
     """A row for each arm and measure: the effect, its interval, and the one p that belongs to that interval."""
-    rows: Rows = compared.frame().to_dict("records")
-    shown = [r for r in rows if _known(r["estimate"]) or r["measure"] in compared.family]
-    several = len({r["model"] for r in rows}) > 1
+    shown = [c for c in compared.contrasts if c.estimate is not None or c.measure in compared.family]
     cells = [
         [
-            *([str(r["model"])] if several else []),
-            str(r["arm"]),
-            _measure(r),
-            _figure(r["value"], r),
-            _figure(r["baseline_value"], r),
-            _effect(r, compared),
-            *([_p(r["p_holm"]), _verdict(r)] if compared.family else []),
-            f"{r['pairs'] - r['missing']:,} of {r['pairs']:,}",
+            c.model,
+            c.arm,
+            measure_name(c.measure),
+            figure(c, c.value),
+            figure(c, c.baseline_value),
+            with_interval(c, level=_level(c, compared)),
+            *([_p(c), _verdict(c)] if compared.family else []),
+            f"{c.pairs - c.missing:,} of {c.pairs:,}",
         ]
-        for r in shown
+        for c in shown
     ]
     share = percent(1 - compared.alpha)
-    columns = ["arm", "measure", "arm's", "baseline's", f"effect [{share} CI]", *["p", "shown"] * bool(compared.family)]
-    heads = [*(["model"] if several else []), *columns, "pairs"]
-    return Table(f"Arms against {compared.baseline}", heads, cells, _effect_notes(shown, compared), 3 if several else 2)
+    heads = ["model", "arm", "measure", "arm's", "baseline's", f"effect [{share} CI]"]
+    heads += [*(["p", "shown"] if compared.family else []), "pairs"]
+    title, notes = f"Arms against {compared.baseline}", _effect_notes(shown, compared)
+    return Table(title, heads, cells, notes, 3).without_same("model")
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
-    return "described" if row["p_holm"] != row["p_holm"] else "yes" if row["holds"] else "no"
+def _level(c: Contrast, compared: Comparison) -> str:
+    return "" if math.isclose(c.confidence, 1 - compared.alpha) else f"; {percent(c.confidence)}"
 
 
-def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
-    claims = dict.fromkeys(f"{_measure(r)}: {r['claim']}" for r in rows if r["measure"] in compared.family)
+def _p(c: Contrast) -> str:
+    return "-" if c.p_holm is None else p_value(c.p_holm)
+
+
+def _verdict(c: Contrast) -> str:
+    return "described" if c.p_holm is None else "yes" if c.holds else "no"
+
+
+def _effect_notes(rows: Sequence[Contrast], compared: Comparison) -> list[str]:
+    claims = dict.fromkeys(f"{measure_name(c.measure)}: {c.claim}" for c in rows if c.measure in compared.family)
     ways: dict[str, list[str]] = {}
-    for row in rows:
-        ways.setdefault(str(row["method"]), []).append(_measure(row))
+    for c in rows:
+        ways.setdefault(c.method, []).append(measure_name(c.measure))
     methods = "; ".join(f"{', '.join(dict.fromkeys(of))}: {method}" for method, of in ways.items())
     judged = (
         f"p belongs to the claim ({'; '.join(claims)}), adjusted after Holm over all of them, and the interval has the "
@@ -99,57 +103,22 @@ def _effect_notes(rows: Rows, compared: Comparison) -> list[str]:
 
 def power_table(compared: Comparison) -> Table:
     """A row for each claim and what the truth may be: the power of a study of this size, and the pairs needed."""
-    rows: Rows = compared.power().to_dict("records")
-    claimed = compared.family or tuple(_MEASURES)
-    several = len({r["model"] for r in rows}) > 1
     cells = [
         [
-            *([str(r["model"])] if several else []),
-            str(r["arm"]),
-            _measure(r),
-            str(r["claim"]),
-            str(r["assuming"]),
-            f"{100 * r['power_now']:.0f} %" if _known(r["power_now"]) else "-",
-            f"{r['needed']:,.0f}" if _known(r["needed"]) else "never",
-            f"{r['more_tasks']:,.0f}" if _known(r["more_tasks"]) else "never",
+            plan.model,
+            plan.arm,
+            measure_name(plan.measure),
+            plan.claim,
+            plan.assuming,
+            f"{100 * plan.power_now:.0f} %",
+            *("never" if n is None else f"{n:,}" for n in (plan.needed, plan.more_tasks)),
         ]
-        for r in rows
-        if r["measure"] in claimed
+        for plan in compared.plans
+        if plan.measure in (compared.family or NAMES)
     ]
-    heads = [*(["model"] if several else []), "arm", "measure", "claim", "if the truth is", "power now"]
+    heads = ["model", "arm", "measure", "claim", "if the truth is", "power now", "pairs needed", "more tasks"]
     notes = [
         "Power now: the chance that a new study of this size shows the claim. Needed: pairs for a chance of 80 %, "
         "before Holm's adjustment, which takes somewhat more."
     ]
-    return Table("What it would take", [*heads, "pairs needed", "more tasks"], cells, notes, 5 if several else 4)
-
-
-def _measure(row: Mapping[str, Any]) -> str:
-    name = str(row["measure"])
-    return _MEASURES.get(name, name.replace("_", " "))
-
-
-def _known(value: Any) -> bool:
-    return isinstance(value, (int, float)) and value == value
-
-
-def _figure(value: Any, row: Mapping[str, Any]) -> str:
-    if not _known(value):
-        return "-"
-    if row["effect"] == "difference":
-        return f"{100 * value:.1f} %"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
-
-
-def _effect(row: Mapping[str, Any], compared: Comparison) -> str:
-    as_rate = row["effect"] == "difference"
-    numbers = [row[name] for name in ("estimate", "low", "high")]
-    middle, low, high = ("-" if not _known(v) else f"{100 * v:+.1f}" if as_rate else f"{v:.2f}" for v in numbers)
-    if "-" in (middle, low, high):  # of few pairs the interval may have no upper end
-        return middle if middle == "-" else f"{middle} [not known]".replace("-", "\N{MINUS SIGN}")
-    level = "" if math.isclose(row["confidence"], 1 - compared.alpha) else f"; {percent(row['confidence'])}"
-    return f"{middle} [{low} to {high}{level}]".replace("-", "\N{MINUS SIGN}")
-
-
-def _p(value: Any) -> str:
-    return p_value(value) if _known(value) else "-"
+    return Table("What it would take", heads, cells, notes, 5).without_same("model")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rlm_loop.report.run.reading import mapping
 from rlm_loop.study import Results
 
 
@@ -25,16 +26,12 @@ def origin_of(results: Results) -> Origin:
 
 
 def _facts(session: Mapping[str, Any]) -> dict[str, Any]:
-    machine = _mapping(session.get("machine"))
+    machine = mapping(session.get("machine"))
     processors = [f"{machine['cpus']} CPUs"] if machine.get("cpus") else []
     return {
         "command": session.get("command"),
         "machine": ", ".join([*processors, str(machine.get("platform", ""))]),
         "Python": machine.get("python"),
         **{k: v for k, v in machine.items() if k not in ("cpus", "platform", "python")},
-        "packages": ", ".join(f"{name} {version}" for name, version in _mapping(session.get("packages")).items()),
+        "packages": ", ".join(f"{name} {version}" for name, version in mapping(session.get("packages")).items()),
     }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

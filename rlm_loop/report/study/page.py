@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.study.answer import answer_of
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.report.study.drawings import drawings
@@ -19,9 +19,7 @@ from rlm_loop.report.study.origin import origin_of
 from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
 from rlm_loop.report.tables.trace_files import names_of
 from rlm_loop.study import Results, StudyError, load_study
-from rlm_loop.traces.versions import __version__
 
-_HERE = "rlm_loop.report.study"
 #: Where trace pages are looked for if nobody says where they are.
 _FOLDER = "study_traces"
 
@@ -46,14 +44,14 @@ def study_page(
     head = head_of(results, against)
     return sealed(
         "study/study.html",
-        style=resource("page.css") + resource("study.css", _HERE),
-        script=resource("theme.js") + resource("study.js", _HERE),
+        "study/study.css",
+        "study/study.js",
         title=head.question.title,
         head=head,
         answer=answer,
         sections=shown,
+        contents=[*([("answer", "Answer")] if answer else []), ("about", "The study"), *(one[:2] for one in shown)],
         name=results.name,
-        version=__version__,
     )
 
 

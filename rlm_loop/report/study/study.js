@@ -1,6 +1,5 @@
 (() => {
   "use strict";
-  const get = (id) => document.getElementById(id);
 
   // -- going from section to section
   const heads = [...document.querySelectorAll("main > section h2")];
@@ -63,21 +62,11 @@
   }
 
   // -- keys
-  const keys = get("keys");
-  const act = {
-    j: () => move(1), k: () => move(-1), g: () => go(heads[0]), G: () => go(heads[heads.length - 1]), t: theme,
+  onKeys({
+    j: () => move(1), k: () => move(-1), g: () => go(heads[0]), G: () => go(heads[heads.length - 1]),
     "/": () => { if (box) { go(get("episodes")); box.focus(); box.select(); } },
     d: () => { if (apart) { go(get("episodes")); apart.checked = !apart.checked; find(); } },
-    "?": () => keys.showModal(),
-  };
-  document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || keys.open || e.target.matches("input:not([type=checkbox])")) return;
-    if (!Object.hasOwn(act, e.key)) return;
-    e.preventDefault();
-    act[e.key]();
   });
-  get("theme").addEventListener("click", theme);
-  get("help").addEventListener("click", act["?"]);
 
   // -- on paper everything is open
   const shut = [];

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rlm_loop.agents.attempts.anytime import Anytime
+from rlm_loop.report.tables.study_tables import rate
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.anytime_curves import curve
@@ -23,7 +24,7 @@ def anytime_table(runs: Mapping[str, Sequence[Anytime]], steps: Sequence[int] = 
                 arm,
                 str(len(of)),
                 str(ends),
-                f"{ends / len(of):.0%} [{low * 100:.0f}-{high * 100:.0f}]" if of else "-",
+                rate(ends / len(of), low, high) if of else "-",
                 *(str(count) for count in within),
                 f"{sum(first) / len(first):.1f}" if first else "-",
                 str(sum(run.broken_later for run in of)),

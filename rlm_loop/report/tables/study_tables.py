@@ -1,124 +1,154 @@
-"""The tables of a study: its arms, its suites, and the targets that they meet or miss."""
+"""Tables of a study: its arms, its suites, and the targets that they meet or miss."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rlm_loop.accounting.ledger import COUNTING
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import ArmSummary, Results
 from rlm_loop.study.plan.analysis import TARGETS, read
 
+#: A declared target: its name, its limit, and whether more is better.
+Target = tuple[str, float, bool]
+
+
+def count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def rate(share: float, low: float, high: float) -> str:
+    """A share with its interval."""
+    return f"{share:.0%} [{low * 100:.0f}-{high * 100:.0f}]"
+
+
+def _pair(middle: float | None, p95: float | None) -> str:
+    return "-" if middle is None else f"{middle:.1f} ({decimal(p95)})"
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _versus(s: ArmSummary) -> str:
+    return "baseline" if s.arm == s.baseline else f"+{s.wins} / -{s.losses}"
+
+
+#: What a column says of an arm.
+_CELLS: Mapping[str, Callable[[ArmSummary], str]] = {
+    "model": lambda s: s.model,
+    "suite": lambda s: s.suite,
+    "arm": lambda s: s.arm,
+    "n": lambda s: str(s.n),
+    "resolved": lambda s: str(s.resolved) if s.judged == s.n else f"{s.resolved} of {s.judged} judged",
+    "rate [95 % CI]": lambda s: "-" if s.rate is None else rate(s.rate, s.low, s.high),
+    "answered": lambda s: percent(s.answered),
+    "tokens in": lambda s: count(s.input_tokens),
+    "out": lambda s: count(s.output_tokens),
+    "new": lambda s: count(s.new_tokens),
+    "scaffold": lambda s: f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})",
+    "tokens p95 / baseline": lambda s: _times(s.tokens_p95_ratio),
+    "cost": lambda s: "-" if s.cost is None else f"{s.cost:.4g}",
+    "cost p95 / baseline": lambda s: _times(s.cost_p95_ratio),
+    "steps": lambda s: decimal(s.steps),
+    "steps (p95)": lambda s: _pair(s.steps, s.steps_p95),
+    "seconds": lambda s: decimal(s.seconds),
+    "seconds (p95)": lambda s: _pair(s.seconds, s.seconds_p95),
+    "tool seconds, p95": lambda s: decimal(s.tool_seconds_p95),
+    "failed actions": lambda s: percent(s.failed_actions),
+    "malformed": lambda s: percent(s.malformed),
+    "unreadable replies": lambda s: percent(s.malformed),
+    "vs baseline": _versus,
+    "only this / only baseline": _versus,
+}
+#: The field that a column shows, where it can have a target.
+_FIELDS = {
+    "rate [95 % CI]": "rate",
+    "steps (p95)": "steps",
+    "tokens p95 / baseline": "tokens_p95_ratio",
+    "seconds (p95)": "seconds_p95",
+    "tool seconds, p95": "tool_seconds_p95",
+}
+
+
+def summary_table(
+    title: str,
+    columns: Sequence[str],
+    found: Sequence[ArmSummary],
+    notes: Sequence[str],
+    targets: Mapping[str, Target] | None = None,
+    names: Sequence[str] = ("model", "arm"),
+) -> Table:
+    """One row a summary: its names, the `columns`, and `missed` where a figure does not meet its target."""
+    every = [*names, *columns]
+    rows = [[_CELLS[name](s) + _missed(s, _FIELDS.get(name, ""), targets or {}) for name in every] for s in found]
+    return Table(title, every, rows, notes, len(names)).without_same("model")
+
 
 def arm_table(results: Results, baseline: str | None = None) -> Table:
     """One row an arm: what it resolved, what that cost, and how it differs from the baseline on the same tasks."""
     found = results.summary(baseline)
-    columns = [
-        "arm",
-        "n",
-        "resolved",
-        "rate [95 % CI]",
-        "tokens in",
-        "out",
-        "new",
-        "scaffold",
-        "steps (p95)",
-        "seconds (p95)",
-        "failed actions",
-        "malformed",
-        "vs baseline",
+    columns = ["n", "resolved", "rate [95 % CI]", "tokens in", "out", "new", "scaffold", "steps (p95)"]
+    columns += ["seconds (p95)", "failed actions", "malformed", "vs baseline"]
+    legend = [
+        "In: all prompt tokens, re-sent ones included; new: those not "
+        "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
+        f"vs baseline: tasks that only this arm resolved / that only {found[0].baseline if found else ''} resolved.",
     ]
-    rows = [
-        [
-            s.arm,
-            str(s.n),
-            resolved(s),
-            interval(s),
-            count(s.input_tokens),
-            count(s.output_tokens),
-            count(s.new_tokens),
-            f"{count(s.scaffold_tokens)} ({percent(s.scaffold_share)})",
-            pair(s.steps, s.steps_p95),
-            pair(s.seconds, s.seconds_p95),
-            percent(s.failed_actions),
-            percent(s.malformed),
-            versus(s),
-        ]
-        for s in found
-    ]
-    notes = [*_legend(found), counting_note(results), *counted(found), *_coverage(results)]
-    return _table(results, "Arms", columns, rows, found, notes)
+    notes = [*legend, counting_note(results), *counted(found), *_coverage(results)]
+    return summary_table(_heading("Arms", results), columns, found, notes)
 
 
 def suite_table(results: Results, baseline: str | None = None) -> Table:
     """One row a suite and arm."""
     found = results.suite_summary(baseline)
-    columns = ["suite", "arm", "n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
-    rows = [
-        [
-            s.suite,
-            s.arm,
-            str(s.n),
-            resolved(s),
-            interval(s),
-            count(s.input_tokens),
-            count(s.output_tokens),
-            decimal(s.steps),
-            decimal(s.seconds),
-        ]
-        for s in found
-    ]
-    return _table(results, "Suites", columns, rows, found, [*counted(found), *_coverage(results)], labels=2)
+    columns = ["n", "resolved", "rate [95 % CI]", "tokens in", "out", "steps", "seconds"]
+    notes, names = [*counted(found), *_coverage(results)], ("model", "suite", "arm")
+    return summary_table(_heading("Suites", results), columns, found, notes, names=names)
 
 
 def target_table(results: Results, baseline: str | None = None) -> Table:
     """Each arm against the targets that the study declared: the figure, and `missed` where it does not meet one."""
     found, held = results.summary(baseline), declared_targets(results)
-    columns = ["arm", *(f"{name} {'>=' if more else '<='} {limit:g}" for name, limit, more in held.values())]
-    rows = [[s.arm, *(_judged(getattr(s, f), limit, more) for f, (_, limit, more) in held.items())] for s in found]
+    columns = [f"{name} {'>=' if more else '<='} {limit:g}" for name, limit, more in held.values()]
+    rows = [[s.model, s.arm, *(_judged(s, field, held) for field in held)] for s in found]
     notes = [] if held else ["The study declared no targets (`Analysis(targets=...)`), so none is judged."]
-    return _table(results, "Targets", columns, rows, found, [*notes, *_coverage(results)])
+    notes += _coverage(results)
+    return Table(_heading("Targets", results), ["model", "arm", *columns], rows, notes, 2).without_same("model")
 
 
-def declared_targets(results: Results) -> dict[str, tuple[str, float, bool]]:
-    """What the study declared as targets, by field of `ArmSummary`: name, limit, whether more is better."""
+def declared_targets(results: Results) -> dict[str, Target]:
+    """What the study declared as targets, by field of `ArmSummary`."""
     plan = read(results.lock)
     limits = {} if plan is None else plan.targets
     return {f: (name, float(limits[f]), more) for f, (name, more) in TARGETS.items() if f in limits}
 
 
-def _table(
-    results: Results,
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    found: Sequence[ArmSummary],
-    notes: Sequence[str],
-    labels: int = 1,
-) -> Table:
-    """With a column for the model where there are several."""
-    several = len(results.models) > 1
-    if several:
-        columns, labels = ["model", *columns], labels + 1
-        rows = [[s.model, *row] for s, row in zip(found, rows, strict=True)]
+def _heading(title: str, results: Results) -> str:
     heading = f"{title} of {results.name}" if results.name else title
-    return Table(f"{heading} (recorded run)" if results.recorded else heading, columns, rows, notes, labels)
+    return f"{heading} (recorded run)" if results.recorded else heading
 
 
-def _judged(value: float | None, limit: float, more: bool) -> str:
-    if value is None:
-        return "not known"
-    met = value >= limit if more else value <= limit
-    return f"{value:.2f}" if met else f"{value:.2f} missed"
+def _judged(s: ArmSummary, field: str, targets: Mapping[str, Target]) -> str:
+    value: float | None = getattr(s, field)
+    return "not known" if value is None else f"{value:.2f}{_missed(s, field, targets)}"
 
 
-def _legend(found: Sequence[ArmSummary]) -> list[str]:
-    baseline = found[0].baseline if found else ""
-    return [
-        "In: all prompt tokens, re-sent ones included; new: those not "
-        "taken from the prefix cache; scaffold: those that the strategy added, with their share of in.",
-        f"vs baseline: tasks that only this arm resolved / that only {baseline} resolved.",
-    ]
+def _missed(s: ArmSummary, field: str, targets: Mapping[str, Target]) -> str:
+    """A word where a figure does not meet the target that the study declared for it."""
+    value: float | None = getattr(s, field, None)
+    if value is None or field not in targets:
+        return ""
+    _, limit, more = targets[field]
+    return "" if (value >= limit if more else value <= limit) else " missed"
 
 
 def counting_note(results: Results) -> str:
@@ -167,31 +197,3 @@ def provenance_line(results: Results) -> str:
         f"`{source['command'][-1]}`" if source["command"] else "",
     ]
     return "; ".join(p for p in parts if p) + "."
-
-
-def interval(s: ArmSummary) -> str:
-    return "-" if s.rate is None else f"{s.rate:.0%} [{s.low * 100:.0f}-{s.high * 100:.0f}]"
-
-
-def resolved(s: ArmSummary) -> str:
-    return str(s.resolved) if s.judged == s.n else f"{s.resolved} of {s.judged} judged"
-
-
-def versus(s: ArmSummary) -> str:
-    return "baseline" if s.arm == s.baseline else f"+{s.wins} / -{s.losses}"
-
-
-def count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
-def pair(middle: float | None, p95: float | None) -> str:
-    return "-" if middle is None else f"{middle:.1f} ({decimal(p95)})"

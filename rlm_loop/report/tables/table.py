@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rlm_loop.report.tables.fitting import fitted_text
+from rlm_loop.report.tables.fitting import fitted_lines, folded
 
 
 @dataclass(frozen=True)
@@ -44,27 +45,30 @@ class Table:
         """
         from rlm_loop.report.tables.latex import latex_table
 
-        shown = list(range(len(self.columns)))
+        shown = self
         if columns is not None:
             if unknown := [name for name in columns if name not in self.columns]:
                 raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(self.columns)}")
             wanted = [self.columns.index(name) for name in columns]
-            shown = [*range(self.labels), *(i for i in wanted if i >= self.labels)]
-        rows = [[row[i] for i in shown] for row in self.rows]
-        return latex_table(self.title, [self.columns[i] for i in shown], rows, self.notes, self.labels, label)
+            shown = self._of([*range(self.labels), *(i for i in wanted if i >= self.labels)])
+        return latex_table(self.title, shown.columns, shown.rows, self.notes, self.labels, label)
 
     def to_text(self, width: int | None = None) -> str:
         """The table for a terminal or a log, in plain characters; lines of at most `width`, where one is given."""
-        if width is not None:
-            return fitted_text(self, width)
-        every = [self.columns, *self.rows]
-        widths = [max(len(row[i]) for row in every) for i in range(len(self.columns))]
-        lines = ["  ".join(self._padded(row, widths)).rstrip() for row in every]
-        lines.insert(1, "  ".join("-" * w for w in widths))
-        return "\n".join([self.title, *lines, *self.notes])
+        room = sys.maxsize if width is None else width
+        lines = fitted_lines(self.columns, self.rows, self.labels, room)
+        return "\n".join([folded(self.title, room), *lines, *(folded(note, room) for note in self.notes)])
 
-    def _padded(self, row: Sequence[str], widths: Sequence[int]) -> list[str]:
-        return [c.ljust(w) if i < self.labels else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+    def without_same(self, *columns: str) -> Table:
+        """The table without those of these columns of names that say the same in every row."""
+        same = {name for name in columns if len({row[self.columns.index(name)] for row in self.rows}) < 2}
+        kept = [i for i, name in enumerate(self.columns) if name not in same]
+        return replace(self._of(kept), labels=self.labels - len(same))
+
+    def _of(self, chosen: Sequence[int]) -> Table:
+        """The columns at these places."""
+        rows = [[row[i] for i in chosen] for row in self.rows]
+        return replace(self, columns=[self.columns[i] for i in chosen], rows=rows)
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(c)}</th>" for c in self.columns)

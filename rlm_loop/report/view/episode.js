@@ -1,7 +1,6 @@
 
 (() => {
   "use strict";
-  const get = (id) => document.getElementById(id);
   const around = document.querySelector(".around"), id = around.dataset.id;
   const stored = (name) => { try { return sessionStorage.getItem(name); } catch { return null; } };
   const way = (link, to) => { link.hidden = !to; if (to) link.href = `${to}.html`; };
@@ -13,14 +12,6 @@
   } catch { /* the order of the folder */ }
   const query = stored("rlm-loop-query");
   if (query) get("up").href += `?${query}`;
-  const follow = (name) => { const link = get(name); if (!link.hidden) location.href = link.href; };
-  const act = { ArrowLeft: "before", "[": "before", ArrowRight: "after", "]": "after", u: "up" };
-  document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || get("keys").open || e.target.matches("input, textarea")) return;
-    if (!Object.hasOwn(act, e.key)) return;
-    e.preventDefault();
-    follow(act[e.key]);
-  });
 
   // -- what was searched for in the table
   const text = new URLSearchParams(location.search).get("find");

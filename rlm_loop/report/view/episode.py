@@ -13,14 +13,12 @@ from rlm_loop.report.run.head import title
 from rlm_loop.report.run.judged import judged, state_kind
 from rlm_loop.report.run.page import linked, run_html, shades_of
 from rlm_loop.report.run.reading import found_in_bytes
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import FolderContents, RunIndex, neighbours
-from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
-from rlm_loop.traces.versions import __version__
 
 
 def view_of(index: RunIndex, episode: ListedEpisode) -> RunView:
@@ -53,8 +51,10 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode,
         )
     return sealed(
         "run/page.html",
-        style=resource("page.css") + resource("view.css", HERE) + colours,
-        script=resource("theme.js") + resource("page.js") + resource("episode.js", HERE),
+        "view/view.css",
+        "run/page.js",
+        "view/episode.js",
+        colours=colours,
         connect=not still,
         title=name,
         runs=inner,
@@ -62,7 +62,6 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode,
         keys=pieces.keys(),
         foot=pieces.foot(still),
         name=episode.path or episode.name,
-        version=__version__,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -103,9 +103,13 @@ class RunIndex:
     def _loose(self, episode: ListedEpisode) -> Path | None:
         if not episode.path:
             return None
-        base = self.root if self.root.is_dir() else self.root.parent
-        path = base / episode.path
-        return path if path.resolve().is_relative_to(base.resolve()) else None
+        path = self._base / episode.path
+        return path if path.resolve().is_relative_to(self._base.resolve()) else None
+
+    @property
+    def _base(self) -> Path:
+        """The folder that paths of traces are relative to."""
+        return self.root if self.root.is_dir() else self.root.parent
 
     def _refresh(self) -> None:
         before, self._read = self._read, {}
@@ -145,16 +149,29 @@ class RunIndex:
         return studies, traces
 
     def _study(self, study: str, before: Mapping[str, Read]) -> None:
-        folder, key = self.root / study, f"{study}/"
-        mark = tuple(_mark(folder / name) for name in sorted(_ROWS)), _mark(archive_of(folder))
+        folder = self.root / study
+        archive = archive_of(folder)
+
+        def rows() -> Iterator[ListedEpisode]:
+            yield from (from_row(study, row) for row in read_rows(folder))
+            if archive is not None:
+                self._packed[study] = Packed(archive)
+
+        mark = tuple(_mark(folder / name) for name in sorted(_ROWS)), _mark(archive)
+        self._again(f"{study}/", mark, before, rows)
+
+    def _again(
+        self, key: str, mark: object, before: Mapping[str, Read], read: Callable[[], Iterable[ListedEpisode]]
+    ) -> None:
+        """Keep what was read `before` where the mark is the same, else read it."""
         if key in before and before[key][0] == mark:
             self._read[key] = before[key]
             return
-        note, found = "", tuple[ListedEpisode, ...]()
+        found, note = tuple[ListedEpisode, ...](), ""
         try:
-            found = tuple(from_row(study, row) for row in read_rows(folder))
-            if (archive := archive_of(folder)) is not None:
-                self._packed[study] = Packed(archive)
+            found = tuple(read())
+        except OSError as error:
+            note = f"{key} cannot be read: {error.strerror or error}"
         except (StudyError, TraceError, ImportError) as error:
             note = str(error)
         self._read[key] = mark, found, note
@@ -181,18 +198,13 @@ class RunIndex:
         }
 
     def _trace(self, name: str, study: str, planned: Mapping[str, object], before: Mapping[str, Read]) -> None:
-        base = self.root if self.root.is_dir() else self.root.parent
-        mark = _mark(base / name)
-        if name in before and before[name][0] == mark:
-            self._read[name] = before[name]
-            return
-        found, note = tuple[ListedEpisode, ...](), ""
-        try:
-            runs = runs_of(base / name)
-            found = tuple(from_run(study, name, {**run, **planned}, first=not place) for place, run in enumerate(runs))
-        except OSError as error:
-            note = f"{name} cannot be read: {error.strerror or error}"
-        self._read[name] = mark, found, note
+        path = self._base / name
+
+        def runs() -> Iterator[ListedEpisode]:
+            for place, run in enumerate(runs_of(path)):
+                yield from_run(study, name, {**run, **planned}, first=not place)
+
+        self._again(name, _mark(path), before, runs)
 
 
 def _mark(path: Path | None) -> Mark | None:

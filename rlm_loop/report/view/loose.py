@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.report.run.marked import brief
+from rlm_loop.report.run.reading import mapping
 from rlm_loop.traces.received import file_bytes, shown
 
 #: The events that matter here, as the writer begins their lines.
@@ -55,8 +56,7 @@ def _event(line: bytes) -> dict[str, Any]:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    known = cast("dict[str, Any]", event) if isinstance(event, dict) else {}
-    return known if isinstance(known.get("event"), str) else {}
+    return event if isinstance(mapping(event).get("event"), str) else {}
 
 
 def _of_root(event: dict[str, Any]) -> bool:
@@ -64,7 +64,6 @@ def _of_root(event: dict[str, Any]) -> bool:
 
 
 def _begun(event: dict[str, Any]) -> dict[str, Any]:
-    settings = event.get("settings")
     model = event.get("model")
     return {
         "run": str(event.get("run", "")),
@@ -72,7 +71,7 @@ def _begun(event: dict[str, Any]) -> dict[str, Any]:
         "arm": str(event.get("agent") or ""),
         "model": model if isinstance(model, str) else "",
         "task": str(event.get("task") or ""),
-        "seed": cast("dict[str, Any]", settings).get("seed") if isinstance(settings, dict) else None,
+        "seed": mapping(event.get("settings")).get("seed"),
         "state": "running",
         "stop": "running",
         "steps": 0,
@@ -89,8 +88,7 @@ def _told(run: dict[str, Any], event: dict[str, Any]) -> None:
         case "aborted":
             run["aborted"] = True
         case "reply":
-            reply = event.get("reply")
-            _add(run, cast("dict[str, Any]", reply).get("usage") if isinstance(reply, dict) else None)
+            _add(run, mapping(mapping(event.get("reply")).get("usage")))
             began, at = run["began"], event.get("at")
             if isinstance(began, (int, float)) and isinstance(at, (int, float)):
                 run["seconds"] = round(at - began, 3)
@@ -102,16 +100,14 @@ def _told(run: dict[str, Any], event: dict[str, Any]) -> None:
             pass
 
 
-def _add(run: dict[str, Any], usage: Any) -> None:
-    used = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+def _add(run: dict[str, Any], used: Mapping[str, Any]) -> None:
     for name in ("input", "output"):
         before, more = run[name], used.get(f"{name}_tokens")
         run[name] = before + more if isinstance(before, int) and isinstance(more, int) else None
 
 
 def _ended(run: dict[str, Any], event: dict[str, Any]) -> None:
-    usage = event.get("usage")
-    used = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+    used = mapping(event.get("usage"))
     answer = event.get("answer")
     run |= {
         "state": "no score",

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from rlm_loop.messages import Message, Prompt
-from rlm_loop.report.run.chart import OUTPUT, stacked
+from rlm_loop.report.run.chart import stacked
 from rlm_loop.report.run.marked import plain_text
 from rlm_loop.report.run.page import shades_of
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episode import view_of
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import RunIndex
-from rlm_loop.report.view.table import HERE
 from rlm_loop.traces.trace import TraceError
-from rlm_loop.traces.versions import __version__
 
 #: Characters of one stretch that are shown.
 _MOST = 200_000
@@ -78,15 +76,14 @@ def prompt_page(index: RunIndex, episode: ListedEpisode, node: str, turn: int) -
     )
     return sealed(
         "run/page.html",
-        style=resource("page.css") + resource("view.css", HERE) + colours,
-        script=resource("theme.js") + resource("page.js") + resource("prompt.js", HERE),
-        connect=False,
+        "view/view.css",
+        "run/page.js",
+        colours=colours,
         title=f"Prompt of turn {turn} · {episode.name}",
         runs=content,
         keys=macros("view/prompt.html").keys(),
         foot=macros("view/around.html").foot(),
         name=episode.path,
-        version=__version__,
     )
 
 
@@ -107,14 +104,10 @@ def _tools(prompt: Prompt) -> tuple[Markup, int]:
 
 def _tokens(view: RunView, node: str, turn: int, shades: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
     """The tokens of the turn's calls by cause: class, cause, number and share of the input."""
-    sums: dict[str, int] = {}
-    for one in view.spent_in.get((node, turn), ()):
-        for cause, tokens in one.causes.items():
-            sums[cause] = sums.get(cause, 0) + tokens
+    sums = view.causes_in(node, turn)
     total = sum(sums.values())
-    names: list[Any] = sorted(sums, key=stacked)
     return [
-        (shades.get(name, "c-other"), name, f"{sums[name]:,}", f"{100 * sums[name] / total:.0f} %" if total else "")
-        for name in names
-        if name != OUTPUT and sums[name]
+        (shades.get(name, "c-other"), name, f"{sums[name]:,}", f"{100 * sums[name] / total:.0f} %")
+        for name in sorted(sums, key=stacked)
+        if sums[name]
     ]

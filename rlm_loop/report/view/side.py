@@ -12,15 +12,13 @@ from rlm_loop.outcome import Turn
 from rlm_loop.report.notebook.formatting import action_text, observation_text
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.page import linked, shades_of
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.steps import Steps
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episode import view_of
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import RunIndex
-from rlm_loop.report.view.table import HERE
-from rlm_loop.traces.versions import __version__
 
 #: Characters before and after the first difference that are shown.
 _BEFORE, _AFTER = 160, 400
@@ -99,13 +97,13 @@ def side_page(index: RunIndex, left: ListedEpisode, right: ListedEpisode) -> str
     )
     return sealed(
         "run/page.html",
-        style=resource("page.css") + resource("view.css", HERE) + colours,
-        script=resource("theme.js") + resource("page.js"),
+        "view/view.css",
+        "run/page.js",
+        colours=colours,
         title=f"{left.name} | {right.name}",
         runs=linked(content),
         foot=macros("view/around.html").foot(),
         name=f"{left.path} and {right.path}",
-        version=__version__,
     )
 
 

@@ -1,7 +1,6 @@
 
 (() => {
   "use strict";
-  const get = (id) => document.getElementById(id);
   const still = document.body.dataset.still !== undefined;  // a file: there is no server to ask
   const CHUNK = 200, FACETS = ["study", "arm", "model", "suite", "state", "stop"], BOXES = ["q", "text", "min", "max"];
   const COLUMNS = [  // field, heading, whether it is a number, and what it says
@@ -119,19 +118,21 @@
     expected: (td, r) => { td.textContent = r.expected || ""; },
   };
   const columns = () => COLUMNS.filter(([name]) => ["task", "state", "arm", "steps", "tokens", "stop"].includes(name) || (name === "cost" ? rows.some((r) => r.cost) : ["study", "model", "suite", "seed"].includes(name) ? varies(name) : rows.some((r) => r[name] !== null && r[name] !== "")));
+  const tick = (r) => {
+    const td = document.createElement("td"), box = document.createElement("input");
+    td.className = "tick";
+    box.type = "checkbox";
+    box.checked = chosen.includes(r.id);
+    box.setAttribute("aria-label", `choose ${r.task}, ${r.arm}, to put two side by side`);
+    td.append(box);
+    return td;
+  };
   const line = (r, there) => {
     const tr = document.createElement("tr");
     tr.id = r.id;
     tr.tabIndex = -1;
     if (fresh.has(r.id)) tr.className = "new";
-    const tick = document.createElement("td"), box = document.createElement("input");
-    tick.className = "tick";
-    box.type = "checkbox";
-    box.checked = chosen.includes(r.id);
-    box.setAttribute("aria-label", `choose ${r.task}, ${r.arm}, to put two side by side`);
-    box.hidden = still;
-    tick.append(box);
-    tr.append(tick);
+    if (!still) tr.append(tick(r));
     for (const [name, , numeric] of there) {
       const td = document.createElement("td");
       td.className = numeric ? `${name} n` : name;
@@ -141,7 +142,7 @@
     return tr;
   };
   const heads = (there) => {
-    const blank = document.createElement("td");
+    const above = still ? [] : [document.createElement("td")];  // of the boxes
     const list = there.map(([name, label, numeric]) => {
       const th = document.createElement("th"), button = document.createElement("button");
       th.scope = "col";
@@ -154,7 +155,7 @@
       th.append(button);
       return th;
     });
-    get("heads").replaceChildren(blank, ...list);
+    get("heads").replaceChildren(...above, ...list);
   };
   const draw = () => {
     const here = document.activeElement.closest("#rows tr")?.id;
@@ -260,27 +261,16 @@
     changed();
     search();
   };
-  const keys = get("keys");
-  const act = {
+  onKeys({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     g: () => go(lines()[0]), G: () => { while (shown.length > limit) more(); go(lines().at(-1)); },
     x: () => { const tr = current(); if (tr) toggle(tr.id); },
     c: () => { if (chosen.length === 2) location.href = side(); },
-    y: copy, t: theme, Escape: reset,
+    y: copy, Escape: reset,
+    Enter: (e) => e.target.matches("#rows tr") && e.target.querySelector("a").click(),
     "/": () => { get("q").focus(); get("q").select(); },
-    "?": () => keys.showModal(),
-  };
-  document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || keys.open) return;
-    if (e.target.matches("#filters input, #filters select")) {
-      if (e.key === "Escape") { e.preventDefault(); e.target.blur(); }
-      return;
-    }
-    if (e.key === "Enter" && e.target.matches("#rows tr")) { e.preventDefault(); e.target.querySelector("a").click(); return; }
-    if (!Object.hasOwn(act, e.key)) return;
-    e.preventDefault();
-    act[e.key]();
   });
+  get("filters").addEventListener("keydown", (e) => { if (e.key === "Escape") { e.preventDefault(); e.target.blur(); } });
   get("rows").addEventListener("click", (e) => {
     const tr = e.target.closest("tr");
     if (!tr) return;
@@ -308,8 +298,6 @@
   new IntersectionObserver((seen) => { if (seen[0].isIntersecting && shown.length > limit) more(); }, { rootMargin: "600px" }).observe(get("more"));
   get("reset").addEventListener("click", reset);
   get("link").addEventListener("click", copy);
-  get("theme").addEventListener("click", theme);
-  get("help").addEventListener("click", act["?"]);
   addEventListener("popstate", () => { fromAddress(); draw(); search(); });
 
   // -- what is new on the disk

@@ -7,12 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rlm_loop.report.run.sealed import resource, sealed
+from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.view.episodes import FIELDS
 from rlm_loop.report.view.index import FolderContents
-from rlm_loop.traces.versions import __version__
-
-HERE = "rlm_loop.report.view"
 
 
 def table_page(found: FolderContents, name: str, *, still: bool = False) -> str:
@@ -22,14 +19,13 @@ def table_page(found: FolderContents, name: str, *, still: bool = False) -> str:
     """
     return sealed(
         "view/table.html",
-        style=resource("page.css") + resource("view.css", HERE),
-        script=resource("theme.js") + resource("table.js", HERE),
+        "view/view.css",
+        "view/table.js",
         connect=not still,
         still=still,
         title=f"{name} · {len(found.episodes):,} episodes",
         name=name,
         data=Markup(inert(table_data(found))),
-        version=__version__,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from rlm_loop.report.run.reading import mapping
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import RunIndex
 from rlm_loop.traces.trace import TraceError
@@ -111,9 +112,7 @@ def texts_of(raw: bytes) -> list[str]:
             event = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(event, dict):
-            known = cast("dict[str, Any]", event)
-            found |= dict.fromkeys(text for name in _TEXTS for text in _strings(known.get(name)))
+        found |= dict.fromkeys(text for name in _TEXTS for text in _strings(mapping(event).get(name)))
     return list(found)
 
 

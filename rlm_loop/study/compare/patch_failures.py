@@ -33,7 +33,7 @@ LABELS: Mapping[str, str] = {
 
 def diagnose_patches(results: Results, suites: Iterable[Suite]) -> list[dict[str, Any]]:
     """One row for each run of a task with a workspace: `model`, `arm`, `suite`, `task`, `seed`, `resolved`, and the
-    facts of `Diagnosis` (`label`, `found`, `tried` and `rejected` edits ...).
+    facts of `PatchDiagnosis` (`label`, `found`, `tried` and `rejected` edits ...).
 
     `suites` are those of the study; only what a task says of its files is used, no checkout is opened.
     Raises `StudyError` where no task has a workspace, or a trace cannot be read.

@@ -11,7 +11,7 @@ from rlm_loop.dialects.attempt_context import ContinuedDialect
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.dialects.wording import tool_lines
 from rlm_loop.models.names import model_name
-from rlm_loop.study.plan.grid import Agent, arm_settings
+from rlm_loop.study.plan.grid import StudyAgent, arm_settings
 from rlm_loop.tasks.base import Task
 
 #: The factors that a study may declare in `differs`, and what each covers.
@@ -59,7 +59,7 @@ class Beginning(Protocol):
     def first_request(self, task: Task) -> FirstRequest: ...
 
 
-def factors_of(agent: Agent, request: FirstRequest | None) -> dict[str, Any]:
+def factors_of(agent: StudyAgent, request: FirstRequest | None) -> dict[str, Any]:
     """What an arm has of each factor, as JSON.  Of an agent that is not ours only the settings are known: `other`."""
     settings = arm_settings(agent)
     found: dict[str, Any] = {factor: {} for factor in FACTORS}

@@ -18,7 +18,7 @@ from typing import Any, Protocol, cast
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.factors import FACTORS, Beginning, factors_of
 from rlm_loop.study.plan.fairness import FairnessCheck, Probe, headline, report
-from rlm_loop.study.plan.grid import Agent, in_turn
+from rlm_loop.study.plan.grid import StudyAgent, in_turn
 from rlm_loop.tasks.base import Suite, Task
 
 #: Longer texts are kept by their beginning and their hash: a fairness check holds no corpus.
@@ -56,11 +56,11 @@ class Plans(Protocol):
     @property
     def differs(self) -> Sequence[str] | None: ...
 
-    def agents(self) -> Mapping[tuple[str, int], Mapping[str, Agent]]: ...
+    def agents(self) -> Mapping[tuple[str, int], Mapping[str, StudyAgent]]: ...
 
 
 def fairness_check(
-    study: Plans, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, Agent]] | None = None
+    study: Plans, *, limit: int | None = None, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]] | None = None
 ) -> FairnessCheck:
     """In what the arms of a study differ: no model is called or loaded, and no REPL is started; workspaces are opened.
 
@@ -97,7 +97,7 @@ def declared_factors(differs: Sequence[str] | None, study: str) -> tuple[str, ..
     return names
 
 
-def _probe(model: str, arms: Mapping[str, Agent], suite: str, task: Task, *, strict: bool) -> Probe:
+def _probe(model: str, arms: Mapping[str, StudyAgent], suite: str, task: Task, *, strict: bool) -> Probe:
     have: dict[str, Mapping[str, Any]] = {}
     requests: dict[str, str | None] = {}
     failed: dict[str, str] = {}

@@ -16,7 +16,7 @@ from rlm_loop.study.plan.factorial_design import DesignedArm
 from rlm_loop.tasks.base import Deferred, Suite, Task
 
 
-class Agent(Protocol):
+class StudyAgent(Protocol):
     """What a study needs of an arm: it attempts a task, and its settings tell it from other arms."""
 
     def settings(self) -> Mapping[str, Any]: ...
@@ -25,7 +25,7 @@ class Agent(Protocol):
 
 
 #: Arms by name; as pairs, a name that is there twice is noticed (in a mapping Python keeps only the last).
-Arms = Mapping[str, Agent] | Sequence[tuple[str, Agent]]
+Arms = Mapping[str, StudyAgent] | Sequence[tuple[str, StudyAgent]]
 #: Makes the arms for a model (a name or an object) and a seed.
 ArmFactory = Callable[[Any, int], Arms]
 
@@ -58,7 +58,7 @@ class Episode:
         return (self.arm, self.model, self.suite, self.task.id, self.seed)
 
 
-def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, Agent]:
+def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, StudyAgent]:
     """The arms for one model and seed.
 
     A mapping's agents get the model (unless it is `None`) and the seed where they have such a field and, for
@@ -70,7 +70,7 @@ def arms_for(arms: Arms | ArmFactory, model: Any, seed: int) -> dict[str, Agent]
     return {name: _seeded(agent, model, seed) for name, agent in by_name(arms).items()}
 
 
-def by_name(arms: Arms) -> dict[str, Agent]:
+def by_name(arms: Arms) -> dict[str, StudyAgent]:
     """The arms as a mapping.  Raises `StudyError` where two have one name, or a name is no text."""
     if _is_agent(arms):
         arms = [(str(getattr(arms, "name", "")), arms)]
@@ -78,7 +78,7 @@ def by_name(arms: Arms) -> dict[str, Agent]:
         raise StudyError(f'arms are agents by name, such as {{"lean": LeanAgent()}}, not {arms!r:.60}')
     given: list[Any] = list(arms.items()) if isinstance(arms, Mapping) else list(arms)
     pairs = [(str(getattr(each, "name", "")), each) if _is_agent(each) else each for each in given]
-    named: dict[str, Agent] = {}
+    named: dict[str, StudyAgent] = {}
     for name, agent in pairs:
         if not isinstance(name, str) or not name.strip():
             raise StudyError(f"an arm is called {name!r}; give it a name that is text")
@@ -90,7 +90,7 @@ def by_name(arms: Arms) -> dict[str, Agent]:
     return named
 
 
-def _is_agent(value: Any) -> TypeGuard[Agent]:
+def _is_agent(value: Any) -> TypeGuard[StudyAgent]:
     return not isinstance(value, type) and callable(getattr(value, "attempt", None))
 
 
@@ -113,7 +113,7 @@ def suites_of(tasks: Any, study: str) -> Any:
     return given
 
 
-def _seeded(agent: Agent, model: Any, seed: int) -> Agent:
+def _seeded(agent: StudyAgent, model: Any, seed: int) -> StudyAgent:
     if not is_dataclass(agent):
         return agent
     record: Any = agent
@@ -197,7 +197,7 @@ def task_digest(task: Task) -> str:
     return digest(inside)[:16]
 
 
-def arm_settings(agent: Agent) -> dict[str, Any]:
+def arm_settings(agent: StudyAgent) -> dict[str, Any]:
     """What identifies an arm: its settings without the seed and without how the model is reached."""
     import json
 

@@ -18,7 +18,7 @@ from rlm_loop.messages import digest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent
+from rlm_loop.study.plan.grid import StudyAgent
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.redact import redact
@@ -223,7 +223,7 @@ def _commit() -> str | None:
         return None
 
 
-def local_models(agents: Iterable[Agent]) -> dict[str, dict[str, Any]]:
+def local_models(agents: Iterable[StudyAgent]) -> dict[str, dict[str, Any]]:
     """By name, the local models of agents: the SHA-256 of the weights (`None`: not here) and the number of slots."""
     found: dict[str, dict[str, Any]] = {}
     for agent in agents:

@@ -14,7 +14,7 @@ from typing import Any
 
 from rlm_loop.messages import digest
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.run.scheduler import Clock, Scheduler
 from rlm_loop.study.store.rows import Row, crash_line, make_row, score_fields
 from rlm_loop.tasks.attempt import Attempt
@@ -23,7 +23,7 @@ from rlm_loop.tasks.written import Written
 from rlm_loop.traces.runs import supersede
 
 
-def run_episodes(study: str, scheduler: Scheduler, agents: Callable[[Episode], Agent], folder: Path) -> int:
+def run_episodes(study: str, scheduler: Scheduler, agents: Callable[[Episode], StudyAgent], folder: Path) -> int:
     """Run the episodes of a scheduler in order, a row for each; returns how many were run.
 
     A crash is a row.  Ctrl-C raises `StudyInterrupted`; the episode that was running leaves no row.  Raises also what
@@ -41,7 +41,7 @@ def run_episodes(study: str, scheduler: Scheduler, agents: Callable[[Episode], A
 
 
 def run_episode(
-    study: str, episode: Episode, agents: Callable[[Episode], Agent], folder: Path, clock: Clock
+    study: str, episode: Episode, agents: Callable[[Episode], StudyAgent], folder: Path, clock: Clock
 ) -> tuple[Row, BaseException | None]:
     """Attempt one episode's task and score it: the row, and what crashed if something did (the attempt, or its scorer).
 
@@ -84,7 +84,7 @@ def _partial(error: BaseException) -> Outcome | None:
     return outcome if isinstance(outcome, Outcome) else None
 
 
-def agent_of(arms: Mapping[tuple[str, int], Mapping[str, Agent]]) -> Callable[[Episode], Agent]:
+def agent_of(arms: Mapping[tuple[str, int], Mapping[str, StudyAgent]]) -> Callable[[Episode], StudyAgent]:
     """The agent of an episode, from the arms of each model name and seed."""
     return lambda episode: arms[episode.model, episode.seed][episode.arm]
 

@@ -23,7 +23,7 @@ from typing import Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.models.base import ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.run.episode import run_episode
 from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.scheduler import Clock, no_room
@@ -48,7 +48,7 @@ class Job:
 
     study: str
     episode: Episode
-    agent: Agent
+    agent: StudyAgent
     folder: Path | None
     rate: float | None = None
 
@@ -124,8 +124,8 @@ def perform(payload: bytes) -> Done:
         return Done(row, _told(fault), zlib.compress(trace.read_bytes(), 1) if trace.is_file() else None)
 
 
-def _agent(job: Job) -> Callable[[Episode], Agent]:
-    def find(_: Episode) -> Agent:
+def _agent(job: Job) -> Callable[[Episode], StudyAgent]:
+    def find(_: Episode) -> StudyAgent:
         return job.agent
 
     return find if job.rate is None else pacing(find, _pace(job.rate))

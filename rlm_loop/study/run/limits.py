@@ -13,7 +13,7 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.store.rows import Row
 
 
@@ -25,7 +25,9 @@ class Spending:
     as these are; without, the study can end above it by what the running episodes cost more than any before.
     """
 
-    def __init__(self, limit: float, agents: Callable[[Episode], Agent], rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, limit: float, agents: Callable[[Episode], StudyAgent], rows: Iterable[Mapping[str, Any]]
+    ) -> None:
         if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < float("inf"):
             raise StudyError(f"max_cost={limit!r} is no limit: give US dollars, zero or more")
         self.limit = limit
@@ -144,10 +146,10 @@ def at_pace(model: Any, pace: Pace) -> Paced:
     return (PacedMeasuring if hasattr(model, "measure") else Paced)(model, pace)
 
 
-def pacing(agents: Callable[[Episode], Agent], pace: Pace) -> Callable[[Episode], Agent]:
+def pacing(agents: Callable[[Episode], StudyAgent], pace: Pace) -> Callable[[Episode], StudyAgent]:
     """The agents with models that keep a pace.  Raises `StudyError` for one that makes its own models."""
 
-    def find(episode: Episode) -> Agent:
+    def find(episode: Episode) -> StudyAgent:
         agent = agents(episode)
         found = paced(agent, pace)
         if found is agent:

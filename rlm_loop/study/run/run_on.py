@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.run.episode import run_episode
 from rlm_loop.study.run.executors import capacity, in_this_process, on_this_machine, worker_was_lost
 from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
@@ -31,7 +31,7 @@ def run_on(
     executor: Executor,
     study: str,
     scheduler: Scheduler,
-    agents: Callable[[Episode], Agent],
+    agents: Callable[[Episode], StudyAgent],
     folder: Path,
     *,
     jobs: int | None = None,
@@ -72,7 +72,7 @@ class _Run:
         executor: Executor,
         study: str,
         scheduler: Scheduler,
-        agents: Callable[[Episode], Agent],
+        agents: Callable[[Episode], StudyAgent],
         folder: Path,
         jobs: int | None,
         rate: float | None,

@@ -15,7 +15,7 @@ from rlm_loop.study.plan.analysis import Analysis
 from rlm_loop.study.plan.analysis import agreed as agreed_analysis
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.plan.fairness_check import unequal
-from rlm_loop.study.plan.grid import Agent, Episode
+from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, session
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
@@ -37,7 +37,7 @@ class RunPlan:
     name: str
     question: str
     arms: Sequence[str]
-    agents: Mapping[tuple[str, int], Mapping[str, Agent]]
+    agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]]
     grid: Sequence[Episode]
     identity: dict[str, Any]
     order_seed: int | None

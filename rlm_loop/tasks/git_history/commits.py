@@ -16,16 +16,6 @@ FIX = (
 )
 _TEST_FOLDERS = frozenset({"test", "tests", "testing"})
 _TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py")
-_SUBMODULE = "160000"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One path that a commit changed; `kind` is git's letter: A, M, D or T.  A rename is a D and an A."""
-
-    path: str
-    kind: str
-    submodule: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,17 +65,6 @@ def commits(
         )
         if wanted is None or wanted.search(f"{found.subject}\n{found.body}"):
             yield found
-
-
-def changes(clone: Clone, commit: Commit) -> list[Change]:
-    """What a commit changed against its first parent."""
-    listed = clone.git("diff-tree", "-r", "-z", "--raw", "--no-renames", commit.parent, commit.sha)
-    fields = listed.split("\0")
-    found: list[Change] = []
-    for head, path in zip(fields[::2], fields[1::2], strict=False):
-        old, new, _, _, kind = head.lstrip(":").split(" ")
-        found.append(Change(path, kind[0], _SUBMODULE in (old, new)))
-    return found
 
 
 def is_test(path: str) -> bool:

@@ -7,18 +7,17 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.tasks.base import Suite
-from rlm_loop.tasks.clones import Clone, CloneError
+from rlm_loop.tasks.clones import Clone, CloneError, own_folder
 from rlm_loop.tasks.git_history.commits import (
     FIX,
-    Change,
     Commit,
     Issues,
     Statement,
-    changes,
     commits,
     is_test,
     is_test_module,
@@ -28,6 +27,7 @@ from rlm_loop.tasks.git_history.commits import (
 from rlm_loop.tasks.git_history.probe import Probed, Prober, Split
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.suite import task_of
+from rlm_loop.workspace.objects import ABSENT, SUBMODULE, differences
 
 if TYPE_CHECKING:
     from rlm_loop.workspace.testing import Isolation
@@ -107,9 +107,9 @@ def mine(
     `GitHistoryError` where the tests of the first commits cannot be run at all.
     """
     clone, python = Clone.at(repo), python and os.path.expanduser(python)
-    folder = _cache() if cache == "" else None if cache is None else Path(cache)
+    folder = own_folder("git-history") if cache == "" else None if cache is None else Path(cache)
     prober = Prober(clone, python=python, timeout=test_timeout, cache=folder, place=place)
-    tell = progress if callable(progress) else _to_stderr if progress else _silent
+    tell = progress if callable(progress) else partial(print, file=sys.stderr, flush=True)
     name = clone.name
     found: list[Instance] = []
     skipped: dict[str, str] = {}
@@ -142,7 +142,8 @@ def mine(
             skipped[commit.sha] = probed.reason
         else:
             found.append(_instance(name, commit, split, probed, statement_of(commit, statement, issues)))
-        tell(f"[{number}/{len(listed)}] {_line(commit, probed, kept=known is not None)}")
+        if progress:
+            tell(f"[{number}/{len(listed)}] {_line(commit, probed, kept=known is not None)}")
     return MinedHistory(tuple(found), skipped)
 
 
@@ -152,24 +153,21 @@ def _split(clone: Clone, commit: Commit) -> tuple[Split | None, str]:
         return None, "it has no parent here"
     if not clone.has(commit.parent):
         return None, "its parent is not in this shallow clone"
-    changed = changes(clone, commit)
-    tests = [c for c in changed if is_test(c.path)]
-    source = [c for c in changed if not is_test(c.path)]
-    modules = tuple(c.path for c in tests if c.kind != "D" and is_test_module(c.path))
-    if any(c.submodule for c in changed):
+    changed = differences(clone.raw, commit.parent, commit.sha)
+    tests = [path for path in changed if is_test(path)]
+    source = [path for path in changed if not is_test(path)]
+    modules = tuple(path for path in tests if is_test_module(path) and changed[path][1].mode != ABSENT)
+    if any(SUBMODULE in (old.mode, new.mode) for old, new in changed.values()):
         return None, "it changes a submodule"
     if not modules:
         return None, "it changes no module of tests"
-    if not any(c.path.endswith(".py") for c in source):
+    if not any(path.endswith(".py") for path in source):
         return None, "it changes no Python source besides tests"
     try:
-        return Split(patch(clone, commit, _paths(source)), patch(clone, commit, _paths(tests)), modules), ""
+        mended, tested = (patch(clone, commit, part) for part in (source, tests))
     except UnicodeError:
         return None, "its change is no UTF-8 text"
-
-
-def _paths(changed: Sequence[Change]) -> list[str]:
-    return [c.path for c in changed]
+    return Split(mended, tested, modules), ""
 
 
 def _instance(repo: str, commit: Commit, split: Split, probed: Probed, statement: str) -> Instance:
@@ -201,17 +199,3 @@ def _nothing(clone: Clone, skipped: Mapping[str, str]) -> str:
 def _line(commit: Commit, probed: Probed, *, kept: bool) -> str:
     what = probed.reason or f"{len(probed.fail_to_pass)} fail to pass, {len(probed.pass_to_pass)} pass to pass"
     return f"{commit.sha[:12]} {commit.subject[:60]}: {what} ({'kept' if kept else f'{probed.seconds:.1f} s'})"
-
-
-def _cache() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("rlm-loop")) / "git-history"
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _silent(line: str) -> None:
-    del line

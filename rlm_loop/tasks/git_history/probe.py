@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.messages import digest
 from rlm_loop.tasks.clones import Clone
 from rlm_loop.tasks.git_history.commits import Commit
+from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 from rlm_loop.workspace import Workspace, WorkspaceError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Probed:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
 class Prober:
     """Runs the tests of fixes in throw-away checkouts of one clone.
 
@@ -51,11 +53,11 @@ class Prober:
     `place` is where they run (see `testing.Isolation`).
     """
 
-    def __init__(
-        self, clone: Clone, *, python: str | None, timeout: float, cache: Path | None, place: Isolation = "auto"
-    ) -> None:
-        self.clone, self.python, self.timeout, self.cache = clone, python, timeout, cache
-        self.place: Isolation = place
+    clone: Clone
+    python: str | None
+    timeout: float
+    cache: Path | None
+    place: Isolation = "auto"
 
     def known(self, commit: Commit, split: Split) -> Probed | None:
         """What an earlier call found out; `None` where there was none, or what it kept is damaged."""
@@ -72,7 +74,8 @@ class Prober:
         """Run the tests before and after the change, twice where a task may come of it, and keep the answer."""
         found = self._probe(commit, split)
         if found.ran and self.cache is not None:
-            self._keep(self._file(commit, split), found)
+            with contextlib.suppress(SuiteFileError):  # what cannot be kept is found out again
+                write_lines(self._file(commit, split), json.dumps(asdict(found)), ".json", "what is kept is JSON")
         return found
 
     def _probe(self, commit: Commit, split: Split) -> Probed:
@@ -116,16 +119,6 @@ class Prober:
         settings = digest([_FORMAT, interpreter, self.timeout, asdict(split)])[:16]
         assert self.cache is not None
         return self.cache / commit.sha[:2] / f"{commit.sha}-{settings}.json"
-
-    def _keep(self, file: Path, found: Probed) -> None:
-        """In one step, so that a call that is stopped leaves nothing half written."""
-        part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(asdict(found)), encoding="utf-8")
-            os.replace(part, file)
-        except OSError:  # what cannot be kept is found out again
-            part.unlink(missing_ok=True)
 
 
 def _told(seen: Sequence[tuple[TestRun, TestRun]], passed_before: bool) -> tuple[str, ...]:

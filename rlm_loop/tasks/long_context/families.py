@@ -7,6 +7,7 @@ as to its origin; a few pieces fit another topic as well.  No pattern over the t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from rlm_loop.tasks.long_context.plan import INTEGER, Draw, PlannedLine, QuestionPlan
@@ -109,17 +110,18 @@ def records(draw: Draw, size: int, variant: int) -> QuestionPlan:
     def lines() -> list[PlannedLine]:
         return [PlannedLine(f"Record {n}: city={c} status={s} amount={a}") for n, c, s, a in rows]
 
-    if variant % 4 == 0:
-        asked, truth = "How many records have status=paid?", sum(s == "paid" for _, _, s, _ in rows)
-    elif variant % 4 == 1:
-        asked = f"What is the sum of the amounts of the records with city={city}?"
-        truth = sum(a for _, c, _, a in rows if c == city)
-    elif variant % 4 == 2:
-        asked = f"How many records have city={city} and an amount above 500?"
-        truth = sum(c == city and a > 500 for _, c, _, a in rows)
-    else:
-        asked = "What is the sum of the amounts of the records with status=open?"
-        truth = sum(a for _, _, s, a in rows if s == "open")
+    asked, truth = (
+        ("How many records have status=paid?", sum(s == "paid" for _, _, s, _ in rows)),
+        (
+            f"What is the sum of the amounts of the records with city={city}?",
+            sum(a for _, c, _, a in rows if c == city),
+        ),
+        (
+            f"How many records have city={city} and an amount above 500?",
+            sum(c == city and a > 500 for _, c, _, a in rows),
+        ),
+        ("What is the sum of the amounts of the records with status=open?", sum(r[3] for r in rows if r[2] == "open")),
+    )[variant % 4]
     return QuestionPlan(f"{_FORM} {asked} {INTEGER}", truth, lines)
 
 
@@ -138,15 +140,13 @@ def identifiers(draw: Draw, size: int, variant: int) -> QuestionPlan:
                 break
             seen[place] = leader
     counts = Counter(seen)
-    truth: int | str
-    if variant % 4 == 0:
-        asked, truth = f"How many different badges are there? {INTEGER}", len(counts)
-    elif variant % 4 == 1:
-        asked, truth = f"How many badges were seen more than once? {INTEGER}", sum(c > 1 for c in counts.values())
-    elif variant % 4 == 2:
-        asked, truth = f"How many badges were seen exactly once? {INTEGER}", sum(c == 1 for c in counts.values())
-    else:
-        asked, truth = "Which badge was seen most often? Answer with the badge only.", counts.most_common(1)[0][0]
+    questions: Sequence[tuple[str, int | str]] = (
+        (f"How many different badges are there? {INTEGER}", len(counts)),
+        (f"How many badges were seen more than once? {INTEGER}", sum(c > 1 for c in counts.values())),
+        (f"How many badges were seen exactly once? {INTEGER}", sum(c == 1 for c in counts.values())),
+        ("Which badge was seen most often? Answer with the badge only.", counts.most_common(1)[0][0]),
+    )
+    asked, truth = questions[variant % 4]
     return QuestionPlan(
         f"{_BADGES} {asked}",
         truth,

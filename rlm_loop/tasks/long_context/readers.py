@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlm_loop.tasks.long_context.families import pieces
@@ -19,11 +19,7 @@ from rlm_loop.tasks.long_context.plan import STARTS
 
 Finds = list[Any]
 NOTHING = "not found"
-
-_BADGE = r"re.findall(r'Badge (\S+) was seen', text)"
-_RECORD = r"re.findall(r'Record \d+: city=(\w+) status=(\w+) amount=(\d+)', text)"
-_PERSON = r"[list(x) for x in re.findall(r'Person \d+ lives in (\w+) and was born in (\d+)', text)]"
-_NOTE = r"[list(x) for x in re.findall(r'Note (\d+): (?:go on with note|the answer is) (\S+)', text)]"
+_SUM = "sum(items)"
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,12 @@ class Reader:
 
     read: str
     finish: str
-    additive: bool = False
     by_code: bool = True
+
+    @property
+    def additive(self) -> bool:
+        """The finds of several pieces add up."""
+        return self.finish == _SUM
 
     def finds(self, text: str) -> Finds:
         """What a piece of text holds for the question."""
@@ -84,87 +84,53 @@ def reader_in(text: str, *, last: bool) -> tuple[str, Reader | None]:
 
 def reader_of(question: str) -> Reader | None:
     """The program for a question of the suites `long_context`; `None` for a prompt of another shape."""
-    for pattern, make in _SHAPES:
+    for pattern, shape in _SHAPES:
         if found := re.search(pattern, question):
-            return make(*found.groups())
+            read, finish = (code.format(*found.groups()) for code in (shape.read, shape.finish))
+            return replace(shape, read=read, finish=finish)
     return None
 
 
-def _found(what: str, city: str) -> str:
-    return rf"re.findall(r'{what} of {city} is (\S+)', text)"
+_BADGE = r"re.findall(r'Badge (\S+) was seen', text)"
+_RECORD = r"re.findall(r'Record \d+: city=(\w+) status=(\w+) amount=(\d+)', text)"
+_PERSON = r"[list(x) for x in re.findall(r'Person \d+ lives in (\w+) and was born in (\d+)', text)]"
+_NOTE = r"[list(x) for x in re.findall(r'Note (\d+): (?:go on with note|the answer is) (\S+)', text)]"
+_THREE = r"[list(x) for x in re.findall(r'access code of ({0}|{1}|{2}) is (\d+)', text)]"
+_ALIKE = "sum(n * (n - 1) // 2 for n in Counter(map(tuple, items)).values())"
+_SAME_YEAR = "sum(n * (n - 1) // 2 for n in Counter(x[1] for x in items).values())"
+_MOST = "Counter(items).most_common(1)[0][0]"
 
-
-def _pairs(alike: str) -> Reader:
-    both = "sum(n * (n - 1) // 2 for n in Counter(map(tuple, items)).values())"
-    years = "sum(n * (n - 1) // 2 for n in Counter(x[1] for x in items).values())"
-    return Reader(_PERSON, both if alike.startswith("live") else f"{years} - {both}")
-
-
-def _records(condition: str) -> Reader:
-    if found := re.match(r"How many records have status=(\w+)\?", condition):
-        return _sum(f"[sum(s == {found[1]!r} for _, s, _ in {_RECORD})]")
-    if found := re.match(r"How many records have city=(\w+) and an amount above (\d+)", condition):
-        return _sum(f"[sum(c == {found[1]!r} and int(a) > {found[2]} for c, _, a in {_RECORD})]")
-    city = re.search(r"city=(\w+)", condition)
-    status = re.search(r"status=(\w+)", condition)
-    chosen = f"c == {city[1]!r}" if city else f"s == {status[1]!r}" if status else "True"
-    return _sum(f"[sum(int(a) for c, s, a in {_RECORD} if {chosen})]")
-
-
-def _sum(read: str, by_code: bool = True) -> Reader:
-    return Reader(read, "sum(items)", additive=True, by_code=by_code)
-
-
-def _badges(asked: str) -> Reader:
-    counted = {
-        "How many different": "len(set(items))",
-        "How many badges were seen more": "sum(n > 1 for n in Counter(items).values())",
-        "How many badges were seen exactly": "sum(n == 1 for n in Counter(items).values())",
-        "Which badge": "Counter(items).most_common(1)[0][0]",
-    }
-    return Reader(_BADGE, next(code for start, code in counted.items() if asked.startswith(start)))
-
-
-def _one(what: str, city: str) -> Reader:
-    return Reader(_found(what, city), "items[0]")
-
-
-def _all(city: str) -> Reader:
-    return Reader(_found("access code", city), "[int(x) for x in items]")
-
-
-def _three(*cities: str) -> Reader:
-    read = rf"[list(x) for x in re.findall(r'access code of ({'|'.join(cities)}) is (\d+)', text)]"
-    return Reader(read, f"[int(dict(items)[c]) for c in {cities!r}]")
-
-
-def _notes(start: str) -> Reader:
-    return Reader(_NOTE, f"follow(dict(items), {start!r})")
-
-
-def _about(topic: str) -> Reader:
-    return _sum(f"count:{topic}", by_code=False)
-
-
-def _about_of(user: str, topic: str) -> Reader:
-    return _sum(f"user {user}:{topic}", by_code=False)
-
-
-def _most() -> Reader:
-    return Reader("all", "Counter(items).most_common(1)[0][0]", by_code=False)
-
-
-_SHAPES: Sequence[tuple[str, Callable[..., Reader]]] = (
-    (r"The (secret code|password) of (\w+) is (?:NUMBER|WORD)", _one),
-    (r"all the numbers of (\w+)\?", _all),
-    (r"the numbers of (\w+), (\w+) and (\w+)\?", _three),
-    (r"Start at note (\d+)", _notes),
-    (r"are records such as .*?\"\. (.*\?)", _records),
-    (r"are like \"Badge .*?\"\. (.*\?)", _badges),
-    (r"How many pairs of two persons (live in the same city|were born)", _pairs),
-    (r"How many entries are about (.+?)\?", _about),
-    (r"How many entries of user (\d) are about (.+?)\?", _about_of),
-    (r"Which topic do most entries have", _most),
+#: A pattern in the question, and the program, in which `{0}` is the pattern's first group.
+_SHAPES: Sequence[tuple[str, Reader]] = (
+    (
+        r"The (secret code|password) of (\w+) is (?:NUMBER|WORD)",
+        Reader(r"re.findall(r'{0} of {1} is (\S+)', text)", "items[0]"),
+    ),
+    (
+        r"all the numbers of (\w+)\?",
+        Reader(r"re.findall(r'access code of {0} is (\S+)', text)", "[int(x) for x in items]"),
+    ),
+    (
+        r"the numbers of (\w+), (\w+) and (\w+)\?",
+        Reader(_THREE, "[int(dict(items)[c]) for c in ({0!r}, {1!r}, {2!r})]"),
+    ),
+    (r"Start at note (\d+)", Reader(_NOTE, "follow(dict(items), {0!r})")),
+    (r"How many records have status=(\w+)\?", Reader(f"[sum(s == {{0!r}} for _, s, _ in {_RECORD})]", _SUM)),
+    (
+        r"How many records have city=(\w+) and an amount above (\d+)",
+        Reader(f"[sum(c == {{0!r}} and int(a) > {{1}} for c, _, a in {_RECORD})]", _SUM),
+    ),
+    (r"records with city=(\w+)\?", Reader(f"[sum(int(a) for c, s, a in {_RECORD} if c == {{0!r}})]", _SUM)),
+    (r"records with status=(\w+)\?", Reader(f"[sum(int(a) for c, s, a in {_RECORD} if s == {{0!r}})]", _SUM)),
+    (r"How many different badges", Reader(_BADGE, "len(set(items))")),
+    (r"badges were seen more than once", Reader(_BADGE, "sum(n > 1 for n in Counter(items).values())")),
+    (r"badges were seen exactly once", Reader(_BADGE, "sum(n == 1 for n in Counter(items).values())")),
+    (r"Which badge was seen most often", Reader(_BADGE, _MOST)),
+    (r"pairs of two persons live in the same city", Reader(_PERSON, _ALIKE)),
+    (r"pairs of two persons were born in the same year", Reader(_PERSON, f"{_SAME_YEAR} - {_ALIKE}")),
+    (r"How many entries are about (.+?)\?", Reader("count:{0}", _SUM, by_code=False)),
+    (r"How many entries of user (\d) are about (.+?)\?", Reader("user {0}:{1}", _SUM, by_code=False)),
+    (r"Which topic do most entries have", Reader("all", _MOST, by_code=False)),
 )
 
 

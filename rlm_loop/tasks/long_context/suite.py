@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rlm_loop.hints.spelling import nearest
 from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import families
 from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, Woven, size_name, size_of, weave
@@ -47,20 +47,17 @@ def long_context(
     `material`.
     """
     if family is not None and family not in FAMILIES:
-        near = difflib.get_close_matches(family, FAMILIES, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"there is no long_context family {family!r}; {hint}known are {', '.join(FAMILIES)}")
+        hint = nearest(family, FAMILIES) or ";"
+        raise ValueError(f"there is no long_context family {family!r}{hint} known are {', '.join(FAMILIES)}")
     characters = size_of(size)
-    families = [family] if family is not None else list(FAMILIES)
-    made = [_task(f, characters, seed, number, text) for number in range(tasks) for f in families]
-    if family is None:  # neighbours of one family, for the halves
-        made = [t for start in range(0, tasks, 2) for f in families for t in made if _at(t, f, start)]
+    made = [
+        _task(f, characters, seed, number, text)
+        for start in range(0, tasks, 2)  # neighbours are of one family, for the halves
+        for f in ([family] if family is not None else FAMILIES)
+        for number in range(start, min(start + 2, tasks))
+    ]
     name = f"long_context{'/' + family if family else ''}@{size_name(characters)}"
     return Suite(name, tuple(made), f"questions about {characters:,} characters of real text ({text})", "Apache-2.0")
-
-
-def _at(task: Task, family: str, start: int) -> bool:
-    return task.facts["family"] == family and task.facts["number"] in (start, start + 1)
 
 
 def _task(family: str, size: int, seed: int, number: int, text: str) -> Task:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -13,12 +12,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.models.sources import FetchFailed
 from rlm_loop.models.weights import cache_folder
+from rlm_loop.tasks.packaged import packaged
 from rlm_loop.workspace.archives import extract
 
 
@@ -51,7 +50,7 @@ def _package(row: dict[str, Any]) -> Package:
 
 
 #: The packages that bugs are put into, by name.
-PACKAGES = tuple(map(_package, json.loads((files("rlm_loop.tasks") / "data" / "packages.json").read_text("utf-8"))))
+PACKAGES = tuple(map(_package, packaged("packages.json")))
 
 #: Brings the source distribution of a package into a folder and returns its path there; raises `FetchFailed`.
 Fetch = Callable[[Package, Path], Path]
@@ -148,9 +147,9 @@ def _read(file: Path, sha256: str) -> Mapping[str, bytes]:
         }
 
 
-def source_files(package: Package, *, store: Path | None = None) -> dict[str, bytes]:
+def source_files(package: Package) -> dict[str, bytes]:
     """The files of a package's source distribution, without links and byte code, by name below its top folder.
 
     Fetched where it is not here yet: raises `PackageMissing` as `pull` does.
     """
-    return dict(_read(pull(package, store=store), package.sha256))
+    return dict(_read(pull(package), package.sha256))

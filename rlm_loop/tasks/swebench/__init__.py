@@ -3,10 +3,10 @@
 import warnings
 
 from rlm_loop.tasks.swebench.export import instances_from, write_instances
-from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_here, evaluate_predictions, write_report
+from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_here, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
-from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report
+from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report, write_report
 from rlm_loop.tasks.swebench.source import SETS, read_instances, select
 from rlm_loop.tasks.swebench.suite import swebench
 

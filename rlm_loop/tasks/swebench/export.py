@@ -13,7 +13,7 @@ from typing import Any
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 from rlm_loop.tasks.swebench.instance import Instance
-from rlm_loop.workspace.git import PLAIN, Git
+from rlm_loop.workspace.git import Git, prepare
 
 
 def instances_from(suite: Suite | Iterable[Task], repos: str | os.PathLike[str] | None = None) -> tuple[Instance, ...]:
@@ -62,11 +62,8 @@ def _tests(score: Any) -> Any:
 
 def _write_commit(root: Path, target: Path, branch: str) -> str:
     """The files of a folder as the one commit of a branch; the same files give the same commit anywhere."""
-    target.mkdir(parents=True, exist_ok=True)
     bare, files = Git(target), Git(target, root)
-    bare("init", "-q", "--bare", "--template=")
-    (target / "info").mkdir(exist_ok=True)
-    (target / "info" / "attributes").write_text(PLAIN)
+    prepare(bare, "--bare")
     index = str(target / "export-index")
     try:
         files("read-tree", "--empty", GIT_INDEX_FILE=index)

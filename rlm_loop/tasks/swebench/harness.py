@@ -15,7 +15,7 @@ from typing import Any
 from rlm_loop.hints.install import install_line
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite
-from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
+from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
 from rlm_loop.tasks.swebench.report import Report, Status, read_report
@@ -164,25 +164,3 @@ def evaluate_here(
         if tell is not None:
             tell(f"[{number}/{len(predictions)}] {name}: {statuses[name]} {score.reason}".rstrip())
     return Report(statuses, reasons)
-
-
-def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
-    """Write a report in the harness's own form, so that whatever reads the one reads the other."""
-    names = {
-        "resolved": "resolved",
-        "unresolved": "unresolved",
-        "empty_patch": "empty",
-        "error": "error",
-        "incomplete": "not submitted",
-    }
-    ids = {key: report.ids(status) for key, status in names.items()}  # pyright: ignore[reportArgumentType]
-    ids["submitted"] = sorted(v.instance_id for v in report.verdicts)
-    ids["completed"] = sorted([*ids["resolved"], *ids["unresolved"]])
-    data = {
-        "total_instances": len(report.statuses),
-        **{f"{key}_instances": len(found) for key, found in ids.items() if key != "incomplete"},
-        **{f"{key}_ids": found for key, found in ids.items()},
-        "failure_reasons": dict(sorted(report.reasons.items())),
-        "schema_version": 2,
-    }
-    return write_lines(path, json.dumps(data, indent=1) + "\n", ".json", "a report is JSON")

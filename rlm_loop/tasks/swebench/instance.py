@@ -23,6 +23,11 @@ NEEDED = ("instance_id", "repo", "base_commit", "problem_statement")
 #: The other columns that have a field of their own; whatever else a row has is kept in `more`.
 OPTIONAL = ("patch", "test_patch", "hints_text", "created_at", "version", "environment_setup_commit")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
+#: In the order of the published sets.
+_COLUMNS = (
+    *("repo", "instance_id", "base_commit", "patch", "test_patch", "problem_statement", "hints_text", "created_at"),
+    *("version", "FAIL_TO_PASS", "PASS_TO_PASS", "environment_setup_commit"),
+)
 
 
 @dataclass(frozen=True)
@@ -51,21 +56,8 @@ class Instance:
 
     def row(self) -> dict[str, Any]:
         """The instance as a row of the schema; lists of tests are JSON text, as in the published sets."""
-        return {
-            "repo": self.repo,
-            "instance_id": self.instance_id,
-            "base_commit": self.base_commit,
-            "patch": self.patch,
-            "test_patch": self.test_patch,
-            "problem_statement": self.problem_statement,
-            "hints_text": self.hints_text,
-            "created_at": self.created_at,
-            "version": self.version,
-            "FAIL_TO_PASS": json.dumps(list(self.fail_to_pass)),
-            "PASS_TO_PASS": json.dumps(list(self.pass_to_pass)),
-            "environment_setup_commit": self.environment_setup_commit,
-            **self.more,
-        }
+        own = {column: getattr(self, column.lower()) for column in _COLUMNS}
+        return {**own, **{column: json.dumps(list(own[column])) for column in TESTS}, **self.more}
 
 
 def read_instance(row: Mapping[str, Any], place: str) -> Instance:

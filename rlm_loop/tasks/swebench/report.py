@@ -11,13 +11,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rlm_loop.hints.install import install_line
-from rlm_loop.tasks.jsonl import SuiteFileError
+from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Status = Literal["resolved", "unresolved", "empty", "error", "not submitted"]
-_LISTS = ("resolved_ids", "unresolved_ids", "empty_patch_ids", "error_ids")
+#: What the harness calls each status in its report.
+_NAMES: Mapping[Status, str] = {
+    "resolved": "resolved",
+    "unresolved": "unresolved",
+    "empty": "empty_patch",
+    "error": "error",
+    "not submitted": "incomplete",
+}
+_LISTS: Mapping[Status, str] = {s: f"{name}_ids" for s, name in _NAMES.items() if s != "not submitted"}
+#: Whether an instance with this status is resolved, and what is said of it where nothing more is known.
+_SAID: Mapping[Status, tuple[bool | None, str]] = {
+    "resolved": (True, ""),
+    "unresolved": (False, "not resolved, says the harness"),
+    "empty": (False, "empty patch: nothing was changed"),
+    "error": (None, "the harness met an error"),
+    "not submitted": (None, "not evaluated: no prediction was submitted"),
+}
 #: What the harness's log of an instance says when the fault is the patch's: then it is no error of the harness.
 _PATCH_FAULTS = (
     (">>>>> Patch Apply Failed", "the patch does not apply"),
@@ -52,21 +68,11 @@ class Report:
     def verdict(self, instance_id: str) -> InstanceResult:
         """The verdict on one instance; one that the report does not name was not submitted."""
         status = self.statuses.get(instance_id, "not submitted")
-        reason = self.reasons.get(instance_id, "")
-        match status:
-            case "resolved":
-                return InstanceResult(instance_id, status, True, reason)
-            case "unresolved":
-                return InstanceResult(instance_id, status, False, reason or "not resolved, says the harness")
-            case "empty":
-                return InstanceResult(instance_id, status, False, "empty patch: nothing was changed")
-            case "error":
-                fault = reason in {text for _, text in _PATCH_FAULTS}
-                return InstanceResult(
-                    instance_id, status, False if fault else None, reason or "the harness met an error"
-                )
-            case _:
-                return InstanceResult(instance_id, "not submitted", None, "not evaluated: no prediction was submitted")
+        resolved, said = _SAID[status]
+        reason = "" if status in ("empty", "not submitted") else self.reasons.get(instance_id, "")
+        if status == "error" and reason in {text for _, text in _PATCH_FAULTS}:
+            resolved = False
+        return InstanceResult(instance_id, status, resolved, reason or said)
 
     @property
     def verdicts(self) -> list[InstanceResult]:
@@ -97,7 +103,7 @@ class Report:
         return frame.astype({"resolved": object})
 
     def __str__(self) -> str:
-        counts = [(len(self.ids(s)), s) for s in ("resolved", "unresolved", "empty", "error")]
+        counts = [(len(self.ids(s)), s) for s in _LISTS]
         return f"{self.submitted} submitted: " + ", ".join(f"{n} {s}" for n, s in counts)
 
 
@@ -115,12 +121,12 @@ def read_report(path: str | os.PathLike[str], logs: str | os.PathLike[str] | Non
     except ValueError as error:
         raise SuiteFileError(f"{file} is no report of the harness: not JSON ({error})") from None
     data = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
-    missing = [name for name in _LISTS if not _names(data.get(name))]
+    missing = [name for name in _LISTS.values() if not _names(data.get(name))]
     if missing:
         raise SuiteFileError(f"{file} is no report of the harness: field {missing[0]!r} is no list of instance ids")
     statuses: dict[str, Status] = dict.fromkeys(data.get("incomplete_ids") or (), "not submitted")
-    for name, status in zip(_LISTS, ("resolved", "unresolved", "empty", "error"), strict=True):
-        statuses.update(dict.fromkeys(data[name], cast("Status", status)))
+    for status, name in _LISTS.items():
+        statuses.update(dict.fromkeys(data[name], status))
     infrastructure = set(cast("list[str]", data.get("infra_failure_ids") or []))
     reasons = {
         i: f"{r} (likely a fault of the environment)" if i in infrastructure else str(r)
@@ -129,6 +135,21 @@ def read_report(path: str | os.PathLike[str], logs: str | os.PathLike[str] | Non
     folder = Path(logs) if logs is not None else _logs(file)
     reasons.update({i: why for i in data["error_ids"] if (why := _fault(folder / i / "run_instance.log"))})
     return Report(statuses, reasons, str(file))
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
+    """Write a report in the harness's own form, so that whatever reads the one reads the other."""
+    ids = {name: report.ids(status) for status, name in _NAMES.items()}
+    ids["submitted"] = sorted(v.instance_id for v in report.verdicts)
+    ids["completed"] = sorted([*ids["resolved"], *ids["unresolved"]])
+    data = {
+        "total_instances": len(report.statuses),
+        **{f"{key}_instances": len(found) for key, found in ids.items() if key != "incomplete"},
+        **{f"{key}_ids": found for key, found in ids.items()},
+        "failure_reasons": dict(sorted(report.reasons.items())),
+        "schema_version": 2,
+    }
+    return write_lines(path, json.dumps(data, indent=1) + "\n", ".json", "a report is JSON")
 
 
 def _names(value: Any) -> bool:

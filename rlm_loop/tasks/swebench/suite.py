@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.tasks.base import Suite, Task
-from rlm_loop.tasks.clones import Clone, CloneError, fetch_clone, find_clone
+from rlm_loop.tasks.clones import Clone, CloneError, fetch_clone, find_clone, own_folder
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Environment, Instance, InstanceScorer, python_for
 from rlm_loop.tasks.swebench.source import read_instances, select
@@ -72,7 +71,7 @@ def _places(
     """The clone of each repository, with all base commits checked; empty where no folder was named."""
     if repos is None and not clone:
         return {}
-    folder = Path(repos) if repos is not None else _own_folder()
+    folder = Path(repos) if repos is not None else own_folder("repositories")
     commits: dict[str, list[Instance]] = {}
     for instance in instances:
         commits.setdefault(instance.repo, []).append(instance)
@@ -91,12 +90,6 @@ def _places(
     return found
 
 
-def _own_folder() -> Path:
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("rlm-loop")) / "repositories"
-
-
 def task_of(
     instance: Instance,
     places: Mapping[str, Clone],
@@ -111,7 +104,7 @@ def task_of(
 ) -> Task:
     """An instance as a task; `places` are the clones by repository, the options those of `swebench`."""
     clone, interpreter = places.get(instance.repo), python_for(python, instance)
-    opened: Callable[[], Workspace] = MissingWorkspace(instance.repo)
+    opened: Callable[[], Workspace] = partial(_no_workspace, instance.repo)
     if clone is not None:
         opened = partial(Workspace, clone.path, commit=instance.base_commit)
     offered = opened
@@ -141,13 +134,6 @@ def tested(source: Path, commit: str, python: str | None, place: Isolation) -> W
     return space.offer(tests_tool(space, python=python, place=place))
 
 
-@dataclass(frozen=True)
-class MissingWorkspace:
+def _no_workspace(repo: str) -> Workspace:
     """Stands for a workspace where no folder of repositories was named."""
-
-    repo: str
-
-    def __call__(self) -> Workspace:
-        raise CloneError(
-            f"{self.repo} is needed: name a folder of clones with get_suite(..., repos=FOLDER), or use clone=True"
-        )
+    raise CloneError(f"{repo} is needed: name a folder of clones with get_suite(..., repos=FOLDER), or use clone=True")

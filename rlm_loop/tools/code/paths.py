@@ -79,17 +79,17 @@ def files(root: Path) -> Iterator[str]:
         waiting.extend(reversed(below))
 
 
-def read_bytes(root: Path, path: str, limit: int = MAX_BYTES) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes.
+def read_bytes(root: Path, path: str) -> bytes:
+    """The bytes of a regular file of at most `MAX_BYTES`.
 
     Raises `FileNotFoundError`, or a `ToolError` that says why it is not read.
     """
     parts = split(path)
     with _opened(root, path, parts[:-1]) as folder:
-        return _read_in(folder, parts[-1], path, limit)
+        return _read_in(folder, parts[-1], path)
 
 
-def contents(root: Path, names: Iterable[str], limit: int = MAX_BYTES) -> Iterator[tuple[str, bytes]]:
+def contents(root: Path, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Names as `files` gives them, with their bytes, one file at a time; of what cannot be read, nothing."""
     held, folder = None, -1
     with contextlib.ExitStack() as stack:
@@ -101,7 +101,7 @@ def contents(root: Path, names: Iterable[str], limit: int = MAX_BYTES) -> Iterat
                     held = None
                     folder = stack.enter_context(_opened(root, name, above.split("/") if above else ()))
                     held = above
-                data = _read_in(folder, last, name, limit)
+                data = _read_in(folder, last, name)
             except (ToolError, OSError):
                 data = b""
             yield name, data
@@ -133,7 +133,7 @@ def write_bytes(root: Path, path: str, data: bytes) -> None:
             raise ToolError("runtime", f"{path} cannot be written: {error.strerror}") from None
 
 
-def _read_in(folder: int, name: str, path: str, limit: int) -> bytes:
+def _read_in(folder: int, name: str, path: str) -> bytes:
     try:
         # Not blocking: a pipe of that name would else wait for its writer.
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -143,10 +143,10 @@ def _read_in(folder: int, name: str, path: str, limit: int) -> bytes:
         facts = os.fstat(file)
         if not stat.S_ISREG(facts.st_mode):
             raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
-        if facts.st_size > limit:
-            raise ToolError("invalid_arguments", f"{path} is too large: {facts.st_size} bytes, at most {limit}")
+        if facts.st_size > MAX_BYTES:
+            raise ToolError("invalid_arguments", f"{path} is too large: {facts.st_size} bytes, at most {MAX_BYTES}")
         parts: list[bytes] = []
-        left = limit
+        left = MAX_BYTES
         while left > 0 and (part := os.read(file, min(left, facts.st_size + 1))):
             parts.append(part)
             left -= len(part)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rlm_loop.tools.code.editing import FileEdit, LineRange, open_region, replaced
 from rlm_loop.tools.code.paths import write_bytes
@@ -39,7 +39,7 @@ class CodeTools:
         edits = replace(as_tool(self.apply_edit), dry_run=self.preview_edit)
         return (as_tool(self.search_code), as_tool(self.read_file), edits, *self._more)
 
-    def offer(self, *more: str | Tool | Callable[..., Any]) -> None:
+    def offer(self, *more: str | Tool | Callable[..., Any]) -> Self:
         """Give the model further tools: `"list_files"`, or a tool made elsewhere (running tests).
 
         Raises `ValueError` for a name that is not known or taken.
@@ -51,6 +51,7 @@ class CodeTools:
             if made.name in [t.name for t in self.tools()]:
                 raise ValueError(f"the tool {made.name!r} is offered already")
             self._more = (*self._more, made)
+        return self
 
     def search_code(self, query: str) -> str:
         """Find lines that contain this text in the repository."""

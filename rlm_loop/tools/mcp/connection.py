@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.tools.function import ToolError
@@ -42,6 +43,11 @@ class Connection:
         except Exception as error:  # the server's refusal, or an answer that breaks the protocol
             raise ToolError("runtime", " ".join(str(error).split())[:1000] or type(error).__name__) from error
         return value_of(result, tool.name, wrapper=wrapper_of(tool.output_schema), longest=self.server.longest)
+
+    def for_run(self, until: ExitStack) -> Connection:
+        """Itself: it is a run's already."""
+        del until
+        return self
 
     def listed(self) -> list[Listed]:
         """All tools that the server offers.  Raises `McpError`."""

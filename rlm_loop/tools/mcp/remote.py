@@ -2,65 +2,58 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rlm_loop.tools.function import Tool, ToolError
 from rlm_loop.tools.mcp.results import wrapper_of
-from rlm_loop.tools.mcp.schemas import fields_of, plain_schema, python_names, signature_of, type_of
-from rlm_loop.tools.schema import Fields, show_type
+from rlm_loop.tools.mcp.schemas import parameters_of, plain_schema, type_of
+from rlm_loop.tools.schema import Fields
 
 if TYPE_CHECKING:
     from mcp.types import Tool as Listed
 
 
 class ToolCaller(Protocol):
-    """Where a tool is called."""
+    """Where a tool is called, in a run and outside of any."""
 
     def call(self, tool: Listed, arguments: Mapping[str, Any]) -> Any: ...
-
-
-@runtime_checkable
-class Lending(ToolCaller, Protocol):
-    """A place that has another one for each run."""
-
     def for_run(self, until: ExitStack) -> ToolCaller: ...
 
 
 class RemoteFunction:
-    """A tool of a server as a Python function."""
+    """A tool of a server as a Python function; `parameters` are by the server's names."""
 
-    def __init__(self, place: ToolCaller, tool: Listed, signature: inspect.Signature, names: Mapping[str, str]) -> None:
-        self.place, self._tool, self._names = place, tool, names
-        self.__signature__ = signature
+    def __init__(
+        self, place: ToolCaller, tool: Listed, parameters: Mapping[str, inspect.Parameter], returns: Any
+    ) -> None:
+        self.place, self._tool, self.parameters = place, tool, parameters
+        self._names = {own.name: theirs for theirs, own in parameters.items()}
+        self.__signature__ = inspect.Signature(list(parameters.values()), return_annotation=returns)
         self.__doc__ = _help(tool)
 
     def for_run(self, shared: dict[int, Any], until: ExitStack) -> RemoteFunction:
         """The same function over the connection of a run (see `serving`)."""
-        if not isinstance(self.place, Lending):
-            return self
         if id(self.place) not in shared:
             shared[id(self.place)] = self.place.for_run(until)
-        return RemoteFunction(shared[id(self.place)], self._tool, self.__signature__, self._names)
+        same = copy.copy(self)
+        same.place = shared[id(self.place)]
+        return same
 
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments by the server's names; raises `TypeError` where they do not fit."""
-        theirs = {theirs: ours for ours, theirs in self._names.items()}
-        bound = self.__signature__.bind(*args, **{theirs.get(k, k): v for k, v in kwargs.items()}).arguments
-        return {self._names[k]: v for k, v in bound.items()}
+        own = {self.parameters[k].name if k in self.parameters else k: v for k, v in kwargs.items()}
+        return {self._names[k]: v for k, v in self.__signature__.bind(*args, **own).arguments.items()}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = self.arguments(args, kwargs)
-        return self.place.call(self._tool, {k: v for k, v in given.items() if v is not None or k in self._required})
-
-    @functools.cached_property
-    def _required(self) -> frozenset[str]:
-        own = self.__signature__.parameters.values()
-        return frozenset(self._names[p.name] for p in own if p.default is p.empty)
+        required = [theirs for theirs, own in self.parameters.items() if own.default is own.empty]
+        return self.place.call(self._tool, {k: v for k, v in given.items() if v is not None or k in required})
 
 
 @dataclass(frozen=True)
@@ -71,16 +64,8 @@ class ServedTool(Tool):
 
     @functools.cached_property
     def _fields(self) -> Fields:
-        return fields_of(self.schema_of_arguments)
-
-    @functools.cached_property
-    def signature(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        own = inspect.signature(self.function)
-        shown = [
-            f"{p.name}: {show_type(p.annotation)}{'' if p.default is p.empty else f' = {p.default!r}'}"
-            for p in own.parameters.values()
-        ]
-        return f"{self.name}({', '.join(shown)}) -> {show_type(own.return_annotation)}: {self.description}"
+        remote: RemoteFunction = self.function  # pyright: ignore[reportAssignmentType]
+        return tuple((theirs, own.annotation, own.default is own.empty) for theirs, own in remote.parameters.items())
 
     @property
     def parameters(self) -> dict[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -97,14 +82,10 @@ class ServedTool(Tool):
 def served_tool(name: str, tool: Listed, place: ToolCaller, timeout: float) -> ServedTool:
     """A tool as a server lists it, under a name of ours."""
     schema = plain_schema(tool.input_schema)
-    fields = fields_of(schema)
-    theirs = [field for field, _, _ in fields]
     output: dict[str, Any] = tool.output_schema or {"type": "string"}
     wrapper = wrapper_of(output)
     inner: Any = output if wrapper is None else output["properties"][wrapper]
-    returns = type_of(inner, output)
-    names = dict(zip(python_names(theirs), theirs, strict=True))
-    remote = RemoteFunction(place, tool, signature_of(fields, schema, returns), names)
+    remote = RemoteFunction(place, tool, parameters_of(schema), type_of(inner, output))
     told = " ".join((tool.description or tool.title or tool.name).split())
     return ServedTool(name, told, remote, timeout, schema_of_arguments=schema)
 

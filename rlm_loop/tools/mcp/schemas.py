@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, cast
 
-from rlm_loop.tools.schema import Fields, untitled
+from rlm_loop.tools.schema import untitled
 
 _TYPES: dict[str, Any] = {
     "string": str,
@@ -32,39 +32,25 @@ def plain_schema(stated: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties if isinstance(properties, dict) else {}, **rest}
 
 
-def fields_of(schema: Mapping[str, Any]) -> Fields:
-    """Name, type and whether it is required, of each argument, by the names of the schema, required ones first."""
+def parameters_of(schema: Mapping[str, Any]) -> dict[str, inspect.Parameter]:
+    """How each argument is given in Python, by its name in the schema, required ones first.
+
+    An optional argument has the default of the schema; without one it has, and may be, `None`.
+    """
     properties = cast("dict[str, Any]", schema["properties"])
     stated: Any = schema.get("required")
     required = [name for name in properties if isinstance(stated, list) and name in stated]
-    optional = [name for name in properties if name not in required]
-    return (
-        *((name, type_of(properties[name], schema), True) for name in required),
-        *((name, _optional(properties[name], schema), False) for name in optional),
-    )
-
-
-def signature_of(fields: Fields, schema: Mapping[str, Any], returns: Any) -> inspect.Signature:
-    """How the tool is called in Python; an optional argument without a default in the schema has `None`."""
-    properties = cast("dict[str, Any]", schema["properties"])
-    names = python_names([name for name, _, _ in fields])
-    parameters: list[inspect.Parameter] = []
-    for (name, hint, required), shown in zip(fields, names, strict=True):
+    names = [*required, *(name for name in properties if name not in required)]
+    found: dict[str, inspect.Parameter] = {}
+    for name, shown in zip(names, python_names(names), strict=True):
         own: Any = properties[name]
-        default = inspect.Parameter.empty if required else _default(own)
+        hint, default = type_of(own, schema), inspect.Parameter.empty
+        if name not in required:
+            default = own.get("default") if isinstance(own, dict) else None
+            hint = hint if hint is Any or default is not None else hint | None
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        parameters.append(inspect.Parameter(shown, kind, default=default, annotation=hint))
-    return inspect.Signature(parameters, return_annotation=returns)
-
-
-def _default(schema: Any) -> Any:
-    return cast("dict[str, Any]", schema).get("default") if isinstance(schema, dict) else None
-
-
-def _optional(schema: Any, whole: Mapping[str, Any]) -> Any:
-    """The type of an argument that may be left out: without a default of its own it may be `None`."""
-    hint = type_of(schema, whole)
-    return hint if hint is Any or _default(schema) is not None else hint | None
+        found[name] = inspect.Parameter(shown, kind, default=default, annotation=hint)
+    return found
 
 
 def python_names(names: Collection[str], prefix: str = "") -> list[str]:

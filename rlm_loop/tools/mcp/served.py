@@ -60,9 +60,7 @@ class McpTools(Sequence[Tool]):
 
     def for_run(self, until: ExitStack) -> Connection:
         """The connection of a run: the block's, or one that is closed with `until`."""
-        if self._held is not None:
-            return self._held
-        return until.enter_context(closing(Connection(self.server)))
+        return until.enter_context(self._lent())
 
     def __enter__(self) -> McpTools:
         if self._held is not None:

@@ -12,7 +12,7 @@ from rlm_loop.workspace import Workspace, WorkspaceError
 from rlm_loop.workspace.evaluation.guard import Guard
 from rlm_loop.workspace.evaluation.judged import judged_tree
 from rlm_loop.workspace.evaluation.result import Evaluation, ListedOutcome, TestsCannotRun
-from rlm_loop.workspace.evaluation.trees import listed, trees
+from rlm_loop.workspace.evaluation.trees import trees
 from rlm_loop.workspace.testing import Isolation, TestRun, run_tests
 
 
@@ -48,7 +48,7 @@ def evaluate(
     if not wanted:
         raise ValueError("no test is listed: give fail_to_pass, pass_to_pass or both")
     with open_workspace() as space, trees(space) as git:
-        base = git.start()
+        base = space.base
         reference = git.applied(base, test_patch)
         try:
             patched = git.applied(base, patch)
@@ -57,7 +57,7 @@ def evaluate(
             reason = f"the patch does not apply: {error}"[:300]
             return Evaluation(False, reason, applied=False, seconds=time.monotonic() - start)
         files = git.files(reference)
-        guard = Guard.of(wanted, git.changes(base, reference), protected, git.links(reference, files))
+        guard = Guard.of(wanted, git.changes(base, reference), protected, git.links(files))
         final, refused = judged_tree(git, guard, files, reference, patched, python, (env or {}).get("PYTHONPATH", ""))
         found = Evaluation(False, "", restored=tuple(refused), refused=refused)
         if final == reference:
@@ -121,7 +121,7 @@ def evaluate(
 
 
 def _rewritten(touched: Sequence[str]) -> str:
-    return f"the run wrote to files that judge it: {listed(touched)}" if touched else ""
+    return f"the run wrote to files that judge it: {_listed(touched)}" if touched else ""
 
 
 def _askable(test: str) -> str:
@@ -165,7 +165,7 @@ def _reason(
         names = list(dict.fromkeys(tests))
         bad = [f"{name} ({results[name]})" for name in names if results[name] != "passed"]
         if bad:
-            parts.append(f"{len(bad)} of {len(names)} {what} did not pass: {listed(bad)}")
+            parts.append(f"{len(bad)} of {len(names)} {what} did not pass: {_listed(bad)}")
     if not parts and not doubt:
         return "all listed tests pass"
     stop = run.complaint or run.cut_short or doubt
@@ -175,4 +175,10 @@ def _reason(
 
 def _told(refused: Mapping[str, str]) -> list[str]:
     names = [f"{name} ({why})" for name, why in refused.items()]
-    return [f"not taken from the patch: {listed(names)}"] if names else []
+    return [f"not taken from the patch: {_listed(names)}"] if names else []
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    """A few of these names in one line."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

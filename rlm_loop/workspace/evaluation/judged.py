@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rlm_loop.tools.processes import run_group
 from rlm_loop.workspace.evaluation.guard import Guard, search_folders, settings_among, steers_differently
 from rlm_loop.workspace.evaluation.trees import Trees
-from rlm_loop.workspace.objects import ABSENT, LINK
+from rlm_loop.workspace.objects import ABSENT, LINK, Blob
 from rlm_loop.workspace.testing.isolation import default_python
 
 _SUFFIXES = (".py", ".pyw", ".so", ".pyd")
@@ -120,46 +120,40 @@ print(json.dumps([name for name in json.load(sys.stdin) if there(name)]))
 
 
 def judged_tree(
-    git: Trees, guard: Guard, files: Mapping[str, str], reference: str, patched: str, python: str | None, path: str
+    git: Trees, guard: Guard, files: Mapping[str, Blob], reference: str, patched: str, python: str | None, path: str
 ) -> tuple[str, dict[str, str]]:
     """The tree that is judged, and the files in it that are the reference's and not the patch's, each with the reason.
 
     `files` are the reference's, `path` is the `PYTHONPATH` that the tests are given.
     """
     changes = git.changes(reference, patched)
-    refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, reference, patched))}
-    added = {name for name, was in changes.items() if was.mode == ABSENT and name not in refused}
+    refused = {name: why for name in changes if (why := guard.why(name) or _steers(git, name, *changes[name]))}
+    added = {name: now for name, (was, now) in changes.items() if was.mode == ABSENT and name not in refused}
     if added:
-        refused |= _shadows(git, guard, files, added, reference, patched, python, path)
-    final = git.grafted(patched, {name: changes[name] for name in refused})
+        protected = [name for name in files if guard.protects(name)]
+        folders = _searched(git, files, protected, path)
+        refused |= _shadows(files, protected, added, folders, python)
+    final = git.grafted(patched, {name: changes[name][0] for name in refused})
     return final, dict(sorted(refused.items()))
 
 
-def _steers(git: Trees, name: str, reference: str, patched: str) -> str:
+def _steers(git: Trees, name: str, was: Blob, now: Blob) -> str:
     if not settings_among([name]):
         return ""
-    differs = steers_differently(name, git.content(reference, name), git.content(patched, name))
-    return "says something else to pytest" if differs else ""
+    return "says something else to pytest" if steers_differently(name, git.content(was), git.content(now)) else ""
 
 
 def _shadows(
-    git: Trees,
-    guard: Guard,
-    files: Mapping[str, str],
-    added: set[str],
-    reference: str,
-    patched: str,
+    files: Mapping[str, Blob],
+    protected: Sequence[str],
+    added: Mapping[str, Blob],
+    folders: Sequence[str],
     python: str | None,
-    path: str,
 ) -> dict[str, str]:
     """Which added files would hide a module from the tests, or lead their search elsewhere."""
-    protected = [name for name in files if guard.protects(name)]
-    folders = _searched(git, files, protected, reference, path)
-    modes = git.files(patched)
-    links = above([name for name in added if modes.get(name) == LINK], folders)
+    links = above([name for name, blob in added.items() if blob.mode == LINK], folders)
     found = dict.fromkeys(links, "leads a folder that is searched elsewhere")
-    left = [name for name in sorted(added) if name not in found]
-    fresh = fresh_modules(left, files, folders)
+    fresh = fresh_modules([name for name in sorted(added) if name not in found], files, folders)
     for module in hidden(fresh, protected, folders):
         found |= dict.fromkeys(fresh.pop(module), f"hides {module!r}, which judges")
     for module in _installed(list(fresh), python) if fresh else ():
@@ -167,9 +161,9 @@ def _shadows(
     return found
 
 
-def _searched(git: Trees, files: Mapping[str, str], protected: Sequence[str], reference: str, path: str) -> list[str]:
+def _searched(git: Trees, files: Mapping[str, Blob], protected: Sequence[str], path: str) -> list[str]:
     """The folders of the repository where the tests may look for modules."""
-    said = [folder for name in settings_among(files) for folder in search_folders(name, git.content(reference, name))]
+    said = [folder for name in settings_among(files) for folder in search_folders(name, git.content(files[name]))]
     given = [p for p in path.split(os.pathsep) if p and not os.path.isabs(p)]
     judges = import_folders([name for name in protected if name.endswith(".py")], files)
     plain = [posixpath.normpath(folder) for folder in (".", "src", *said, *given)]

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import isolated_environment
+from rlm_loop.repl.host.launch import Launch, isolated_environment
 from rlm_loop.repl.host.launch import script as byte_code
 from rlm_loop.repl.isolation.container import Container
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.readable import HARDEN, readable
 from rlm_loop.repl.isolation.sandbox import Sandbox
 from rlm_loop.tools.processes import child_environment
+from rlm_loop.tools.watch import Finished, watch
 
 Isolation = Literal["auto", "plain", "hardened", "sandbox"] | Hardened | Sandbox | Container
 """`auto` is the strongest that works here: a sandbox, else hardened, else plain."""
 
 CHILD = Path(__file__).with_name("child.py")
 _INSIDE = "/rlm-loop-script.py"  # where a container has it
-
-
-def _nothing() -> None:
-    """What there is to clear up after an ordinary process."""
-
-
-@dataclass(frozen=True)
-class IsolatedCommand:
-    """A command that runs a script there, its environment, and what isolation that is.
-
-    `cleanup` is called after the command's end; it removes a container whose client was killed.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    kind: str
-    note: str = ""
-    cleanup: Callable[[], None] = _nothing
 
 
 @dataclass(frozen=True)
@@ -56,9 +39,10 @@ TESTS = Script()
 
 def isolated_command(
     place: Isolation, python: str, home: Path, env: Mapping[str, str], read: Sequence[str] = (), script: Script = TESTS
-) -> IsolatedCommand:
-    """The command for `home/work`.  `env` is added to the environment, `read` to the folders that may be read.
+) -> Launch:
+    """The command that runs a script in `home/work`, for `run_command`.
 
+    `env` is added to the environment, `read` to the folders that may be read.
     Raises `ReplError` where a place that was asked for does not work here, `ValueError` for an unknown name.
     """
     if not isinstance(place, str):
@@ -87,11 +71,22 @@ def isolated_command(
     return replace(_plain(python, home, env, script), note="not isolated: " + "; ".join(reasons))
 
 
-def _plain(python: str, home: Path, env: Mapping[str, str], script: Script) -> IsolatedCommand:
-    temporary = _temporary(home)
-    given = {**child_environment(), "HOME": temporary, "TMPDIR": temporary, "PYTHONIOENCODING": "utf-8", **_FIXED}
+def run_command(command: Launch, home: Path, job: Mapping[str, Any], **options: Any) -> Finished:
+    """Run it with a job, JSON on its standard input, and clear up after it; `options` are those of `watch`."""
+    given = json.dumps(job).encode()
+    try:
+        return watch(command.argv, cwd=home / "work", env=command.env, stdin=given, **options)
+    finally:
+        command.cleanup()
+
+
+def _plain(python: str, home: Path, env: Mapping[str, str], script: Script) -> Launch:
+    temporary = home / "tmp"
+    temporary.mkdir(exist_ok=True)
+    own = {"HOME": str(temporary), "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8", **_FIXED}
+    given = {**child_environment(), **own}
     del given["PYTHONDONTWRITEBYTECODE"]  # the folder is a copy
-    return IsolatedCommand((python, *script.options, str(script.file)), {**given, **env}, "plain")
+    return Launch((python, *script.options, str(script.file)), {**given, **env}, "plain")
 
 
 def _placed(
@@ -101,27 +96,27 @@ def _placed(
     env: Mapping[str, str],
     read: Sequence[str],
     script: Script,
-) -> IsolatedCommand:
+) -> Launch:
     work = home / "work"
     options = json.dumps({"path": [str(work)], "home": str(home)})
     if isinstance(place, Container):
         words = tuple(word for name, value in env.items() for word in ("--env", f"{name}={value}"))
         given = replace(place, read=(*place.read, *read), options=(*place.options, *words))
         argv, environment, cleanup = given.command(options, [(script.file, _INSIDE)])
-        return IsolatedCommand((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
+        return Launch((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
     place = replace(place, read=(*place.read, script.file, *read))
     sources = {file: byte_code(file, python, options) for file in (HARDEN, script.file)}
     if isinstance(place, Hardened):
         confined = place.confinement(python, options)
         argv = (python, *script.options, sources[HARDEN], json.dumps(confined.rights), sources[script.file])
-        return IsolatedCommand(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
+        return Launch(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
     environment = isolated_environment("/tmp")
     paths = readable(python, _cleared(environment), place.read)
     # The private folder is closed to root without its capabilities, as which `harden.py` begins.
     inside = {file: f"/run/rlm-loop/{Path(found).name}" for file, found in sources.items()}
     made = [(found, inside[file]) for file, found in sources.items()]
     command = place.command(work, home, paths, made, [python, *script.options, inside[HARDEN]])
-    return IsolatedCommand((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
+    return Launch((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
 
 
 #: Made once: the same order of sets, whoever starts it.
@@ -131,12 +126,6 @@ _FIXED = {"PYTHONHASHSEED": "0"}
 def _cleared(env: Mapping[str, str]) -> dict[str, str]:
     """Without the search path of this process: what tests import is the repository's and the interpreter's."""
     return {**{name: value for name, value in env.items() if name != "PYTHONPATH"}, **_FIXED}
-
-
-def _temporary(home: Path) -> str:
-    folder = home / "tmp"
-    folder.mkdir(exist_ok=True)
-    return str(folder)
 
 
 def default_python() -> str:

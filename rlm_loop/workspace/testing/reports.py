@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast
 
-from rlm_loop.workspace.testing.isolation import IsolatedCommand
-from rlm_loop.workspace.testing.watch import Watched
+from rlm_loop.repl.host.launch import Launch
+from rlm_loop.tools.watch import Finished
 
 TestOutcome = Literal["passed", "failed", "error", "skipped"]
 
@@ -120,7 +120,7 @@ class Reports:
             self.messages[name] = text
 
     def result(
-        self, ended: Watched, command: IsolatedCommand, ids: Sequence[str], folder: str, touched: tuple[str, ...]
+        self, ended: Finished, command: Launch, ids: Sequence[str], folder: str, touched: tuple[str, ...]
     ) -> TestRun:
         """What was reported; the name of the copy, another one each time, is left out of all texts."""
         ended = replace(ended, output=ended.output.replace(folder, "."))
@@ -155,7 +155,7 @@ class Reports:
             return "the control tests were not run"
         return f"control tests, which have to fail, passed: {self._fooled}" if self._fooled else ""
 
-    def _cut(self, ended: Watched) -> str:
+    def _cut(self, ended: Finished) -> str:
         where = f" in {self._running}" if self._running else ""
         if ended.timed_out:
             return f"stopped after {ended.seconds:.0f} s{where}"
@@ -166,7 +166,7 @@ class Reports:
             return f"pytest ended early{where}: {last}"
         return ""
 
-    def _why(self, ended: Watched, cut: str, ids: Sequence[str]) -> str:
+    def _why(self, ended: Finished, cut: str, ids: Sequence[str]) -> str:
         if self._complaint:
             return f"pytest does not start: {self._complaint}"
         last = next((line for line in reversed(ended.output.splitlines()) if line.strip()), "no output")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -14,9 +13,8 @@ from pathlib import Path
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.clearing import temporary
 from rlm_loop.repl.settings import Limits
-from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command
+from rlm_loop.workspace.testing.isolation import Isolation, default_python, isolated_command, run_command
 from rlm_loop.workspace.testing.reports import Reports, TestRun
-from rlm_loop.workspace.testing.watch import watch
 
 #: Not copied.  Byte code can be made to hide the source beside it (PEP 552, unchecked); a checkout's `.git` leads
 #: back to the repository that it was made from.
@@ -72,7 +70,6 @@ def run_tests(
     env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
     limits: Limits = LIMITS,
-    cap: int = 65536,
     kept: Sequence[str] = (),
 ) -> TestRun:
     """Run the tests below `root`, all that pytest finds or those of `ids`, in a copy of the folder.
@@ -82,7 +79,7 @@ def run_tests(
     itself, and `src` in it, come first in its search path, then a `PYTHONPATH` of `env`, relative to the folder.
     `timeout` is the wall time of the whole run in seconds, `test_timeout` that of one test, which is interrupted and
     failed; the rest goes on.  `env` is added to an environment cut down to an allow-list.  `place` is where it
-    runs (see `Isolation`), `limits` hold for each process there, `cap` is the most bytes of output kept.  `kept` names
+    runs (see `Isolation`), `limits` hold for each process there.  `kept` names
     files that the run should leave as they are, or absent; those that it wrote to all the same are `TestRun.touched`.
 
     The repository's own configuration counts, but: no plugin that shuffles, splits or repeats across processes or
@@ -118,20 +115,11 @@ def run_tests(
         run = Reports(word)
         before = stamps(home / "work", kept)
         try:
-            ended = watch(
-                command.argv,
-                cwd=home / "work",
-                env=command.env,
-                stdin=json.dumps(job).encode(),
-                timeout=timeout,
-                on_line=run.hear,
-                cap=cap,
-                mark=f"RLM_LOOP_TESTS={mark}",
+            ended = run_command(
+                command, home, job, timeout=timeout, on_line=run.hear, cap=65536, mark=f"RLM_LOOP_TESTS={mark}"
             )
         except OSError as error:
             raise ReplError(f"the tests' process cannot be started: {error}") from error
-        finally:
-            command.cleanup()
         after = stamps(home / "work", kept)
     touched = tuple(name for name in kept if after.get(name) != before.get(name))
     return run.result(ended, command, ids, str(home / "work"), touched)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rlm_loop.repl.text import clip
 from rlm_loop.tools.function import Tool, ToolError, tool
@@ -14,6 +14,7 @@ from rlm_loop.workspace.testing.reports import TestRun
 from rlm_loop.workspace.testing.run import run_tests
 
 _AROUND = 60.0  # seconds for all but the tests, before the call is given up
+_CAP = 4000  # characters of a result
 
 
 def tests_tool(
@@ -21,18 +22,13 @@ def tests_tool(
     *,
     python: str | None = None,
     timeout: float = 120.0,
-    test_timeout: float | None = None,
-    env: Mapping[str, str] | None = None,
     place: Isolation = "auto",
-    failures: int = 3,
-    cap: int = 4000,
     on_run: Callable[[TestRun], None] | None = None,
 ) -> Tool:
     """A tool `run_tests(selector)` for the files of a workspace as they are at the call.
 
-    Tests run in a copy, so that nothing of theirs gets into the diff.  `failures` is how many are shown with their
-    text, `cap` the most characters of a result.  `on_run` is given each run, as evidence for a caller.  The
-    other arguments are as in `testing.run_tests`.
+    Tests run in a copy, so that nothing of theirs gets into the diff.  `on_run` is given each run, as evidence for a
+    caller.  The other arguments are as in `testing.run_tests`.
     """
 
     @tool(timeout=timeout + _AROUND)
@@ -40,15 +36,13 @@ def tests_tool(
         """Run the tests of a file, a folder or one test (file.py::test); empty runs all."""
         chosen = selector.strip().removeprefix("./")
         ids = [] if chosen in ("", ".") else [chosen]
-        run = run_tests(
-            workspace.root, ids, python=python, timeout=timeout, test_timeout=test_timeout, env=env, place=place
-        )
+        run = run_tests(workspace.root, ids, python=python, timeout=timeout, place=place)
         if on_run is not None:
             on_run(run)
         if run.complaint and not run.cut_short:
             kind = "invalid_arguments" if ids and run.missing else "runtime"
             raise ToolError(kind, f"{run.complaint}: {selector}" if kind == "invalid_arguments" else run.complaint)
-        return clip(summary(run, failures), cap)[0]
+        return clip(summary(run), _CAP)[0]
 
     return Tool("run_tests", run_tests_.description, run_tests_.function, run_tests_.timeout)
 

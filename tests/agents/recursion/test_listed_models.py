@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import http.server
-import socketserver
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Answering, Loopback
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.models import ScriptedModel
@@ -18,26 +16,20 @@ from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import ReplayError, fork
 
 
-class Listening(socketserver.ThreadingMixIn, http.server.HTTPServer):
+class Listening(Loopback):
     """Keeps what it is sent."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.heard: list[str] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
     def model(self) -> str:
-        return f"openai-compatible:m@http://127.0.0.1:{self.server_address[1]}/v1"
+        return f"openai-compatible:m@{self.address}/v1"
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Answering):
     server: Listening
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
     def do_POST(self) -> None:
         self.server.heard.append(str(self.headers))
@@ -47,10 +39,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-a-key-of-the-users-own")
-    server = Listening()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with Listening() as server:
+        yield server
 
 
 def cell(code: str) -> str:

@@ -21,10 +21,9 @@ class Heard:
     error: list[str] = field(default_factory=list)
 
     @property
-    def last(self) -> dict[str, str]:
-        """What the only display shows in the end."""
-        ((*_, shown),) = self.displays.values()
-        return shown
+    def last(self) -> str:
+        """What the displays show in the end, as HTML."""
+        return "".join(shown[-1]["text/html"] for shown in self.displays.values())
 
 
 class Kernel:

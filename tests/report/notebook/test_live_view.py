@@ -16,11 +16,19 @@ from rlm_loop.agents.loop import Interrupted
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.live import LiveView, TextSurface
-from rlm_loop.report.notebook.live.drawn import LINES, WHOLE, doing, live_html, live_text
+from rlm_loop.report.notebook.live import LiveView, NotebookSurface, TextSurface
+from rlm_loop.report.notebook.live.drawn import LINES, WHOLE, Bundle, doing, live_parts
 from rlm_loop.report.notebook.live.state import RunState
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=y>\x1b[2J"
+
+
+def live_html(state: RunState) -> str:
+    return "".join(part["text/html"] for part in live_parts(state))
+
+
+def live_text(state: RunState) -> str:
+    return "\n".join(part["text/plain"] for part in live_parts(state))
 
 
 class Seen:
@@ -247,14 +255,41 @@ def test_text_tells_each_turn_once_and_survives_a_poor_terminal() -> None:
     assert [text.count(f"-- turn {n}:") for n in (1, 2)] == [1, 1]
 
 
-def test_causes_are_open_while_it_runs() -> None:
+def test_only_what_changed_is_drawn_again_so_that_what_a_reader_opened_stays_open() -> None:
+    drawn: list[tuple[str, Bundle]] = []
+
+    def draw(part: Bundle, *, raw: bool, display_id: str) -> None:
+        drawn.append((display_id, part))
+
+    surface = NotebookSurface(draw, draw)
+    view = LiveView(lambda: surface, every=0.0)
+    view.on_run_start(agent="a", model="m", question="?")
+    over, now = (ident for ident, _ in drawn)
+    view.on_step_end(turn=turn(1))
+    assert "<details" in dict(drawn)[over]["text/html"]
+    drawn.clear()
+    assert view.on_text is not None
+    view.on_step_start(turn_index=2)
+    for word in ("I ", "look ", "here. "):
+        view.on_text(kind="text", text=word, node="0")
+    view.stopping()
+    assert {ident for ident, _ in drawn} == {now}
+    assert not any("<details" in part["text/html"] for _, part in drawn)
+    view.on_step_end(turn=turn(2))
+    assert "turn 2: code" in dict(drawn)[over]["text/html"]
+    view.on_run_error(error=ValueError("gone"))
+    drawn.clear()
+    view.redraw()  # where the front end dropped the last drawing, all of it comes again
+    assert [ident for ident, _ in drawn] == [over, now]
+
+
+def test_causes_are_shown_while_it_runs() -> None:
     ledger = Ledger()
     ledger.charge([Part("task", 0, 0, 1000)], Usage(1000, 30), turn=1)
     view, seen = watched()
     view.on_run_start(agent="a", model="m", ledger=ledger)
     view.on_step_start(turn_index=1)
     page = live_html(seen.states[-1])
-    assert "<details open" in page
     assert "task" in page
     assert "1,000" in page
     call = CallTool("f", "{}"), Observation("2")

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_loop.actions import Observation
 from rlm_loop.formats.traces.calls import Called
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.messages import of_reply, of_request, text_of
 from rlm_loop.formats.traces.usage import known, to_otel
 from rlm_loop.messages import Message
@@ -36,7 +36,7 @@ def provider_of(model: str) -> str | None:
     return PROVIDERS.get(first, first) or None
 
 
-def of_agent(agent: Agent, conversation: Conversation, content: bool) -> dict[str, Any]:
+def of_agent(agent: AgentConversation, conversation: RunConversation, content: bool) -> dict[str, Any]:
     """A run, a sub-agent, or a single sub-call: this one is no agent, and has no operation."""
     single = agent.start.get("kind") == "completion"
     end, model = agent.end or {}, str(agent.start.get("model") or conversation.model)
@@ -59,7 +59,7 @@ def of_agent(agent: Agent, conversation: Conversation, content: bool) -> dict[st
     return known(found)
 
 
-def of_call(step: Step, conversation: Conversation, content: bool) -> dict[str, Any]:
+def of_call(step: Step, conversation: RunConversation, content: bool) -> dict[str, Any]:
     """One request to a model and its reply."""
     found: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
@@ -82,13 +82,13 @@ def of_call(step: Step, conversation: Conversation, content: bool) -> dict[str, 
         found |= {"gen_ai.response.finish_reasons": (reason,), "llm.finish_reason": reason}
         if content:
             found |= of_reply(step.reply)
-    unread = [o.failure.kind for a, o in zip(step.actions, step.observations, strict=True) if o.failure and _silent(a)]
+    unread = [seen.failure.kind for _, seen, call in step.acts("") if seen.failure and call is None]
     if unread:  # what a parser or a check refused: there is no span of a tool that could say so
         found["rlm_loop.failures"] = tuple(unread)
     return known(found)
 
 
-def of_tool(call: Called, observation: Observation, conversation: Conversation, content: bool) -> dict[str, Any]:
+def of_tool(call: Called, observation: Observation, conversation: RunConversation, content: bool) -> dict[str, Any]:
     """A cell or a call of a tool, and its result as the model was told of it."""
     found: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
@@ -108,7 +108,7 @@ def of_tool(call: Called, observation: Observation, conversation: Conversation, 
     return found
 
 
-def of_score(conversation: Conversation, content: bool) -> dict[str, Any]:
+def of_score(conversation: RunConversation, content: bool) -> dict[str, Any]:
     """How the run was judged, as the event `gen_ai.evaluation.result`; empty where nothing judged it."""
     score = conversation.score
     if score is None or score.resolved is None:
@@ -122,11 +122,7 @@ def of_score(conversation: Conversation, content: bool) -> dict[str, Any]:
     return known(found)
 
 
-def _silent(action: Any) -> bool:
-    return type(action).__name__ in ("Answer", "Malformed")
-
-
-def _asked(agent: Agent, conversation: Conversation) -> str | None:
+def _asked(agent: AgentConversation, conversation: RunConversation) -> str | None:
     """The question of the run, or the prompt of a sub-call: the user's part of its first request."""
     if not agent.parent:
         return conversation.question or None
@@ -134,7 +130,7 @@ def _asked(agent: Agent, conversation: Conversation) -> str | None:
     return said[0].text if said else None
 
 
-def _answer(agent: Agent) -> Any:
+def _answer(agent: AgentConversation) -> Any:
     if agent.end is not None:
         return agent.end.get("answer")
     replies = [step.reply.text for step in agent.steps if step.reply is not None]

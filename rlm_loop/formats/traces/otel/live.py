@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.formats.traces.conversation import conversation_of
+from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.formats.traces.otel.exporting import exporter_to, readable
 from rlm_loop.formats.traces.otel.spans import spans_of
 from rlm_loop.outcome import Outcome

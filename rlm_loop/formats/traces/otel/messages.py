@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.formats.traces.calls import arguments_of
+from rlm_loop.formats.traces.calls import arguments_of, function_of, replied
 from rlm_loop.messages import Message, Reply, ToolCall
 
 #: What the schema of output messages calls the reasons; others are passed on.
@@ -21,15 +21,14 @@ def of_request(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) 
         if message.tool_call_id is not None:
             found[f"llm.input_messages.{number}.message.tool_call_id"] = message.tool_call_id
     if tools:
-        functions: list[Mapping[str, Any]] = [tool.get("function") or tool for tool in tools]
-        found["gen_ai.tool.definitions"] = text_of([{"type": "function", **function} for function in functions])
+        found["gen_ai.tool.definitions"] = text_of([{"type": "function", **function_of(tool)} for tool in tools])
         found |= {f"llm.tools.{n}.tool.json_schema": text_of(dict(tool)) for n, tool in enumerate(tools)}
     return found
 
 
 def of_reply(reply: Reply) -> dict[str, Any]:
     """The attributes of a reply."""
-    said = _message(Message("assistant", tool_calls=reply.tool_calls), text=reply.text)
+    said = _message(replied(reply))
     thought = reply.extra.get("reasoning_content")
     if isinstance(thought, str) and thought:
         said["parts"].insert(0, {"type": "reasoning", "content": thought})
@@ -43,12 +42,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _message(message: Message, text: str | None = None) -> dict[str, Any]:
-    text = message.text if text is None else text
+def _message(message: Message) -> dict[str, Any]:
     if message.role == "tool":
-        answer = {"type": "tool_call_response", "id": message.tool_call_id, "response": text}
+        answer = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.text}
         return {"role": "tool", "parts": [answer]}
-    parts: list[dict[str, Any]] = [{"type": "text", "content": text}] if text else []
+    parts: list[dict[str, Any]] = [{"type": "text", "content": message.text}] if message.text else []
     for call in message.tool_calls:
         asked = {"id": call.id, "name": call.name, "arguments": arguments_of(call.arguments)}
         parts.append({"type": "tool_call", **asked})

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rlm_loop.actions import Observation
-from rlm_loop.formats.traces.calls import PYTHON, Called, called
-from rlm_loop.formats.traces.conversation import Agent, Conversation, Step
+from rlm_loop.formats.traces.calls import PYTHON, Called
+from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.otel.attributes import of_agent, of_call, of_score, of_tool
 
 #: Stops that are an error of the run, not a limit that it met.
@@ -41,7 +41,7 @@ class SpanData:
     events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
-def spans_of(conversation: Conversation, *, content: bool = True) -> list[SpanData]:
+def spans_of(conversation: RunConversation, *, content: bool = True) -> list[SpanData]:
     """All spans of a run, each after its parent; without `content` no text that anybody said, only names and figures.
 
     A run that never ended has open ones: they reach to the latest time that is known, and their `over` is false.
@@ -50,26 +50,21 @@ def spans_of(conversation: Conversation, *, content: bool = True) -> list[SpanDa
 
 
 class _Spans:
-    def __init__(self, conversation: Conversation, content: bool) -> None:
+    def __init__(self, conversation: RunConversation, content: bool) -> None:
         self.conversation, self.content = conversation, content
         about = conversation.about
         told = [conversation.id, conversation.root.began, *(about.get(name) for name in ("agent", "model", "question"))]
         self.trace = hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
-    def agent(self, agent: Agent, parent: str | None) -> Iterator[SpanData]:
+    def agent(self, agent: AgentConversation, parent: str | None) -> Iterator[SpanData]:
         """An agent with all below it."""
         below = list[SpanData]()
         own = self._id(agent.path)
-        shown = set[str]()
-        for place, step in enumerate(agent.steps):
+        for place, step, children in self.conversation.in_order(agent):
             below.append(self._call(step, own, f"{agent.path}/{place}"))
-            later = [other.turn for other in agent.steps[place + 1 :]]
-            children = [] if step.turn in later else self.conversation.children(agent.path, step.turn)
-            shown |= {child.path for child in children}
             below += self._acted(step, children, own, f"{agent.path}/{place}")
-        for child in self.conversation.children(agent.path):
-            if child.path not in shown:
-                below += self.agent(child, own)
+        for child in self.conversation.unplaced(agent):
+            below += self.agent(child, own)
         single = agent.start.get("kind") == "completion"
         closed = agent.over is not None or agent.end is not None
         score = {} if agent.parent else of_score(self.conversation, self.content)
@@ -99,25 +94,21 @@ class _Spans:
         name = f"chat {step.model}".strip()
         return SpanData(self.trace, self._id(at), parent, name, *times, "client", attributes, self._told(error), over)
 
-    def _acted(self, step: Step, children: Sequence[Agent], parent: str, at: str) -> Iterator[SpanData]:
+    def _acted(self, step: Step, children: Sequence[AgentConversation], parent: str, at: str) -> Iterator[SpanData]:
         """What the actions of a turn ran, one after the other, and the agents that each of them started.
 
         A trace says how long a cell ran without its sub-calls, and when these were: a sub-call belongs to the first
         action that was not over when it began.
         """
         waiting = sorted(children, key=lambda child: (child.began, child.path))
-        calls = [
-            (found, observation)
-            for number, (action, observation) in enumerate(zip(step.actions, step.observations, strict=True), 1)
-            if (found := called(action, f"call_{step.turn}_{number}")) is not None
-        ]
+        calls = [(call, seen) for _, seen, call in step.acts(f"call_{step.turn}") if call is not None]
         under_way = bool(waiting) and not step.actions  # the turn is not recorded yet; its first action has this id
         if under_way:
             asked = [call.name for call in step.reply.tool_calls] if step.reply else []
             calls = [(Called(f"call_{step.turn}_1", (asked or [PYTHON])[0], {}, {}), Observation())]
         clock = step.ended
         for number, (call, observation) in enumerate(calls):
-            start, end, mine = clock, clock + observation.seconds, list[Agent]()
+            start, end, mine = clock, clock + observation.seconds, list[AgentConversation]()
             while waiting and (number + 1 == len(calls) or waiting[0].began <= end):
                 child = waiting.pop(0)
                 end += max(0.0, child.ended - max(child.began, *(other.ended for other in mine), start))
@@ -145,7 +136,7 @@ class _Spans:
         return (error[0], error[1] if self.content else "") if error else None
 
 
-def _fault(agent: Agent) -> tuple[str, str] | None:
+def _fault(agent: AgentConversation) -> tuple[str, str] | None:
     """What went wrong with an agent: a sub-call without an answer, a run that failed or was interrupted."""
     over, end = agent.over or {}, agent.end or {}
     if over.get("error"):

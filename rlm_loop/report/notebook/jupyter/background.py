@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 from rlm_loop.agents import Agent
 from rlm_loop.agents.background import BackgroundRun
@@ -21,12 +21,6 @@ from rlm_loop.report.notebook.live.surface import in_kernel
 HOW = "to stop: the stop button, or run.stop() in a cell; what was done until then is kept"
 
 
-class StopButton(Protocol):
-    """A button that can be taken away once the run is over."""
-
-    def close(self) -> None: ...
-
-
 class LiveRun(BackgroundRun):
     """A run in the background with a live view and a stop button, made by `start`."""
 
@@ -34,12 +28,11 @@ class LiveRun(BackgroundRun):
         self,
         work: Callable[[tuple[object, ...]], Outcome],
         view: LiveView | None,
-        button: Callable[[Callable[[], None]], StopButton | None],
+        button: Callable[[Callable[[], None]], Callable[[], None] | None],
     ) -> None:
         self.view = view
-        shown = button(self.stop)
         seen = () if view is None else (view,)
-        super().__init__(lambda more: work((*seen, *more)), then=None if shown is None else shown.close)
+        super().__init__(lambda more: work((*seen, *more)), then=button(self.stop))
 
     def stop(self) -> None:
         asked = self._stop_requested
@@ -82,18 +75,17 @@ def start(
     shown = (view or LiveView(how_to_stop=HOW)) if show else None
     ask = agent.ask if isinstance(agent, Conversation) else agent.run
     run = LiveRun(
-        lambda hooks: ask(question, hooks=hooks, **options), shown, stop_button if button and show else _no_button
+        lambda hooks: ask(question, hooks=hooks, **options), shown, stop_button if button and show else lambda _: None
     )
     run.begin()
     return run
 
 
-def _no_button(_stop: Callable[[], None]) -> None:
-    return None
+def stop_button(stop: Callable[[], None]) -> Callable[[], None] | None:
+    """Show a button that calls `stop`, and return what takes it away.
 
-
-def stop_button(stop: Callable[[], None]) -> StopButton | None:
-    """Show a button that calls `stop`; `None` outside a notebook, or where ipywidgets is not installed."""
+    `None` outside a notebook, or where ipywidgets is not installed.
+    """
     if not in_kernel() or find_spec("ipywidgets") is None:
         return None
     Button: Any = import_module("ipywidgets").Button  # by name: it is optional
@@ -108,13 +100,9 @@ def stop_button(stop: Callable[[], None]) -> StopButton | None:
     from IPython.display import display
 
     display(button)
-    return _Shown(button)
 
-
-class _Shown:
-    def __init__(self, button: Any) -> None:
-        self._button = button
-
-    def close(self) -> None:
+    def close() -> None:
         with contextlib.suppress(Exception):  # the notebook may be gone, and its button with it
-            self._button.close()
+            button.close()
+
+    return close

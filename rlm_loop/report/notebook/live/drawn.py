@@ -21,26 +21,42 @@ WRITTEN = 20
 LINES = 20
 
 
-def live_html(state: RunState) -> str:
-    """A run under way, or its outcome once it is over, with no script; what a model or a tool wrote is escaped."""
+#: A part of the view as a notebook takes it: by MIME type.
+Bundle = dict[str, str]
+
+
+def live_parts(state: RunState) -> tuple[Bundle, Bundle]:
+    """A run under way as its finished turns and what goes on now; once it is over, as its outcome and the note.
+
+    The turns change when one ends and not while a reply is written, so that what a reader opens there stays open as
+    long.  There is no script in it; what a model or a tool wrote is escaped.
+    """
     from rlm_loop.report.notebook.html import causes_values, turn_values, view
 
     if state.outcome is not None:
-        return state.outcome.to_html() + view("live_note", state.note)
+        text = "\n".join(filter(None, [visible(str(state.outcome)), end_text(state)]))
+        return _bundle(state.outcome.to_html(), text), _bundle(view("live_note", state.note), visible(state.note))
     if state.error:
-        return view("live_error", clipped(state.error))
-    return view(
-        "live",
-        state="stopping" if state.stopping else "running",
-        doing=doing(state),
+        return _bundle(view("live_error", clipped(state.error)), end_text(state)), _bundle("", "")
+    turns, written = state.turns[-WHOLE:], last_lines(state.written)
+    over = view(
+        "live_turns",
         question=clipped(state.question, 1_000),
         facts=" · ".join(fact for fact in (state.agent, state.model, state.note) if fact),
         earlier=_earlier(state.turns[:-WHOLE]),
-        turns=[turn_values(turn) for turn in state.turns[-WHOLE:]],
-        written=last_lines(state.written),
-        causes=causes_values(state.by_cause, state.counting),
-        how_to_stop=state.how_to_stop,
+        turns=[turn_values(turn) for turn in turns],
     )
+    badge, (title, causes) = "stopping" if state.stopping else "running", causes_values(state.by_cause, state.counting)
+    now = view("live_now", badge, doing(state), written, title, causes, state.how_to_stop)
+    told = [visible(doing(state)), written, causes_line(state.by_cause, state.counting)]
+    return (
+        _bundle(over, "\n".join([begin_text(state), *map(turn_text, turns)])),
+        _bundle(now, "\n".join(filter(None, told))),
+    )
+
+
+def _bundle(html: str, text: str) -> Bundle:
+    return {"text/html": html, "text/plain": text}
 
 
 def doing(state: RunState) -> str:
@@ -72,17 +88,6 @@ def end_text(state: RunState) -> str:
     if state.outcome is None:
         return visible(f"failed: {clipped(state.error)}" if state.error else "")
     return visible("\n".join(filter(None, [closing_line(state.outcome), causes_line(state.by_cause, state.counting)])))
-
-
-def live_text(state: RunState) -> str:
-    """A whole moment as text, for a front end that shows no HTML."""
-    if state.outcome is not None:
-        return "\n".join(filter(None, [visible(str(state.outcome)), end_text(state), visible(state.note)]))
-    if state.error:
-        return end_text(state)
-    parts = [begin_text(state), *(turn_text(turn) for turn in state.turns[-WHOLE:]), visible(doing(state))]
-    parts.append(last_lines(state.written))
-    return "\n".join(filter(None, [*parts, causes_line(state.by_cause, state.counting)]))
 
 
 def _earlier(turns: tuple[Turn, ...]) -> list[str]:

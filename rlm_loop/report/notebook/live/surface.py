@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TextIO
 
-from rlm_loop.report.notebook.live.drawn import begin_text, end_text, live_html, live_text, turn_text
+from rlm_loop.report.notebook.live.drawn import Bundle, begin_text, end_text, live_parts, turn_text
 from rlm_loop.report.notebook.live.state import RunState
 
 
@@ -22,26 +23,35 @@ class Surface(Protocol):
 
 
 class NotebookSurface:
-    """One output of a cell, replaced as the run goes on: HTML, with the same as plain text beside it.
+    """Two outputs of a cell (`live_parts`), replaced as the run goes on: HTML, with the same as plain text beside it.
 
     It needs nothing of the front end but display updates, which Jupyter, VS Code and Colab have: no script, no widget.
-    Raises `ImportError` where IPython is not installed.
+    `display` and `update` are those of IPython.  Raises `ImportError` where it is not installed.
     """
 
     writes = True
 
-    def __init__(self) -> None:
-        from IPython.display import display, update_display
+    def __init__(self, display: Callable[..., Any] | None = None, update: Callable[..., Any] | None = None) -> None:
+        if display is None or update is None:
+            from IPython.display import display
+            from IPython.display import update_display as update
 
-        self._display: Any = display
-        self._update: Any = update_display
-        self._id = f"rlm-loop-{uuid.uuid4().hex}"
+        self._display, self._update = display, update
+        self._ids = [f"rlm-loop-{uuid.uuid4().hex}" for _ in range(2)]
+        self._shown: Sequence[Bundle] = ()
 
     def begin(self, state: RunState) -> None:
-        self._display(_bundle(state), raw=True, display_id=self._id)
+        self._shown = live_parts(state)
+        for ident, part in zip(self._ids, self._shown, strict=True):
+            self._display(part, raw=True, display_id=ident)
 
     def update(self, state: RunState) -> None:
-        self._update(_bundle(state), raw=True, display_id=self._id)
+        """Draw what has changed: what is drawn again closes what a reader opened.  The end is always drawn whole."""
+        before, self._shown = self._shown, live_parts(state)
+        over = state.outcome is not None or bool(state.error)
+        for ident, part, old in zip(self._ids, self._shown, before, strict=True):
+            if over or part != old:
+                self._update(part, raw=True, display_id=ident)
 
     end = update
 
@@ -81,7 +91,3 @@ def in_kernel() -> bool:
     """This process is a Jupyter kernel; that ipykernel is imported does not say so."""
     ipython: Any = sys.modules.get("IPython")
     return getattr(ipython.get_ipython() if ipython is not None else None, "kernel", None) is not None
-
-
-def _bundle(state: RunState) -> dict[str, str]:
-    return {"text/html": live_html(state), "text/plain": live_text(state)}

@@ -21,33 +21,42 @@ _DRAIN = 1.0  # seconds for what is still in the pipes after the end
 
 
 @dataclass(frozen=True)
-class Watched:
-    """`code` is the exit status (negative: the signal), `output` standard error's head and tail."""
+class Finished:
+    """How a command ended.
+
+    `code` is its exit status (negative: the signal that ended it), `output` what it printed (its middle left out beyond
+    a cap), `seconds` wall time.  A command that was stopped at its limit has `timed_out` and keeps its output.
+    """
 
     code: int
     output: str
     timed_out: bool
     seconds: float
 
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.timed_out
+
 
 def watch(
     argv: Sequence[str],
     *,
-    cwd: Path,
+    cwd: str | Path,
     env: Mapping[str, str],
     stdin: bytes,
     timeout: float,
-    on_line: Callable[[bytes], None],
     cap: int,
+    on_line: Callable[[bytes], None] | None = None,
     mark: str = "",
     pause: float = _PAUSE,
-) -> Watched:
-    """Run a command for at most `timeout` seconds; each line of standard output goes to `on_line`.
+) -> Finished:
+    """Run a command for at most `timeout` seconds and keep `cap` bytes of its output, head and tail.
 
-    At its end, or the time's, its group is killed, and on Linux every process that has `mark` in its first
-    environment: one that made a session of its own is no longer in the group.  `pause` is the time in seconds for which
-    small reports gather, so that listening takes no turns with what is watched.  Raises `OSError` where the command
-    cannot be started.
+    With `on_line`, which is given each line of standard output, the output is standard error alone; without, it is both
+    in the order written.  At the command's end, or the time's, its group is killed, and on Linux every process that has
+    `mark` in its first environment: one that made a session of its own is no longer in the group.  `pause` is the time
+    in seconds for which small reports gather, so that listening takes no turns with what is watched.  Raises `OSError`
+    where the command cannot be started.
     """
     start = time.monotonic()
     with tempfile.TemporaryFile() as given:
@@ -59,22 +68,24 @@ def watch(
             env=dict(env),
             stdin=given,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.PIPE if on_line else subprocess.STDOUT,
             start_new_session=True,
         )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    lines, ends = _Lines(on_line), _Ends(cap)
-    with process.stdout, process.stderr, selectors.DefaultSelector() as streams:
-        for stream, sink in ((process.stdout, lines.add), (process.stderr, ends.add)):
-            os.set_blocking(stream.fileno(), False)
-            streams.register(stream, selectors.EVENT_READ, sink)
+    ends = _Ends(cap)
+    sinks = ((process.stdout, _Lines(on_line).add if on_line else ends.add), (process.stderr, ends.add))
+    with contextlib.ExitStack() as opened:
+        streams = opened.enter_context(selectors.DefaultSelector())
+        for stream, sink in sinks:
+            if stream is not None:
+                opened.enter_context(stream)
+                os.set_blocking(stream.fileno(), False)
+                streams.register(stream, selectors.EVENT_READ, sink)
         try:
             timed_out = _follow(process, streams, start + timeout, pause)
         finally:
             _end(process, mark)
         _drain(streams, time.monotonic() + _DRAIN)
-    return Watched(process.returncode, ends.text(), timed_out, time.monotonic() - start)
+    return Finished(process.returncode, ends.text(), timed_out, time.monotonic() - start)
 
 
 def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, deadline: float, pause: float) -> bool:
@@ -83,9 +94,8 @@ def _follow(process: subprocess.Popen[bytes], streams: selectors.BaseSelector, d
         left = deadline - time.monotonic()
         if left <= 0:
             return process.poll() is None
-        # Streams that nobody closes may stay silent after the end, so the process is looked at as well.
         heard = _read(streams, min(left, _GLANCE))
-        if not heard and process.poll() is not None:
+        if process.poll() is not None:  # others may hold its pipes, silent or writing without end
             return False
         if 0 < heard < _LITTLE:  # many small reports are read together, or each would take turns with a test
             time.sleep(min(left, pause))

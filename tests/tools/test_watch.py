@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.workspace.testing.watch import Watched, watch
+from rlm_loop.tools.watch import Finished, watch
 
 
-def watched(code: str, folder: Path, *, timeout: float = 60.0, cap: int = 1000) -> tuple[Watched, list[bytes]]:
+def watched(code: str, folder: Path, *, timeout: float = 60.0, cap: int = 1000) -> tuple[Finished, list[bytes]]:
     lines: list[bytes] = []
     env = {**os.environ, "MARK": f"mark-{os.getpid()}-{folder.name}"}
     argv = [sys.executable, "-S", "-c", code]
@@ -72,6 +72,12 @@ def test_an_escaped_process_that_holds_the_pipes_does_not_hold_us(tmp_path: Path
     assert (ended.code, ended.timed_out, lines) == (0, False, [b"done"])
 
 
+def test_one_that_writes_without_end_to_the_pipes_does_not_hold_us(tmp_path: Path) -> None:
+    code = "import os\nif not os.fork():\n    os.setsid()\n    while True: os.write(2, b'x' * 9999)\nprint('done')"
+    ended, lines = watched(code, tmp_path, timeout=300.0)
+    assert (ended.code, ended.timed_out, lines) == (0, False, [b"done"])
+
+
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         watch(["/nowhere"], cwd=tmp_path, env={}, stdin=b"", timeout=1, on_line=print, cap=10)
@@ -79,7 +85,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(2, 60))
 def test_head_and_tail_of_any_stream(parts: list[bytes], cap: int) -> None:
-    from rlm_loop.workspace.testing.watch import _Ends  # pyright: ignore[reportPrivateUsage]
+    from rlm_loop.tools.watch import _Ends  # pyright: ignore[reportPrivateUsage]
 
     ends = _Ends(cap)
     for part in parts:
@@ -94,7 +100,7 @@ def test_head_and_tail_of_any_stream(parts: list[bytes], cap: int) -> None:
 
 @given(st.lists(st.binary(max_size=20), max_size=20))
 def test_lines_whatever_the_chunks(parts: list[bytes]) -> None:
-    from rlm_loop.workspace.testing.watch import _Lines  # pyright: ignore[reportPrivateUsage]
+    from rlm_loop.tools.watch import _Lines  # pyright: ignore[reportPrivateUsage]
 
     heard: list[bytes] = []
     lines = _Lines(heard.append)

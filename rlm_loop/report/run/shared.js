@@ -1,6 +1,8 @@
+const get = (id) => document.getElementById(id);
+
 const theme = (() => {  // light and dark; calling it turns from one to the other
   "use strict";
-  const root = document.documentElement, button = document.getElementById("theme");
+  const root = document.documentElement, button = get("theme");
   root.classList.add("js");
   const stored = (value) => {
     try {
@@ -18,3 +20,14 @@ const theme = (() => {  // light and dark; calling it turns from one to the othe
   named();
   return () => { root.dataset.theme = dark() ? "light" : "dark"; stored(root.dataset.theme); named(); };
 })();
+
+// What each key does, outside of boxes; a key whose function returns false keeps what it does in the browser.
+const onKeys = (act) => document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || get("keys").open || !Object.hasOwn(act, e.key)) return;
+  if (e.target.matches("input:not([type=checkbox]), select, textarea")) return;
+  if (act[e.key](e) !== false) e.preventDefault();
+});
+const help = () => get("keys").showModal();
+onKeys({ t: theme, "?": help });
+get("theme").addEventListener("click", theme);
+get("help").addEventListener("click", help);

@@ -1,0 +1,76 @@
+"""Five arms on 128 tasks of five test splits, with one answer contract for all; the method is in README.md."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlm_loop import Budget, DirectAgent, ReActAgent
+from rlm_loop.agents import Agent
+from rlm_loop.study import Analysis, Study
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import served, spread_tasks
+from experiments.tuning.best import Chosen, chosen
+
+#: The suites and how many tasks of each are taken at most; `function-repair` has 16 in its test split.
+SUITES = {"humaneval": 40, "frames": 40, "function-repair": 20, "tables": 16, "computation": 16}
+#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+DIFFERS = ("loop", "reply_format", "system", "tool_presentation", "data")
+#: As README.md says: declared before the run.
+PLAN = Analysis(baseline="react", margin=0.03, family=("resolved",), missing="worst")
+#: What a suite counts for where suites are pooled: as many as it has tasks, which `PLAN` takes.
+WEIGHTS = {"humaneval": 40, "frames": 40, "function-repair": 16, "tables": 16, "computation": 16}
+#: Nothing is pooled over suites where the test of interaction has a p below this.
+POOLED_FROM = 0.10
+#: Characters of files and contexts that a loop without a REPL is shown, for every suite alike.
+WINDOW = 6000
+
+
+def strict(lean: Chosen, **common: Any) -> Agent:
+    """The lean loop that only a call of `final_answer` ends: a reply without a call is told that it called nothing."""
+    plain = lean.make(**common)
+    given = {"system": plain.system, "presentation": getattr(plain, "presentation", None)}
+    return ReActAgent(form="calls", scaffold=(), max_iterations=None, max_history=None, **given, **common)
+
+
+def arms(texts: str = "tuned", round2: str = "", steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
+    """The arms; where a grammar constrains the best lean text, `lean-free` and `lean-strict` have the best other."""
+    common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens}
+    loops = chosen(texts, round2=round2)
+    made: dict[str, Agent] = {
+        "direct": DirectAgent(window=WINDOW, max_depth=0, **common),
+        "lean": loops["lean"].make(**common),
+    }
+    free = loops["lean"]
+    if free.constrained:
+        free = chosen(texts, round2=round2, free=True)["lean"]
+        made["lean-free"] = free.make(**common)
+    made["lean-strict"] = strict(free, **common)
+    made["code"] = loops["code"].make(**common)
+    made["react"] = loops["react"].make(**common)
+    return made
+
+
+def study(
+    model: Any = "local",
+    texts: str = "tuned",
+    round2: str = "",
+    seed: int = 0,
+    steps: int = 5,
+    max_tokens: int = 500,
+    slots: int = 1,
+) -> Study:
+    """The grid; `texts` and `round2` as in `experiments.tuning.best.chosen`, `slots` as in `experiments.shared`."""
+    return Study(
+        name="answer-contract",
+        arms=arms(texts, round2, steps, max_tokens),
+        tasks=spread_tasks(SUITES, "test"),
+        seeds=(seed,),
+        model=served(model, slots, 8192, seed),
+        differs=DIFFERS,
+        analysis=PLAN,
+        question="Is there an effect of the loop left where one answer contract holds for every loop?",
+    )

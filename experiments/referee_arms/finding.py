@@ -1,0 +1,111 @@
+"""The finding of this study, from its results: tables into README.md, and a figure; others' rows are in FOLDER/peers.
+
+python experiments/referee_arms/finding.py [--folder runs/referee_arms]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from rlm_loop.report import Table, arm_table, resolve_rates
+from rlm_loop.study import Analysis, Results, load_study, statistics
+from rlm_loop.study.compare.contrast import Contrast
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.referee_arms.study import NEUTRAL, pairs
+from experiments.shared import write_finding
+
+HERE = Path(__file__).resolve().parent
+#: Each other framework's loop, and the one of ours that acts in the same way.
+OTHERS = (("smolagents-code", "code"), ("smolagents-tools", "lean"))
+
+
+def finding(results: Results) -> str:
+    """Tables, as Markdown."""
+    every = joined(results)
+    there = [pair for pair in OTHERS if set(pair) <= set(every.arms)]
+    return "\n\n".join(
+        [
+            changes(every, [*pairs(results.arms), *there]),
+            neutral(results),
+            arm_table(every, "direct").to_markdown(),
+            "![Tasks resolved by each arm, with intervals](figures/finding.png)",
+        ]
+    )
+
+
+def joined(results: Results) -> Results:
+    """The rows of our arms and, where they were run, those of the other frameworks."""
+    folder = Path(results.folder) / "peers"
+    if not (folder / "study.json").is_file():
+        return results
+    return replace(results, rows=[*results.rows, *load_study(folder).rows])
+
+
+def changes(results: Results, compared: Sequence[tuple[str, str]]) -> str:
+    """One row for each declared pair: what the change did to the tasks resolved and to the prompt tokens."""
+    found = [contrasts(results, arm, base) for arm, base in compared]
+    adjusted = statistics.holm([resolved.p for resolved, _ in found])
+    rows = [
+        [
+            resolved.arm,
+            resolved.baseline,
+            str(resolved.pairs),
+            _difference(resolved),
+            "" if p is None else f"{p:.3f}",
+            _ratio(tokens),
+        ]
+        for (resolved, tokens), p in zip(found, adjusted, strict=True)
+    ]
+    columns = ["arm", "against", "n", "points resolved", "p Holm", "prompt tokens, ratio"]
+    notes = [
+        f"Points with 95 % intervals, p by McNemar's exact test after Holm over the {len(found)} pairs; tokens are "
+        "described (geometric mean of the pairs' ratios) and not claimed. Missing pairs: worst case."
+    ]
+    return Table("What each change did", columns, rows, notes, 2).to_markdown()
+
+
+def contrasts(results: Results, arm: str, base: str) -> tuple[Contrast, Contrast]:
+    """An arm against one other, in tasks resolved and prompt tokens; the family is adjusted over all pairs later."""
+    plan = Analysis(baseline=base, family=(), missing="worst")
+    by_measure = {c.measure: c for c in results.only(base, arm).compare(analysis=plan).contrasts}
+    return by_measure["resolved"], by_measure["input_tokens"]
+
+
+def neutral(results: Results) -> str:
+    """What the neutral messages were, by the ledger: tokens of each in a run."""
+    lines: list[str] = []
+    for name, text in NEUTRAL.items():
+        rows = [row for row in results.rows if row["arm"] == f"lean[says={name}]" and row["by_cause"]]
+        said = [row["by_cause"].get(f"scaffold:says_{name}", 0) for row in rows]
+        mean = statistics.mean([float(n) for n in said])
+        tokens = "no run" if mean is None else f"{mean:.1f} tokens a run, {max(said)} at most"
+        lines.append(f"- `{name}` says {text!r} after every turn: {tokens}.")
+    return "\n".join(lines)
+
+
+def _difference(c: Contrast) -> str:
+    if c.estimate is None or c.low is None or c.high is None:
+        return "not known"
+    return f"{100 * c.estimate:+.0f} ({100 * c.low:.0f} to {100 * c.high:.0f})"
+
+
+def _ratio(c: Contrast) -> str:
+    if c.estimate is None or c.low is None or c.high is None:
+        return "not known"
+    return f"{c.estimate:.2f} ({c.low:.2f} to {c.high:.2f})"
+
+
+def figure(results: Results) -> Figure:
+    """What each arm resolved, those of other frameworks too."""
+    return resolve_rates(joined(results))
+
+
+if __name__ == "__main__":
+    write_finding(HERE, finding, figure)

@@ -1,0 +1,101 @@
+"""What models behind a provider have in common: settings, retries, what a provider does not take, and the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rlm_loop.accounting.prices import Price
+from rlm_loop.messages import Prompt, Reply
+from rlm_loop.models import wire
+from rlm_loop.models.adapting import Adapting, noted
+from rlm_loop.models.base import ModelError, RateLimited, RequestRejected
+from rlm_loop.models.listening import listener
+from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.streams import STREAMED
+
+#: Statuses after which the same request may be answered.
+_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+
+
+class RemoteModel:
+    """A model that is asked over a network.  `_ask` asks it once, `_reply` reads what it answered."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        temperature: float | None,
+        seed: int | None,
+        max_tokens: int | None,
+        timeout: float,
+        retry: Retry | None,
+    ) -> None:
+        self._name = name
+        self.temperature = temperature
+        self.seed = seed
+        self.max_tokens = max_tokens
+        self.timeout = timeout
+        self._retry = retry or Retry()
+        self._adapting = Adapting(name, dict.fromkeys(self._never_taken, "left out"))
+
+    interruptible = True
+    #: What asks for a reply in events, where somebody listens.
+    _streaming: ClassVar[Mapping[str, Any]] = STREAMED
+    #: Settings that this API does not have.
+    _never_taken: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def price(self) -> tuple[float, float] | None:
+        """US dollars per input and output token; `None` where no table knows."""
+        found = self._full_price()
+        return None if found is None else (found.input / 1e6, found.output / 1e6)
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        """One reply.
+
+        Raises `AuthenticationFailed`, `ModelNotFound`, `ModelUnreachable`, `RateLimited`, `RequestRejected`, or
+        `ModelError` for a server that keeps failing.
+        """
+        limit = self.max_tokens if max_tokens is None else max_tokens
+        own = {"max_tokens": limit, "temperature": self.temperature, "seed": self.seed}
+        settings = {k: v for k, v in {**own, **prompt.sampling}.items() if v is not None}
+        settings |= self._streaming if listener.get() is not None else {}
+        start = time.perf_counter()
+        (answer, not_applied), waited = self._retry.call(lambda: self._adapting.call(prompt, settings, self._ask))
+        return noted(self._reply(answer, max(time.perf_counter() - start, waited), waited), not_applied)
+
+    def _full_price(self) -> Price | None:
+        """What it costs, with the discounts for what a cache holds."""
+        raise NotImplementedError
+
+    def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
+        return wire.to_reply(answer, model=self._name, seconds=seconds, waited=waited)
+
+    def _refused(
+        self, status: int, said: str, whole: str, *, after: str | None = None, parameter: str | None = None
+    ) -> ModelError:
+        """What an answer means that is no reply, by its status.
+
+        `said` is the reason in a short line, `whole` all that was said, `after` a `Retry-After`, and `parameter` what
+        the provider names as the reason.
+        """
+        if status == 429:
+            error: ModelError = RateLimited(f"{self.name} limits the rate ({said}): try later or slow down", self.name)
+        elif status in _TRANSIENT or status >= 500:
+            error = ModelError(f"{self.name} failed with status {status} ({said}): try again later", self.name)
+        else:
+            rejected = RequestRejected(f"{self.name} refused the request with status {status}: {said}", self.name)
+            rejected.said, rejected.parameter = whole[:2000], parameter
+            return rejected
+        error.retryable = "insufficient_quota" not in whole  # no waiting brings money back
+        error.retry_after = retry_after(after)
+        return error
