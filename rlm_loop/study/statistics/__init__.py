@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.variance import variance_components
 
 #: The module of each name that is loaded when it is asked for; a type checker reads the imports above.
-_HOME = {
+HOME = {
     name: module
     for module, names in {
         "clusters": "codes_of effective_size sizes sums variance_of_mean",
@@ -65,7 +65,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
+    home = HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

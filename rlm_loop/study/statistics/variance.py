@@ -49,8 +49,9 @@ def variance_components(
     statsmodels' `MixedLM`: N. M. Laird & J. H. Ware, Biometrics 38 (1982); the fixed groups after C. R. Henderson,
     Biometrics 9 (1953), method 3.  Of balanced data all this is the analysis of variance.  The interval is a percentile
     bootstrap over whole tasks, `resamples` fits.  A group that the frame has not, or has one level of, is left out, and
-    a fit without variance gives 0; `note` says both.  Raises `StudyError` for fewer than 3 tasks, an outcome that is no
-    number or never varies, and where statsmodels is missing.
+    a fit without variance gives 0; `note` says both.  Levels that each belong to one level of another group (wordings
+    that are named after their loop) are compared within it.  Raises `StudyError` for fewer than 3 tasks, an outcome
+    that is no number, and where statsmodels is missing.
     """
     try:
         import pandas
@@ -71,7 +72,15 @@ def variance_components(
         of = [one[name] for one in drawn if name in one]
         low, high = np.quantile(of, [tail, 1 - tail]) if of else (math.nan, math.nan)
         note = _SINGULAR if not variance else ""
-        rows.append(dict(zip(COLUMNS, (name, variance, variance / total, float(low), float(high), note), strict=True)))
+        rows.append(
+            dict(
+                zip(
+                    COLUMNS,
+                    (name, variance, variance / total if total else math.nan, float(low), float(high), note),
+                    strict=True,
+                )
+            )
+        )
     rows += [{"component": name, "note": f"left out: {why}"} for name, why in left_out.items()]
     return pandas.DataFrame(rows, columns=list(COLUMNS))
 
@@ -126,8 +135,6 @@ def _data(frame: pd.DataFrame, outcome: str, groups: Sequence[str]) -> tuple[_Da
     if not task.size or task.max() < 2:
         raise StudyError("variance components need 3 tasks or more, each with an outcome")
     y = known[outcome].to_numpy(float)
-    if np.ptp(y) == 0:
-        raise StudyError(f"{outcome!r} is the same in every row, so there is no variance to share out")
     levels: dict[str, Any] = {}
     left_out: dict[str, str] = {}
     for name in groups:
@@ -157,6 +164,10 @@ def _fitted(data: _Data, start: Any) -> _Fit:
     )
 
     exog, parts = _design(data)
+    whole = float(np.var(data.y))
+    if not whole:
+        names = ["task", *parts, "run" if data.again and data.has_runs else "residual"]
+        return _Fit(dict.fromkeys(names, 0.0), start)
     crossed = bool(data.levels) and data.again
     spec: Any = None
     if crossed:
@@ -172,14 +183,12 @@ def _fitted(data: _Data, start: Any) -> _Fit:
         model: Any = MixedLM(data.y, exog, data.task, exog_re=np.ones((data.y.size, 1)), exog_vc=spec)
         # gradients lead nowhere where the largest likelihood is at a variance of 0, as it often is
         fit: Any = model.fit(reml=True, start_params=start, method="powell")
-    whole = float(np.var(data.y))
     variances = {"task": float(fit.cov_re[0, 0])}
-    for name, columns in parts.items():
-        effects, cov = fit.fe_params[columns], np.asarray(fit.cov_params())[np.ix_(columns, columns)]
-        # of sum-to-zero effects the last is minus the sum of the others
-        every = np.vstack([np.eye(len(columns)), -np.ones(len(columns))])
+    for name, part in parts.items():
+        chosen, every = part.columns, part.effects
+        effects, cov = fit.fe_params[chosen], np.asarray(fit.cov_params())[np.ix_(chosen, chosen)]
         squares = float(((every @ effects) ** 2).sum() - np.trace(every @ cov @ every.T))
-        variances[name] = squares / len(columns)
+        variances[name] = squares / len(chosen)
     if crossed:
         variances["interaction"] = float(fit.vcomp[0])
     variances["run" if data.again and data.has_runs else "residual"] = float(fit.scale)
@@ -187,12 +196,42 @@ def _fitted(data: _Data, start: Any) -> _Fit:
     return _Fit(kept, fit.params_object)
 
 
-def _design(data: _Data) -> tuple[Floats, dict[str, list[int]]]:
-    """An intercept, and sum-to-zero columns of each fixed group; which columns are whose."""
+@dataclass(frozen=True)
+class _Part:
+    """The columns of a fixed group in a design, and how the effects of its levels follow from their coefficients."""
+
+    columns: list[int]
+    effects: Any
+
+
+def _design(data: _Data) -> tuple[Floats, dict[str, _Part]]:
+    """An intercept, and columns of each fixed group whose effects sum to zero: over all its levels, or within the level
+    of another group that each of them belongs to (wordings of a loop)."""
     columns: list[Any] = [np.ones(data.y.size)]
-    parts: dict[str, list[int]] = {}
+    parts: dict[str, _Part] = {}
     for name, of in data.levels.items():
-        count = int(of.max()) + 1
-        parts[name] = list(range(len(columns), len(columns) + count - 1))
-        columns += [(of == level).astype(float) - (of == count - 1) for level in range(count - 1)]
+        blocks: list[Any] = []
+        first = len(columns)
+        for members in _families(of, [other for o, other in data.levels.items() if o != name]):
+            *own, last = members
+            columns += [(of == level).astype(float) - (of == last) for level in own]
+            blocks.append(np.vstack([np.eye(len(own)), -np.ones(len(own))]))
+        size = len(columns) - first
+        effects = np.zeros((sum(len(b) for b in blocks), size))
+        row = column = 0
+        for block in blocks:
+            effects[row : row + block.shape[0], column : column + block.shape[1]] = block
+            row, column = row + block.shape[0], column + block.shape[1]
+        parts[name] = _Part(list(range(first, len(columns))), effects)
     return np.column_stack(columns), parts
+
+
+def _families(of: Any, others: Sequence[Any]) -> list[list[int]]:
+    """The levels of a group that are compared with each other."""
+    levels = range(int(of.max()) + 1)
+    for other in others:
+        home = [set(other[of == level].tolist()) for level in levels]
+        if all(len(h) == 1 for h in home) and len(set.union(*home)) < len(home):
+            parents = [h.pop() for h in home]
+            return [[level for level in levels if parents[level] == one] for one in dict.fromkeys(parents)]
+    return [list(levels)]

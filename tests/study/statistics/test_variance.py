@@ -77,10 +77,34 @@ def test_what_is_left_out_and_what_is_not_there_is_said() -> None:
     assert found.loc["residual", "share"] == pytest.approx(1)
 
 
+def test_where_nothing_varies_every_component_is_0() -> None:
+    found = variance_components(pd.DataFrame({"task": [1, 2, 3], "y": [1.0, 1.0, 1.0]}), "y", ("task",), resamples=2)
+    assert list(found["component"]) == ["task", "residual"]
+    assert (found["variance"] == 0).all()
+
+
+def test_wordings_of_a_loop_are_compared_with_each_other() -> None:
+    """Two loops of three wordings each: balanced, so the effects are means, and their variance is without the error."""
+    rng = np.random.default_rng(2)
+    effect = {"a": (0.0, 0.3, 0.9), "b": (2.0, 2.5, 2.4)}
+    rows = [
+        {"task": t, "loop": loop, "wording": f"{loop}{w}", "y": of_task + value + rng.normal(0, 0.2)}
+        for t, of_task in enumerate(rng.normal(0, 1, 20))
+        for loop, values in effect.items()
+        for w, value in enumerate(values)
+    ]
+    frame = pd.DataFrame(rows)
+    found = variances(variance_components(frame, "y", ("task", "loop", "wording"), resamples=2))
+    mean = frame.groupby(["loop", "wording"])["y"].mean()
+    within = ((mean - mean.groupby("loop").transform("mean")) ** 2).sum() / 4
+    assert found["wording"] == pytest.approx(within - found["residual"] / 20, rel=1e-3)
+    loops = mean.groupby("loop").mean()
+    assert found["loop"] == pytest.approx(((loops - loops.mean()) ** 2).sum() - found["residual"] / 60, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
-        (pd.DataFrame({"task": [1, 2, 3], "y": [1.0, 1.0, 1.0]}), "same in every row"),
         (pd.DataFrame({"task": [1, 2], "y": [1.0, 0.0]}), "3 tasks or more"),
         (pd.DataFrame({"task": [1, 2, 3], "y": ["a", "b", "c"]}), "no number"),
         (pd.DataFrame({"task": [1, 2, 3]}), "no column 'y'"),
