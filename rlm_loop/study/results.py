@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.hints.install import install_line
 from rlm_loop.hints.places import no_study
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.hints.spelling import nearest
@@ -16,6 +15,7 @@ from rlm_loop.study.choosing import chosen_rows
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.frames import frame_of
 from rlm_loop.study.store.reading import every_row, latest, read_lock
 from rlm_loop.study.store.rows import Row, class_of, finished
 from rlm_loop.traces.display import drawing
@@ -155,7 +155,7 @@ class Results:
         `arm_base` is the arm without its factors, and each factor of the study is a column of its own.  `error_class`
         is there for results of before it was recorded as well.
         """
-        return _pandas().DataFrame([_tidy(row) for row in self.rows])
+        return frame_of([_tidy(row) for row in self.rows])
 
     def summary(self, baseline: str | None = None) -> list[ArmSummary]:
         """Each arm on the tasks that all arms were tried on; `baseline` (the first arm by default) is compared with."""
@@ -171,7 +171,7 @@ class Results:
 
     def by_arm(self, baseline: str | None = None) -> pd.DataFrame:
         """`summary` as a frame with one row an arm (and model, where there are several)."""
-        frame = _pandas().DataFrame([asdict(s) for s in self.summary(baseline)])
+        frame = frame_of([asdict(s) for s in self.summary(baseline)])
         index = ["model", "arm"] if len(self.models) > 1 else ["arm"]
         return frame.set_index(index).drop(columns=["suite", *({"model"} - set(index))]) if len(frame) else frame
 
@@ -182,7 +182,7 @@ class Results:
 
     def by_suite(self, baseline: str | None = None) -> pd.DataFrame:
         """`suite_summary` as a frame with one row a suite and arm."""
-        frame = _pandas().DataFrame([asdict(s) for s in self.suite_summary(baseline)])
+        frame = frame_of([asdict(s) for s in self.suite_summary(baseline)])
         index = ["model", "suite", "arm"] if len(self.models) > 1 else ["suite", "arm"]
         return frame.set_index(index).drop(columns=list({"model"} - set(index))) if len(frame) else frame
 
@@ -249,14 +249,6 @@ def _escape(text: str) -> str:
     import html
 
     return html.escape(text)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
-    return pandas
 
 
 def results_of(folder: str | Path, *, recorded: bool) -> Results:

@@ -222,8 +222,8 @@ class Study:
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))
-        if self.analysis is not None and self.analysis.baseline not in (None, *names):
-            raise StudyError(f"analysis: there is no arm {self.analysis.baseline!r}; there are {', '.join(names)}")
+        if self.analysis is not None:
+            self.analysis.fits(names, [suite.name for suite in self.suites])
         return run_plan(
             RunPlan(
                 self.name,

@@ -320,7 +320,7 @@ def test_several_models(folder: Path) -> None:
     rows = [*found.rows, *({**r, "model": "other", "model_name": "other"} for r in found.rows)]
     lock = {**found.lock, "models": ["local:scripted", "other"]}
     text = sound(study_page(Results(rows, lock, str(folder)))).text
-    assert "careful against hasty, on 12 tasks with other: " in text
+    assert "careful against hasty, on 12 tasks of 2 suites pooled by pairs with other: " in text
     assert "other · hard" in text
 
 

@@ -36,13 +36,14 @@ def test_a_comparison_with_everything_there() -> None:
     assert tokens["p_holm"] == pytest.approx(max(tokens["p"], min(2 * tokens["p"], 1.0)), abs=0.02)
     assert row(compared, "output_tokens")["p_holm"] != row(compared, "output_tokens")["p_holm"], "outside the family"
     assert row(compared, "cost")["estimate"] != row(compared, "cost")["estimate"], "a ratio of nothing is not known"
-    first, shown, methods = said = compared.sentences()
+    first, shown, noise, methods = said = compared.sentences()
     assert first == (
         "lean against base, on 200 tasks with local:m: +3.0 points resolved (95 % interval -1.2 to 7.2); 0.72 times "
         "the prompt tokens (97.5 % interval 0.70 to 0.73)."
     )
     assert shown.startswith("Shown: lean resolves no more than 3 points fewer tasks than base (p = 0.0")
     assert "; lean uses fewer prompt tokens than base (p < 0.001)." in shown
+    assert noise.startswith("No noise floor was measured")
     assert methods == compared.methods
     assert str(compared) == "\n".join(said)
     assert paired(LARGE).compare("base").sentences() == said
@@ -211,7 +212,7 @@ def test_a_larger_family_makes_every_claim_harder() -> None:
 def test_the_findings_of_each_arm_are_values_and_the_sentences_are_made_of_them() -> None:
     compared = compare(paired(SMALL))
     assert [(of.arm, {c.arm for c in of.contrasts}) for of in compared.by_arm] == [("lean", {"lean"})]
-    assert [compared.by_arm[0].sentence, *compared.verdicts, compared.methods] == compared.sentences()
+    assert [compared.by_arm[0].sentence, *compared.verdicts, compared.noise, compared.methods] == compared.sentences()
     assert len(compared.plans) == len(compared.power())
 
 
@@ -227,7 +228,7 @@ def test_each_model_is_compared_by_itself() -> None:
         ({"baseline": "react"}, "there is no arm 'react'; there are base, lean"),
         ({"missing": "ignore"}, "there is no policy 'ignore' for missing pairs; use worst, drop, bounds"),
         ({"family": ("tokens",)}, "there is no measure 'tokens'; there are resolved, input_tokens"),
-        ({"margin": 3}, "margin and alpha are shares: give 0.03 for 3 points"),
+        ({"margin": 3}, "margin is a share: give 0.03 for 3 points"),
         ({"cluster": "repo"}, "not every task has a 'repo'; cluster by a column that all rows have, or by 'task'"),
     ],
 )

@@ -23,7 +23,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, RateLimited
 from rlm_loop.study import Study, StudyError
 from rlm_loop.study.plan.grid import Episode
-from rlm_loop.study.run.jobs import Done, Job, JobRefused, _pace, _told, keep_trace, pack, perform
+from rlm_loop.study.run.jobs import Done, Job, JobRefused, _pace, keep_trace, pack, perform, portable
 from rlm_loop.tasks import get_suite, list_suites
 from rlm_loop.tasks.base import Suite, Task
 
@@ -113,7 +113,7 @@ def test_a_worker_that_lacks_a_package_says_which() -> None:
 def test_faults_that_concern_the_study_are_told_without_what_hangs_on_them(fault: Any, told: Any) -> None:
     if isinstance(fault, RateLimited):
         fault.retry_after, fault.partial_answer = 7.0, threading.Lock()
-    found = _told(fault)
+    found = portable(fault)
     assert (None if found is None else (type(found).__name__, str(found))) == told
     assert getattr(found, "retry_after", None) == getattr(fault, "retry_after", None)
     pickle.dumps(found)

@@ -21,9 +21,10 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, RateLimited
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
+from rlm_loop.study.run.jobs import portable
 from rlm_loop.study.run.limits import Pace, at_pace, paced, pacing
 from rlm_loop.study.run.progress import Silent
-from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room, portable
+from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import read_rows
 

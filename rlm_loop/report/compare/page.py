@@ -16,6 +16,7 @@ from rlm_loop.report.tables.contrasts import percent_of, with_interval
 from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
+from rlm_loop.study.compare.weights import pooled_by
 from rlm_loop.study.store.rows import Row
 
 #: Pairs whose transcripts a page holds; messages of a transcript, and characters of a message, that are shown.
@@ -100,7 +101,7 @@ def compare_page(compared: Comparison, told: Transcripts, *, title: str = "", pa
 
 
 def _bars(compared: Comparison) -> list[IntervalBar]:
-    """Each arm over all suites, then suite by suite, along one axis."""
+    """Each arm suite by suite, then over all of them, along one axis."""
     suites = compared.suites if len({e.suite for e in compared.suites}) > 1 else []
     rates = [contrast for contrast in compared.contrasts if contrast.measure == "resolved"]
     ends = [v for of in (*rates, *suites) for v in (of.low, of.high, 0.0) if v is not None]
@@ -125,10 +126,13 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
     for contrast in rates:
         flips = [f.gained for f in compared.flips if (f.model, f.arm) == (contrast.model, contrast.arm)]
         label = contrast.arm + (f", {contrast.model}" if models else "")
-        bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
         for e in suites:
             if (e.model, e.arm) == (contrast.model, contrast.arm):
-                bars.append(bar(e.suite or "(no suite)", e.pairs - e.missing, e, e.gained, e.lost, False))
+                bars.append(
+                    bar(f"{label} on {e.suite or '(no suite)'}", e.pairs - e.missing, e, e.gained, e.lost, False)
+                )
+        label += f", pooled {pooled_by(compared.weights)}" if contrast.shares else ""
+        bars.append(bar(label, contrast.pairs - contrast.missing, contrast, sum(flips), len(flips) - sum(flips), True))
     return bars
 
 

@@ -13,6 +13,7 @@ from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
 from rlm_loop.study.compare.contrast import p_value, percent
 from rlm_loop.study.compare.planning import pairs_to_show
+from rlm_loop.study.compare.sentences import same_in_all
 
 #: A difference that many would like to be able to see, as a share.
 _WORTH = 0.05
@@ -97,6 +98,7 @@ def measure_table(compared: Comparison, *, rates: bool = True) -> Table:
         + "An effect on tokens, cost, time or steps is how many times as much the arm uses, "
         f"{' or '.join(sorted({c.estimand for c in shown if c.effect == 'ratio'})) or 'not known here'}."
     ]
+    notes.append(compared.noise)
     if unknown:
         notes.append(f"Not known for enough pairs: {', '.join(map(measure_name, unknown))}.")
     return Table(f"Against {compared.baseline}", heads, rows, notes, 3).without_same("model")
@@ -123,18 +125,13 @@ def suite_table(compared: Comparison) -> Table | None:
     ]
     share = percent(1 - compared.alpha)
     heads = ["model", "arm", "suite", "pairs", "arm's", "baseline's", f"difference [{share} CI]", "gained", "lost"]
-    notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites."]
+    notes = [*interaction_notes(compared), "Intervals are not adjusted for the number of suites.", compared.noise]
     return Table("By suite", heads, rows, notes, 3).without_same("model")
 
 
 def interaction_notes(compared: Comparison) -> list[str]:
     """Of each arm whether its difference is the same in all suites; nothing where there is one."""
-    return [
-        f"{i.arm}: the difference is smallest on {i.lowest}, largest on {i.highest}; test that it is the same "
-        f"{'in both' if i.suites == 2 else f'in all {i.suites}'} (permutation of Cochran's Q, exploratory): "
-        f"p {_p(i.p)}."
-        for i in compared.interactions
-    ]
+    return [f"{i.arm}: {same_in_all(i)}" for i in compared.interactions]
 
 
 def flip_table(compared: Comparison, most: int = 20) -> Table | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Measure, cells, mean_between, measure_of
+from rlm_loop.report.figures.clouds import LEGEND as ELLIPSES
+from rlm_loop.report.figures.clouds import clouds_of, draw_ellipse, said
 from rlm_loop.report.figures.labels import Tag, write
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
@@ -56,7 +58,8 @@ def resolve_against_tokens(
     """Resolve rate against what a task takes; the line is the Pareto front, arms off it are hollow.
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
-    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; `measure` is
+    the two.  It is a statement about these points, not a test; how sure a point is in both at once, its ellipse shows
+    (`clouds`).  `results` are a study's, or its `frame()`; `measure` is
     `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ... Raises `StudyError` where there is
     nothing to draw, or matplotlib is missing.
     """
@@ -69,11 +72,17 @@ def resolve_against_tokens(
         made = sheet(PAGE * 0.86, 3.9)
         axes: Any = made.subplots()
         tags = panel(axes, points, drawn, asked)
+        names = [arm.name for arm in found.arms]
+        baseline = results.baseline if isinstance(results, Results) and results.baseline in names else names[0]
+        around = clouds_of(found.arms, baseline, asked)
+        for point in points:
+            draw_ellipse(axes, around[point.label], drawn[point.label])
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
-        caption(made, f"{found.note()}. {LEGEND}")
+        caption(made, f"{found.note()}. {LEGEND} {ELLIPSES}.")
         settle(made)
         write(made, axes, tags, leaders=True)
-    made.set_label(f"Resolve rate against {asked.name} a task. {text(points, asked)}")
+    told = f"{said(around, baseline)} {text(points, asked)}".strip()
+    made.set_label(f"Resolve rate against {asked.name} a task. {told}")
     return made
 
 

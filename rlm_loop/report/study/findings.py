@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from rlm_loop.report.compare.tables import suite_table
+from rlm_loop.report.study.estimates import beside_effects
 from rlm_loop.report.tables.contrasts import NAMES, figure, measure_name, with_interval
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Contrast, Results, StudyError
+from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import p_value, percent
-
-if TYPE_CHECKING:
-    from rlm_loop.study.compare.comparison import Comparison
 
 #: What each policy does with a pair of which one side is missing, in words for the reader.
 POLICIES: Mapping[str, str] = {
@@ -36,10 +35,14 @@ def findings_of(results: Results, baseline: str) -> Findings:
     """Compare every other arm with the baseline.  Raises `StudyError` where this cannot be computed."""
     if len(results.arms) < 2:
         raise StudyError("There is one arm, so there is nothing to compare it with.")
-    from rlm_loop.study.compare.comparison import compare
-
     compared = compare(results, baseline)
-    tables = [effects_table(compared), power_table(compared)]
+    suites = suite_table(compared)
+    tables = [
+        *([suites] if suites else []),
+        effects_table(compared),
+        *beside_effects(compared),
+        power_table(compared),
+    ]
     policy = POLICIES.get(compared.missing, compared.missing)
     return Findings(compared, tables, policy)
 

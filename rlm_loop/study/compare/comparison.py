@@ -8,24 +8,31 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.columns import table_of
 from rlm_loop.study.compare.contrast import MEASURES, TOTAL, Contrast, Judged, at_the_floor
+from rlm_loop.study.compare.delivery import Delivery, deliveries
 from rlm_loop.study.compare.effects import rate_effect, ratio_effect
+from rlm_loop.study.compare.estimands import Estimate, estimates
+from rlm_loop.study.compare.flips import Flip, flips
+from rlm_loop.study.compare.joint import Cloud, clouds
+from rlm_loop.study.compare.margin import Margin, margin_of
+from rlm_loop.study.compare.noise import NoiseFloor, noise_floors, noise_sentence
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
-from rlm_loop.study.compare.pairs import POLICIES, Paired, Pairs, Policy
+from rlm_loop.study.compare.pairs import Paired, Pairs, Policy
+from rlm_loop.study.compare.planning import Plan, plans
+from rlm_loop.study.compare.sentences import ArmFindings, by_suite, findings, methods, verdicts
+from rlm_loop.study.compare.suites import Interaction, SuiteEffect, interactions, suite_effects
+from rlm_loop.study.compare.weights import Weights, suite_shares
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.plan.analysis import Analysis, read
+from rlm_loop.study.frames import frame_of
+from rlm_loop.study.plan.analysis import Analysis, read, unchanged
 from rlm_loop.study.statistics import mean
 from rlm_loop.study.store.rows import Row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rlm_loop.study.compare.flips import Flip
-    from rlm_loop.study.compare.planning import Plan
-    from rlm_loop.study.compare.sentences import ArmFindings
-    from rlm_loop.study.compare.suites import Interaction, SuiteEffect
+    from rlm_loop.accounting.prices import Price
 
 
 @runtime_checkable
@@ -50,74 +57,90 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Comparison(Judged):
-    """All arms against one baseline (`compare`).  `rows` and `cluster` are what it was made of."""
+    """All arms against one baseline (`compare`).  `rows`, `cluster` and `results` are what it was made of."""
 
     rows: Sequence[Row] = field(default=(), repr=False, compare=False)
     cluster: str | None = None
+    results: Rows | None = field(default=None, repr=False, compare=False)
 
     def frame(self) -> pd.DataFrame:
         """One row for each model, arm and measure; the columns are the fields of `Contrast`."""
-        return _frame([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
+        return frame_of([asdict(c) for c in self.contrasts], [f.name for f in fields(Contrast)])
 
     @cached_property
     def plans(self) -> list[Plan]:
         """How many pairs each claim needs for a power of 80 % (`planning`)."""
-        from rlm_loop.study.compare.planning import plans
-
         return plans(self)
 
     def power(self, power: float = 0.8) -> pd.DataFrame:
         """How many pairs each claim needs for that power, and how many more that is than there are (`planning`)."""
-        from rlm_loop.study.compare.planning import Plan, plans
-
         found = self.plans if power == 0.8 else plans(self, power)
-        return _frame([asdict(p) for p in found], [f.name for f in fields(Plan)])
+        return frame_of([asdict(p) for p in found], [f.name for f in fields(Plan)])
 
     @cached_property
     def by_arm(self) -> list[ArmFindings]:
         """What this comparison found of each arm with each model: its contrasts, and a sentence."""
-        from rlm_loop.study.compare.sentences import findings
-
         return findings(self)
 
     @cached_property
     def verdicts(self) -> list[str]:
         """Which declared claims are shown and which are not; if none was declared, how many intervals stand out."""
-        from rlm_loop.study.compare.sentences import verdicts
-
         return verdicts(self, self.plans)
 
     @cached_property
     def suites(self) -> list[SuiteEffect]:
         """The difference in the resolve rate suite by suite, for each model and arm."""
-        from rlm_loop.study.compare.suites import suite_effects
-
         return suite_effects(self.rows, self, self.cluster)
 
     @cached_property
     def interactions(self) -> list[Interaction]:
         """Whether that difference is the same in all suites, for each model and arm; empty for one suite."""
-        from rlm_loop.study.compare.suites import interactions
-
         return interactions(self.rows, self, self.cluster)
 
     @cached_property
     def flips(self) -> list[Flip]:
         """The pairs that just one of the two arms resolved, in the order of the tasks."""
-        from rlm_loop.study.compare.flips import flips
-
         return flips(self.rows, self)
+
+    def estimates(self, prices: Price | Mapping[str, Price] | None = None) -> list[Estimate]:
+        """Tokens and cost task by task, in all, and for each task resolved (`estimands`)."""
+        return estimates(self.rows, self, self.cluster, prices)
+
+    @cached_property
+    def clouds(self) -> list[Cloud]:
+        """What the arms resolve and the tokens that they take in resamples of the tasks (`joint`)."""
+        return clouds(self.rows, self.baseline, cluster=self.cluster)
+
+    @cached_property
+    def deliveries(self) -> list[Delivery]:
+        """In how many runs the injectors in which an arm differs from the baseline added anything."""
+        return deliveries(self.rows, {} if self.results is None else self.results.lock, self.baseline)
+
+    @cached_property
+    def noise_floors(self) -> list[NoiseFloor]:
+        """How often arms differ that were run in the same way; empty where none was run twice."""
+        return noise_floors(self.rows, getattr(self.results, "fairness_check", None))
+
+    @property
+    def noise(self) -> str:
+        """`noise_floors` in one sentence, or that none was measured."""
+        return noise_sentence(self.noise_floors)
 
     @property
     def methods(self) -> str:
         """By which methods the intervals and p values of all arms were found, in one sentence or two."""
-        from rlm_loop.study.compare.sentences import methods
-
         return methods(self)
 
+    @cached_property
+    def before_pooling(self) -> list[str]:
+        """Of each arm the difference suite by suite and the test of interaction; empty for one suite."""
+        return by_suite(self.suites, self.interactions)
+
     def sentences(self) -> list[str]:
-        """The difference of each arm with its interval, what is shown and what is not, and the methods."""
-        return [*(of.sentence for of in self.by_arm), *self.verdicts, self.methods]
+        """Suite by suite, then all together: the differences, what is shown and what is not, noise, and methods."""
+        doses = [f"{one.warning}." for one in self.deliveries if one.warning]
+        differences = [of.sentence for of in self.by_arm]
+        return [*self.before_pooling, *differences, *self.verdicts, *doses, self.noise, self.methods]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -142,6 +165,8 @@ def compare(
     family: Sequence[str] | None = None,
     alpha: float = 0.05,
     cluster: str | None = None,
+    relative_margin: float | None = None,
+    weights: Weights | None = None,
 ) -> Comparison:
     """Compare every arm with `baseline` on the same tasks and seeds.
 
@@ -156,74 +181,85 @@ def compare(
     plain ones, and no claim is judged.  What differs from the declared baseline, margin, family or policy, or was not
     declared at all, is called exploratory.
 
-    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer; `margin=0`
-    makes it that the rates differ.  The claim in tokens, cost, seconds and steps is that the arms differ.  `family`
-    names the measures whose claims were decided upon before looking: their p values, over all arms and models, are
-    adjusted after Holm, their intervals are those of the levels at which Holm's procedure judged them, and only these
-    are called shown.  `missing` is the policy for pairs of which a value is
-    missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers the worst and the best
-    case).  `cluster` is what pairs are grouped by (`Paired`).  Raises `StudyError` for an unknown arm, measure or
-    policy, where there is only one arm, and where scipy is not installed (extra `stats`).
+    The claim in the resolve rate is that an arm resolves no more than `margin` (0.03: 3 points) fewer, or no more than
+    `relative_margin` (0.1: 10 %) of what the baseline resolves; `margin=0` makes it that the rates differ.  The claim
+    in tokens, cost, seconds and steps is that the arms differ.  `family` names the measures whose claims were decided
+    upon before looking: their p values, over all arms and models, are adjusted after Holm, their intervals are those of
+    the levels at which Holm's procedure judged them, and only these are called shown.  `missing` is the policy for
+    pairs of which a value is missing: "worst" (least favourable to the arm), "drop", or "bounds" (the interval covers
+    the worst and the best case).  `cluster` is what pairs are grouped by (`Paired`).  `weights` say how much each suite
+    counts where several are pooled: "pairs" (as many pairs as it has), "equal", or a number for each suite.
+
+    Raises `StudyError` for an unknown arm, measure or policy, where there is only one arm, and where scipy is not
+    installed (extra `studies`).
     """
     if not isinstance(results, Rows):
         results = table_of(results)
     declared = analysis or read(results.lock)
     plan = declared or Analysis(**results.lock.get("defaults", {}))
-    margin = plan.margin if margin is None else margin
-    missing = plan.missing if missing is None else missing
+    if margin is None and relative_margin is None:
+        margin, relative_margin = plan.margin, plan.relative_margin
     if family is None:
         family = () if declared is None else declared.family
     if analysis is not None:
         baseline = baseline or analysis.baseline
-    reference = _checked(results, baseline, margin, missing, family, alpha)
-    used = Analysis(reference, margin, family, missing)
+    used = Analysis(
+        baseline=_checked(results, baseline, alpha),
+        margin=margin or 0.0,
+        family=family,
+        missing=plan.missing if missing is None else missing,
+        weights=plan.weights if weights is None else weights,
+        relative_margin=relative_margin,
+    )
+    reference, tolerance = str(used.baseline), margin_of(used.margin, used.relative_margin)
     expected = declared and replace(declared, baseline=declared.baseline or results.arms[0], targets={})
+    changed = analysis is None and not unchanged(results.lock)
     made: list[tuple[Contrast, Pairs]] = []
     every, left_out = complete_and_incomplete(results.rows)
     measures = (*MEASURES, TOTAL) if any(TOTAL in row for row in results.rows) else MEASURES
     for model in results.models:
         units = [u for u in every if u[0] == model]
-        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster)
+        tasks, paired = len({u[1:3] for u in units}), Paired(results.rows, units, cluster, used.weights)
+        shares = suite_shares(used.weights, [u[1] for u in units])
         for arm in results.arms:
             if arm != reference:
                 for measure in measures:
                     pairs = paired.pairs(arm, reference, measure)
-                    plain = _contrast(pairs, model, arm, reference, measure, tasks, margin, missing)
-                    made.append((_measured(plain, pairs, margin, alpha, alpha), pairs))
-    judged = _adjusted(made, family, margin, alpha)
+                    plain = _contrast(pairs, model, arm, reference, measure, tasks, tolerance, used.missing)
+                    plain = replace(plain, shares=shares if len(shares) > 1 else {})
+                    made.append((_measured(plain, pairs, tolerance, alpha, alpha), pairs))
+    judged = _adjusted(made, used.family, tolerance, alpha)
     return Comparison(
         contrasts=judged,
         baseline=reference,
-        margin=margin,
-        missing=missing,
-        family=tuple(family),
+        margin=used.margin,
+        relative_margin=used.relative_margin,
+        missing=used.missing,
+        family=tuple(used.family),
+        weights=used.weights,
         alpha=alpha,
         left_out=len(left_out),
-        exploratory=used != expected,
+        exploratory=used != expected or changed,
+        changed=changed,
         rows=results.rows,
         cluster=cluster,
+        results=results,
     )
 
 
-def _checked(
-    results: Rows, baseline: str | None, margin: float, missing: str, family: Sequence[str], alpha: float
-) -> str:
+def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
     arms = results.arms
     if len(arms) < 2:
         raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms) or 'none'}")
     if baseline is not None and baseline not in arms:
         raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(arms)}")
-    if missing not in POLICIES:
-        raise StudyError(f"there is no policy {missing!r} for missing pairs; use {', '.join(POLICIES)}")
-    if unknown := [m for m in family if m not in MEASURES]:
-        raise StudyError(f"there is no measure {unknown[0]!r}; there are {', '.join(MEASURES)}")
-    if not (0 <= margin < 1 and 0 < alpha < 1):
-        raise StudyError("margin and alpha are shares: give 0.03 for 3 points, 0.05 for 95 % intervals")
+    if not 0 < alpha < 1:
+        raise StudyError("alpha is a share: give 0.05 for 95 % intervals")
     return baseline or results.baseline
 
 
 def _contrast(
-    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: float, policy: Policy
+    pairs: Pairs, model: str, arm: str, baseline: str, measure: str, tasks: int, margin: Margin, policy: Policy
 ) -> Contrast:
     used = pairs.known() if policy == "drop" else pairs
     rate = measure == "resolved"
@@ -239,7 +275,7 @@ def _contrast(
         missing_baseline=pairs.missing_there,
         policy=policy,
         effect="difference" if rate else "ratio",
-        claim=f"no more than {100 * margin:g} points fewer" if rate and margin else "differs",
+        claim=margin.claim if rate else "differs",
         clusters=len(set(used.clusters)),
         clustered_by=pairs.grouped_by,
         too_few_clusters=pairs.too_few,
@@ -249,7 +285,7 @@ def _contrast(
     )
 
 
-def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level: float) -> Contrast:
+def _measured(plain: Contrast, pairs: Pairs, margin: Margin, alpha: float, level: float) -> Contrast:
     """With the figures of its effect, and the interval of 1 - level."""
     if plain.effect == "difference":
         found = rate_effect(pairs, plain.policy, margin, alpha, level)
@@ -261,7 +297,7 @@ def _measured(plain: Contrast, pairs: Pairs, margin: float, alpha: float, level:
 
 
 def _adjusted(
-    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: float, alpha: float
+    made: Sequence[tuple[Contrast, Pairs]], family: Sequence[str], margin: Margin, alpha: float
 ) -> list[Contrast]:
     """p values after Holm, and the intervals that go with them."""
     from rlm_loop.study.statistics import holm, holm_levels
@@ -274,16 +310,8 @@ def _adjusted(
     return judged
 
 
-def _holds(contrast: Contrast, p: float | None, margin: float, alpha: float) -> bool:
+def _holds(contrast: Contrast, p: float | None, margin: Margin, alpha: float) -> bool:
     """A claim holds where the adjusted p says so, and where the baseline could be missed at all."""
     if p is None or p > alpha or contrast.low is None or contrast.high is None:
         return False
-    return contrast.effect == "ratio" or not margin or not at_the_floor(contrast, margin)
-
-
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
-    return pandas.DataFrame(rows, columns=columns)
+    return contrast.effect == "ratio" or not margin.share or not at_the_floor(contrast, margin)

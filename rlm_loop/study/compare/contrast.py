@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from rlm_loop.study.compare.margin import Margin, margin_of
 from rlm_loop.study.compare.pairs import Policy
+from rlm_loop.study.compare.weights import BY_PAIRS, Weights
 
 #: What arms are compared in: the share of tasks resolved, and sums over all model calls of a task.
 MEASURES = ("resolved", "input_tokens", "output_tokens", "cost", "seconds", "steps")
@@ -28,8 +30,8 @@ class Contrast:
     of the interval: for a declared claim 1 - the level at which Holm's procedure judged it.  So the interval excludes
     what is claimed against exactly where `p_holm` (outside the family `p`) is at most alpha.  `p_difference` belongs to
     "the arms are alike" (exact McNemar, or sign flips), and is not adjusted.  `holds` is true where the claim is shown.
-    `clusters` counts the groups of pairs that were kept together, and `clustered_by` names them.  Figures are `None`
-    where they are not known.
+    `clusters` counts the groups of pairs that were kept together, and `clustered_by` names them.  `shares` says what
+    each suite counts, where pairs of several are pooled.  Figures are `None` where they are not known.
     """
 
     model: str
@@ -63,6 +65,7 @@ class Contrast:
     used: int = 0
     estimand: str = ""
     confidence: float = 0.95
+    shares: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ class Judged:
     """All arms against one baseline, judged; `Comparison` is this with what can be said of it.
 
     `contrasts` has one entry for each model, arm and measure; `left_out` counts the units that not every arm was tried
-    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run.
+    on, which are in none of them.  `exploratory` is true where this is not what was declared before the run, and
+    `changed` where what stands in `study.json` is not what was locked there.  `margin` is a share of all tasks,
+    `relative_margin` one of what the baseline resolves, and `weights` are those of the suites.
     """
 
     contrasts: Sequence[Contrast]
@@ -81,15 +86,23 @@ class Judged:
     alpha: float
     left_out: int = 0
     exploratory: bool = True
+    relative_margin: float | None = None
+    weights: Weights = BY_PAIRS
+    changed: bool = False
+
+    @property
+    def tolerance(self) -> Margin:
+        """The margin of non-inferiority, of either kind."""
+        return margin_of(self.margin, self.relative_margin)
 
 
-def at_the_floor(contrast: Contrast, margin: float) -> bool:
+def at_the_floor(contrast: Contrast, margin: Margin) -> bool:
     """The baseline resolves so little that an arm which resolves nothing would be within the margin too.
 
     An arm that is shown to resolve more is no such arm.
     """
-    more = contrast.low is not None and contrast.low > 0
-    return contrast.baseline_value is not None and contrast.baseline_value <= margin and not more
+    more, there = contrast.low is not None and contrast.low > 0, contrast.baseline_value
+    return there is not None and there <= margin.points(there) and not more
 
 
 def p_value(p: float) -> str:

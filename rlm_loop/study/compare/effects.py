@@ -1,4 +1,4 @@
-"""One arm worst_case another in one measure: the estimate, its interval and its p values, missing pairs included."""
+"""One arm against another in one measure: the estimate, its interval and its p values, missing pairs included."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.study import statistics
+from rlm_loop.study.compare.margin import Margin
 from rlm_loop.study.compare.pairs import Pairs, Policy
 
 #: What a ratio is of, where it stands.
@@ -38,7 +39,9 @@ class Effect:
     design: float = 1.0
 
 
-def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level: float | None = None) -> Effect | None:
+def rate_effect(
+    pairs: Pairs, policy: Policy, margin: Margin, alpha: float, level: float | None = None
+) -> Effect | None:
     """The difference of the resolve rates; `None` where no pair is known.
 
     Worst case: a missing attempt of the arm is not resolved and one of the baseline is; the best case is the reverse.
@@ -54,7 +57,7 @@ def rate_effect(pairs: Pairs, policy: Policy, margin: float, alpha: float, level
         _rate(_filled(pairs, fill), margin, alpha, at) for fill in (_resolved(0.0, 1.0), _resolved(1.0, 0.0))
     )
     complete = _rate(pairs.known(), margin, alpha, at) if policy == "bounds" else None
-    return _over(worst_case, best_case, complete, one_sided=margin > 0)
+    return _over(worst_case, best_case, complete, one_sided=margin.share > 0)
 
 
 def _resolved(here: float, there: float) -> Fill:
@@ -66,38 +69,50 @@ def _filled(pairs: Pairs, fill: Fill) -> Pairs:
     return replace(pairs, here=[h for h, _ in both], there=[t for _, t in both])
 
 
-def _rate(pairs: Pairs, margin: float, alpha: float, level: float) -> Effect:
+def _rate(pairs: Pairs, margin: Margin, alpha: float, level: float) -> Effect:
     codes = statistics.codes_of(pairs.clusters)  # before the import: it says what to install
     from rlm_loop.study.statistics.rates import effective_table
 
-    def interval(at: float) -> tuple[float, float]:
-        low, high = statistics.paired_difference(pairs.here, pairs.there, codes, at)[1:]
-        return float(low), float(high)
+    weights, there = pairs.weights, _mean(pairs.there, pairs.weights)
+    least = 0.0 - margin.points(there)
+
+    def interval(at: float, scale: float = 1.0) -> tuple[float, float]:
+        found = statistics.paired_difference(pairs.here, pairs.there, codes, at, weights=weights, scale=scale)
+        return float(found[1]), float(found[2])
 
     def excludes(at: float) -> bool:
         low, high = interval(at)
-        return low > -margin or (not margin and high < 0)
+        if margin.relative and interval(at, 1 - margin.share)[0] <= 0:  # the baseline's own rate is not sure either
+            return False
+        return low > least or (not margin.share and high < 0)
 
-    _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there)
-    table = [float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha)]
-    n, size = len(pairs), sum(table)
-    p_difference = statistics.mcnemar(pairs.here, pairs.there, codes)
-    tested = statistics.noninferiority(table[1], table[2], size, margin) if margin else p_difference
+    _, wins, losses, _ = statistics.paired_table(pairs.here, pairs.there, weights)
+    both, here, lost, rest = (float(x) for x in effective_table(pairs.here, pairs.there, codes, alpha, weights))
+    n, size = len(pairs), both + here + lost + rest
+    p_difference = tested = statistics.mcnemar(pairs.here, pairs.there, codes, weights)
+    test = "exact McNemar test" if weights is None else "sign flips"
+    if margin.relative:
+        test = "score test of non-inferiority to a share of the baseline's rate"
+        tested = statistics.relative_noninferiority(both, here, lost, size, margin.share)
+    elif margin.share:
+        test = "exact score test of non-inferiority"
+        tested = statistics.noninferiority(here, lost, size, margin.share)
+    p = statistics.smallest_level(tested, excludes)
     low, high = interval(level)
-    if tested > level:  # what the exact test does not reject is in the interval too
-        low, high = min(low, -margin), high if margin else max(high, 0.0)
+    if p > level:  # what is not shown is in the interval too
+        low, high = min(low, least), high if margin.share else max(high, 0.0)
     return Effect(
         estimate=float((wins - losses) / n),
         low=low,
         high=high,
-        p=statistics.smallest_level(tested, excludes),
+        p=p,
         p_difference=p_difference,
-        value=_mean(pairs.here),
-        baseline_value=_mean(pairs.there),
-        method=("Newcombe interval, " + ("exact score test of non-inferiority" if margin else "exact McNemar test")),
+        value=_mean(pairs.here, weights),
+        baseline_value=there,
+        method=f"Newcombe interval, {test}",
         estimand="difference of rates",
         discordant=float(wins + losses) / n,
-        design=n / size if size else 1.0,
+        design=round(n / size, 9) if size else 1.0,  # a rest of rounding would plan one pair more
     )
 
 
@@ -118,8 +133,8 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     complete = _ratio(values, known, at, totals)
     if policy == "drop" or not pairs.missing:
         return complete
-    lost = [c for h, t, c in zip(pairs.here, pairs.there, pairs.clusters, strict=True) if h is None or t is None]
-    wide = replace(known, clusters=[*known.clusters, *lost])
+    lost = pairs.at([i for i, of in enumerate(zip(pairs.here, pairs.there, strict=True)) if None in of])
+    wide = replace(known, clusters=[*known.clusters, *lost.clusters], suites=[*known.suites, *lost.suites])
     alike = (_mean(known.there), _mean(known.there))
 
     def gain(pair: tuple[float, float]) -> float:
@@ -136,24 +151,34 @@ def ratio_effect(pairs: Pairs, policy: Policy, alpha: float, level: float | None
     return _over(worst_case, best_case, complete if policy == "bounds" else None, null=1.0)
 
 
+def totals_effect(pairs: Pairs, level: float) -> Effect | None:
+    """The ratio of the totals of complete pairs; `None` for fewer than two, or where the baseline uses nothing."""
+    known = pairs.known()
+    values = [(h or 0.0, t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
+    return _ratio(values, known, level, totals=True) if len(values) > 1 and any(t for _, t in values) else None
+
+
 def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
-    codes = statistics.codes_of(pairs.clusters)
+    codes, parts = statistics.codes_of(pairs.clusters), pairs.weights
     here, there = [h for h, _ in values], [t for _, t in values]
-    used, weights, null = (here, there, 1.0) if totals else ([math.log(h / t) for h, t in values], None, 0.0)
+    used, weights, null = (here, there, 1.0) if totals else ([math.log(h / t) for h, t in values], parts, 0.0)
+    if parts is not None:  # a weighted mean is the ratio of the totals of two weighted sums
+        used = [w * u for w, u in zip(parts, used, strict=True)]
+        weights = [w * t for w, t in zip(parts, there, strict=True)] if totals else parts
     found = tuple(float(x) for x in statistics.mean_interval(used, codes, level, weights=weights))
     p = statistics.mean_p(used, codes, null, weights=weights)
     estimate, low, high = found if totals else map(math.exp, found)
-    scale = estimate * _mean(there)  # of the logarithm of a ratio of totals, to the first order
-    moved = [(h - estimate * t) / scale if scale else math.nan for h, t in values] if totals else used
-    variance = float(statistics.variance_of_mean(moved, codes))
+    scale = estimate * _mean(there, parts)  # of the logarithm of a ratio of totals, to the first order
+    moved = [((h - estimate * t) / scale if scale else math.nan) if totals else math.log(h / t) for h, t in values]
+    variance = float(statistics.variance_of_mean(moved, codes, parts))
     return Effect(
         estimate=estimate,
         low=low,
         high=high,
         p=p,
         p_difference=p,
-        value=_mean(here),
-        baseline_value=_mean(there),
+        value=_mean(here, parts),
+        baseline_value=_mean(there, parts),
         method=f"{TOTALS if totals else GEOMETRIC}, BCa bootstrap and inverted sign flips, sign-flip permutation test",
         estimand=TOTALS if totals else GEOMETRIC,
         spread=math.sqrt(variance * len(values)),  # not a number for one cluster, of which no spread is known
@@ -182,6 +207,6 @@ def _over(
     )
 
 
-def _mean(values: Sequence[float | None]) -> float:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known)
+def _mean(values: Sequence[float | None], weights: Sequence[float] | None = None) -> float:
+    known = [(v, w) for v, w in zip(values, weights or [1.0] * len(values), strict=True) if v is not None]
+    return sum(v * w for v, w in known) / sum(w for _, w in known)

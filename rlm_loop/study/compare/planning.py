@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import Contrast, Judged
-from rlm_loop.study.statistics import fewest_clusters, pairs_for_mean, pairs_for_rate, power_of_mean, power_of_rate
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,20 @@ def _of(comparison: Judged, contrast: Contrast, power: float) -> Iterator[Plan]:
         if contrast.spread is None:  # of one cluster, or of an arm that uses nothing, nothing can be planned
             return
         effect, spread = math.log(estimate), contrast.spread
-        clusters = fewest_clusters(alpha)
+        clusters = statistics.fewest_clusters(alpha)
         enough = contrast.clusters >= clusters
-        now = power_of_mean(n, effect=effect, spread=spread, alpha=alpha) if enough else 0.0
-        needed = pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power)
+        now = statistics.power_of_mean(n, effect=effect, spread=spread, alpha=alpha) if enough else 0.0
+        needed = statistics.pairs_for_mean(effect=effect, spread=spread, alpha=alpha, power=power)
         least = math.ceil(clusters * n / contrast.clusters)
         yield _plan(contrast, "as observed", estimate, now, None if needed is None else max(needed, least))
         return
-    discordant = _discordant(contrast)
+    discordant, margin = _discordant(contrast), comparison.tolerance.points(contrast.baseline_value)
     for assuming, difference in (("no difference", 0.0), ("as observed", estimate * n / (n + 2))):
-        if assuming == "no difference" and not comparison.margin:
+        if assuming == "no difference" and not margin:
             continue
-        now = power_of_rate(
-            n / contrast.design,
-            discordant=discordant,
-            difference=difference,
-            margin=comparison.margin,
-            alpha=alpha,
-        )
-        needed = pairs_for_rate(
-            discordant=discordant, difference=difference, margin=comparison.margin, alpha=alpha, power=power
-        )
+        assumed = {"discordant": discordant, "difference": difference, "margin": margin, "alpha": alpha}
+        now = statistics.power_of_rate(n / contrast.design, **assumed)
+        needed = statistics.pairs_for_rate(**assumed, power=power)
         wide = None if needed is None else math.ceil(needed * contrast.design)
         yield _plan(contrast, assuming, difference, now, wide)
 
@@ -77,7 +70,7 @@ def pairs_to_show(contrast: Contrast, difference: float, *, alpha: float = 0.05,
     The share of pairs that just one arm resolves, and what clustering costs, are taken from the contrast.
     """
     apart = max(_discordant(contrast), abs(difference))
-    needed = pairs_for_rate(discordant=apart, difference=difference, margin=0.0, alpha=alpha, power=power)
+    needed = statistics.pairs_for_rate(discordant=apart, difference=difference, margin=0.0, alpha=alpha, power=power)
     return None if needed is None else math.ceil(needed * contrast.design)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.pairs import cluster_labels
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.frames import frame_of
 from rlm_loop.study.results import Results, pair_key
 from rlm_loop.study.store.rows import Row
 
@@ -30,11 +30,7 @@ def resolve_rates(
     if any(k < 1 for k in ks):
         raise StudyError("k counts attempts: give 1 or more")
     made = [_row(results, m, arm, k, alpha, cluster) for m in results.models for arm in results.arms for k in ks]
-    try:
-        import pandas
-    except ImportError:
-        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
-    return pandas.DataFrame(made, columns=list(COLUMNS))
+    return frame_of(made, COLUMNS)
 
 
 def _row(results: Results, model: str, arm: str, k: int, alpha: float, cluster: str | None) -> dict[str, Any]:

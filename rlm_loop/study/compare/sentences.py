@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from rlm_loop.study.compare.contrast import Contrast, Judged, at_the_floor, p_value, percent
 from rlm_loop.study.compare.effects import GEOMETRIC
 from rlm_loop.study.compare.planning import Plan
+from rlm_loop.study.compare.suites import Interaction, SuiteEffect
+from rlm_loop.study.compare.weights import pooled_by
 
 _NOUNS = {
     "input_tokens": "prompt tokens",
@@ -57,7 +59,32 @@ def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
     ]
     parts += _missing(group)
     one = group[0]
-    return f"{one.arm} against {one.baseline}, on {_where(one)}: {'; '.join(parts)}."
+    return f"{one.arm} against {one.baseline}, on {_where(one, comparison)}: {'; '.join(parts)}."
+
+
+def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> list[str]:
+    """Of each arm the difference on each suite, and whether it is the same in all: what is said before any pooling.
+
+    Nothing where there is one suite.
+    """
+    told: list[str] = []
+    for test in tests:
+        of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
+        parts = [f"{e.suite or '(no suite)'} {_points(e.estimate, e.low, e.high)}" for e in of]
+        told.append(
+            f"{test.arm} against {test.baseline}, points resolved suite by suite{_with(test.model)}: "
+            f"{'; '.join(parts)}; {same_in_all(test)}"
+        )
+    return told
+
+
+def same_in_all(test: Interaction) -> str:
+    """The test of interaction in one sentence."""
+    where = "in both" if test.suites == 2 else f"in all {test.suites}"
+    return (
+        f"the difference is smallest on {test.lowest}, largest on {test.highest}; test that it is the same {where} "
+        f"(permutation of Cochran's Q, exploratory): {_p(test.p)}."
+    )
 
 
 def _effect(contrast: Contrast) -> str:
@@ -88,10 +115,12 @@ def _exploratory(comparison: Judged) -> str:
     told = [c for c in comparison.contrasts if c.measure in {*_TOLD, *comparison.family}]
     known = [c for c in told if c.low is not None and c.high is not None]
     apart = [c for c in known if not _contains_none(c)]
-    return (
-        "Exploratory: this analysis was not declared before the run, so no claim is judged; "
-        f"{len(apart)} of {len(known)} intervals exclude no difference."
+    why = (
+        "the analysis in study.json is not the one that was locked before the run"
+        if comparison.changed
+        else "this analysis was not declared before the run"
     )
+    return f"Exploratory: {why}, so no claim is judged; {len(apart)} of {len(known)} intervals exclude no difference."
 
 
 def _contains_none(contrast: Contrast) -> bool:
@@ -99,11 +128,14 @@ def _contains_none(contrast: Contrast) -> bool:
     return contrast.low is None or contrast.high is None or contrast.low <= none <= contrast.high
 
 
-def _where(contrast: Contrast) -> str:
+def _where(contrast: Contrast, comparison: Judged) -> str:
     seeds = f" ({contrast.pairs} pairs of task and seed)" if contrast.pairs != contrast.tasks else ""
-    return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds}" + (
-        f" with {contrast.model}" if contrast.model else ""
-    )
+    suites = f" of {len(contrast.shares)} suites pooled {pooled_by(comparison.weights)}" if contrast.shares else ""
+    return f"{contrast.tasks} task{'s' * (contrast.tasks != 1)}{seeds}{suites}{_with(contrast.model)}"
+
+
+def _with(model: str) -> str:
+    return f" with {model}" if model else ""
 
 
 def _by_model(contrast: Contrast, several: bool) -> str:
@@ -120,7 +152,7 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
         if (contrast.estimate or 1.0) < 1:
             more = "fewer" if contrast.measure in _COUNTED else "less"
         return f"{arm} uses {more} {noun} than {baseline}"
-    if comparison.margin:
+    if comparison.tolerance.share:
         return f"{arm} resolves {contrast.claim} tasks than {baseline}"
     if not contrast.holds:
         return f"{arm} and {baseline} differ in how many tasks they resolve"
@@ -128,9 +160,10 @@ def _claim(contrast: Contrast, comparison: Judged) -> str:
 
 
 def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) -> str:
-    ahead = (contrast.estimate or 0.0) > comparison.margin
+    margin = comparison.tolerance
+    ahead = (contrast.estimate or 0.0) > margin.points(contrast.baseline_value)
     rate = contrast.effect == "difference"
-    if rate and comparison.margin and at_the_floor(contrast, comparison.margin) and not ahead:
+    if rate and margin.share and at_the_floor(contrast, margin) and not ahead:
         floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
         return (
             f"{_p(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
@@ -165,12 +198,18 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
 def _is_worse(contrast: Contrast, comparison: Judged) -> bool:
     """An arm that is worse is said to be worse, also where the claim was another one, if test and interval say so."""
     p, high = contrast.p_difference, contrast.high
-    return bool(comparison.margin) and p is not None and p <= 1 - contrast.confidence and high is not None and high < 0
+    return (
+        bool(comparison.tolerance.share)
+        and p is not None
+        and p <= 1 - contrast.confidence
+        and high is not None
+        and high < 0
+    )
 
 
 def _refuted(contrast: Contrast, comparison: Judged) -> bool:
     """Whether it is shown to be worse by more than the margin: no number of tasks would then show the claim."""
-    beyond = contrast.high is not None and contrast.high < -comparison.margin
+    beyond = contrast.high is not None and contrast.high < -comparison.tolerance.points(contrast.baseline_value)
     return contrast.measure == "resolved" and beyond and _is_worse(contrast, comparison)
 
 
@@ -209,12 +248,24 @@ def methods(comparison: Judged) -> str:
         by = f"pairs are clustered by {one.clustered_by} ({one.clusters} cluster{'s' * (one.clusters != 1)})"
     few = ", since there are too few repositories or families to cluster by" if one.too_few_clusters else ""
     ratios = f" Ratios are the {GEOMETRIC}, where not called otherwise." if len(comparison.contrasts) > 1 else ""
-    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{left}"
+    return f"Intervals are {100 * (1 - comparison.alpha):g} % ones, {holm}, and {by}{few}.{ratios}{_shares(one)}{left}"
+
+
+def _shares(contrast: Contrast) -> str:
+    """What each suite counts in what is pooled."""
+    told = ", ".join(f"{suite or '(no suite)'} {100 * share:.3g} %" for suite, share in contrast.shares.items())
+    return f" Pooled effects weigh the suites so: {told}." if told else ""
 
 
 def _times(contrast: Contrast) -> str:
     estimate = contrast.estimate or 0.0
     return f"{estimate:.1f} times" if estimate >= 2 else f"{estimate:.2f} times"
+
+
+def _points(estimate: float | None, low: float | None, high: float | None) -> str:
+    if estimate is None or low is None or high is None:
+        return "not known"
+    return f"{100 * estimate:+.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _interval(contrast: Contrast) -> str:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.hints.install import install_line
 from rlm_loop.study.compare.contrast import MEASURES
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.pairs import POLICIES, Paired, Policy
 from rlm_loop.study.errors import StudyError
+from rlm_loop.study.frames import frame_of
 from rlm_loop.study.plan.analysis import Analysis, read
 from rlm_loop.study.results import Results
 
@@ -44,6 +44,8 @@ def sequential(
     measure or policy, and for a measure of which a task has 0.
     """
     plan = read(results.lock) or Analysis()
+    if margin is None and plan.relative_margin is not None:
+        raise StudyError("a sequence has no margin relative to the baseline: give margin=0.03 for 3 points, or 0")
     margin = plan.margin if margin is None else margin
     missing = missing or ("drop" if plan.missing == "drop" else "worst")
     base = baseline or results.baseline
@@ -55,11 +57,7 @@ def sequential(
     if missing not in POLICIES or missing == "bounds":
         raise StudyError("a sequence knows the policies 'worst' and 'drop' for missing pairs; use one of them")
     rows = [r for m in results.models for r in _of_model(results, m, arm, base, measure, margin, missing, alpha)]
-    try:
-        import pandas
-    except ImportError:
-        raise StudyError(f"frames need pandas: {install_line('studies')}") from None
-    return pandas.DataFrame(rows, columns=list(COLUMNS))
+    return frame_of(rows, COLUMNS)
 
 
 def _of_model(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rlm_loop.study import statistics
 from rlm_loop.study.compare.contrast import Judged
 from rlm_loop.study.compare.effects import rate_effect
+from rlm_loop.study.compare.margin import Margin
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete
 from rlm_loop.study.compare.pairs import Paired, Pairs
 from rlm_loop.study.store.rows import Row
@@ -96,9 +97,7 @@ def _asked(
         by_suite: dict[str, tuple[list[PairKey], Pairs]] = {}
         for suite in dict.fromkeys(u[1] for u in units):
             at = [i for i, u in enumerate(units) if u[1] == suite]
-            here, there = ([of[i] for i in at] for of in (whole.here, whole.there))
-            labels = [whole.clusters[i] for i in at]
-            by_suite[suite] = ([units[i] for i in at], Pairs(here, there, labels, whole.grouped_by))
+            by_suite[suite] = ([units[i] for i in at], whole.at(at))
         found.append((model, arm, by_suite))
     return found
 
@@ -108,7 +107,7 @@ def _effect(
 ) -> SuiteEffect:
     known = pairs.known()
     apart = [(h or 0.0) - (t or 0.0) for h, t in zip(known.here, known.there, strict=True)]
-    effect = rate_effect(pairs, comparison.missing, 0.0, comparison.alpha)
+    effect = rate_effect(pairs, comparison.missing, Margin(), comparison.alpha)
     return SuiteEffect(
         model=model,
         arm=arm,

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_loop.hints.install import install_line
 from rlm_loop.repl.contexts.context import told_start
-from rlm_loop.study.coverage.place import LEAST, Ambiguous, places_of
-from rlm_loop.study.coverage.ranges import Range, counted, gaps, length, merged, within
+from rlm_loop.study.coverage.ranges import LEAST, Ambiguous, Range, counted, gaps, length, merged, within
 from rlm_loop.study.coverage.texts import READ, Channel, RunText, check, text_of, texts_of, unquoted
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
@@ -173,6 +173,10 @@ _Found = tuple[RunText, tuple[Range, ...]]
 
 def _placed(whole: str, texts: Sequence[RunText], least: int, ambiguous: Ambiguous, *, as_bytes: bool) -> list[_Found]:
     """Each text with its ranges; where one was printed as its `repr`, the reading that fits more is taken."""
+    try:
+        from rlm_loop.study.coverage.place import places_of
+    except ModuleNotFoundError:
+        raise ImportError(f"coverage needs numpy: {install_line('studies')}") from None
     raw = [_bytewise(s.text) if as_bytes else s.text for s in texts]
     other = [(i, plain) for i, t in enumerate(raw) if (plain := unquoted(t)) is not None]
     places = places_of(whole, [*raw, *(t for _, t in other)], least=least, ambiguous=ambiguous)

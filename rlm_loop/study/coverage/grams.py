@@ -7,40 +7,24 @@ two different ones collide anywhere is below one in a million.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import numpy.typing as npt
 
-from rlm_loop.hints.install import install_line
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Codes = npt.NDArray[np.uint32]
-    Hashes = npt.NDArray[np.uint64]
+Codes = npt.NDArray[np.uint32]
+Hashes = npt.NDArray[np.uint64]
 
 _BASE = 0x9E3779B97F4A7C15 | 1
 _MIX = 0xBF58476D1CE4E5B9
 _MASK = (1 << 64) - 1
 
 
-def numpy() -> Any:
-    """The library, or an error that says how to get it."""
-    try:
-        import numpy
-    except ImportError:
-        raise ImportError(f"coverage needs numpy: {install_line('studies')}") from None
-    return numpy
-
-
 def codes_of(text: str) -> Codes:
     """The code points of a text."""
-    np = numpy()
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def windows(codes: Codes, size: int) -> Hashes:
     """The hash of every window of `size` code points; entry i belongs to the window that begins at i."""
-    np = numpy()
     if len(codes) < size:
         return np.zeros(0, dtype=np.uint64)
     part = _mixed(codes)  # hashes of windows of `width`
@@ -61,7 +45,6 @@ def windows(codes: Codes, size: int) -> Hashes:
 
 def _joined(first: Hashes, length: int, second: Hashes, power: int) -> Hashes:
     """Hashes of windows made of one of `first` (`length` long) and the one of `second` that follows it."""
-    np = numpy()
     count = len(second) - length
     with np.errstate(over="ignore"):
         return first[:count] * np.uint64(power) + second[length:]
@@ -69,7 +52,6 @@ def _joined(first: Hashes, length: int, second: Hashes, power: int) -> Hashes:
 
 def _mixed(codes: Codes) -> Hashes:
     """Code points spread over 64 bits, so that neighbouring letters have unlike hashes."""
-    np = numpy()
     wide = codes.astype(np.uint64)
     with np.errstate(over="ignore"):
         wide += np.uint64(1)

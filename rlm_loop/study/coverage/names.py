@@ -129,15 +129,12 @@ class _Names(ast.NodeVisitor):
         self.generic_visit(node)
         self._changed(node.target)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> None:
         self.generic_visit(node)
         if not isinstance(node.ctx, ast.Load):
             self._changed(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self.generic_visit(node)
-        if not isinstance(node.ctx, ast.Load):
-            self._changed(node)
+    visit_Subscript = visit_Attribute
 
     def visit_Expr(self, node: ast.Expr) -> None:
         """A call whose value nobody takes is there for what it does: to its object, or to what it is given."""
@@ -172,8 +169,7 @@ class _Names(ast.NodeVisitor):
             self.visit(outside)
         self._scope(node.body, _arguments(node.args))
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self.visit_FunctionDef(node)
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self._scope([node.body], _arguments(node.args))
@@ -188,14 +184,7 @@ class _Names(ast.NodeVisitor):
         results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         self._scope([*results, *node.generators], set())
 
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        self.visit_ListComp(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self.visit_ListComp(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self.visit_ListComp(node)
+    visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
     def _scope(self, parts: Sequence[ast.AST], own: set[str]) -> None:
         inner = _Names()

@@ -14,14 +14,13 @@ blocks (rolling hashes, see `grams`).  A suffix array would do as well but takes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from rlm_loop.study.coverage.grams import codes_of, numpy, windows
-from rlm_loop.study.coverage.ranges import Range, merged
+import numpy as np
 
-Ambiguous = Literal["next", "all"]
+from rlm_loop.study.coverage.grams import codes_of, windows
+from rlm_loop.study.coverage.ranges import LEAST, Ambiguous, Range, merged
 
-LEAST = 24
 #: Code points of the long text that are hashed at once.
 _BLOCK = 1 << 20
 _BITS = 22
@@ -47,7 +46,6 @@ class _Search:
     """All windows of the short texts that the long one holds, with their places."""
 
     def __init__(self, long: str, short: Sequence[str], least: int) -> None:
-        np = numpy()
         self._long, self._short, self._least = long, short, least
         self._starts: list[int] = []
         pieces: list[Any] = []
@@ -73,11 +71,10 @@ class _Search:
     def _present(self, number: int) -> Any:
         """Starts (in the text of that number) of windows that the long text holds."""
         start = self._starts[number]
-        return numpy().flatnonzero(self._count[start : start + max(0, len(self._short[number]) - self._least + 1)])
+        return np.flatnonzero(self._count[start : start + max(0, len(self._short[number]) - self._least + 1)])
 
     def all_places(self, number: int) -> list[Range]:
         """Every place of every window, besides the one place of every piece (which may be longer than its windows)."""
-        np = numpy()
         present = self._present(number)
         wanted = np.zeros(len(self._first), dtype=bool)
         wanted[self._key_of[self._starts[number] + present]] = True
@@ -108,7 +105,6 @@ class _Search:
 
     def _pieces(self, number: int) -> Iterator[tuple[int, int, int]]:
         """Start in the text, start in the long one, and length of each piece, from left to right."""
-        np = numpy()
         text, least = self._short[number], self._least
         present = self._present(number)
         if not len(present):
@@ -146,7 +142,7 @@ class _Search:
         key = int(self._key_of[self._starts[number] + at])
         first, last = int(self._first[key]), int(self._first[key + 1])
         expected = after if after is not None else before if before is not None else 0
-        near = first + int(numpy().searchsorted(self._place_at[first:last], expected))
+        near = first + int(np.searchsorted(self._place_at[first:last], expected))
         begin = max(first, min(near - _CANDIDATES // 4, last - _CANDIDATES))
         text = self._short[number]
         best: tuple[int, int, int] | None = None
@@ -185,7 +181,6 @@ def _longest(most: int, same: Callable[[int, int], bool]) -> int:
 
 def _worth(codes: Any, least: int) -> Any:
     """Windows that say something: a third letters or digits (beyond ASCII everything counts), no border of texts."""
-    np = numpy()
     ascii_word = np.zeros(129, dtype=bool)
     for code in range(128):
         ascii_word[code] = chr(code).isalnum()
@@ -196,14 +191,12 @@ def _worth(codes: Any, least: int) -> Any:
 
 
 def _sums(flags: Any, size: int) -> Any:
-    np = numpy()
     total = np.concatenate(([0], np.cumsum(flags)))
     return total[size:] - total[:-size] if len(flags) >= size else np.zeros(0, dtype=np.int64)
 
 
 def _occurrences(long: str, keys: Any, least: int) -> tuple[Any, Any]:
     """All (index of key, position) at which a window of the long text has one of the sorted keys."""
-    np = numpy()
     empty = np.zeros(0, dtype=np.int64)
     if not len(keys):
         return empty, empty

@@ -5,8 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Literal
 
 Range = tuple[int, int]
+#: What becomes of text that the long text holds several times (see `place`).
+Ambiguous = Literal["next", "all"]
+#: Characters from which on a piece of text counts.
+LEAST = 24
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:

@@ -81,10 +81,6 @@ class RunText:
     turn: int
     text: str
 
-    @property
-    def depth(self) -> int:
-        return self.node.count(".")
-
 
 def texts_of(record: RunRecord) -> list[RunText]:
     """All texts of a run, in order.  System texts, and what a model wrote on the way, are not among them."""

@@ -117,11 +117,11 @@ def perform(payload: bytes) -> Done:
         ) from error
     if job.folder is not None:
         row, fault = run_episode(job.study, job.episode, _agent(job), job.folder, Clock())
-        return Done(row, _told(fault))
+        return Done(row, portable(fault))
     with tempfile.TemporaryDirectory(prefix="rlm-loop-episode-") as folder:
         row, fault = run_episode(job.study, job.episode, _agent(job), Path(folder), Clock())
         trace = Path(folder) / job.episode.trace
-        return Done(row, _told(fault), zlib.compress(trace.read_bytes(), 1) if trace.is_file() else None)
+        return Done(row, portable(fault), zlib.compress(trace.read_bytes(), 1) if trace.is_file() else None)
 
 
 def _agent(job: Job) -> Callable[[Episode], StudyAgent]:
@@ -137,8 +137,11 @@ def _pace(rate: float) -> Pace:
     return Pace(rate)
 
 
-def _told(fault: BaseException | None) -> BaseException | None:
-    """Faults of a model or of a full disk, which concern the whole study, without all that hangs on them."""
+def portable(fault: BaseException | None) -> BaseException | None:
+    """What of a fault a study acts on, without what hangs on it (the whole run), so that it can leave a worker.
+
+    That is a model's, or a full disk; `None` for all others: their row says all there is.
+    """
     if isinstance(fault, ModelError):
         told = type(fault)(fault.message, fault.model, fault.retryable)
         told.retry_after, told.waited = fault.retry_after, fault.waited

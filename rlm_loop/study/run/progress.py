@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from rlm_loop.study.plan.grid import Episode
+from rlm_loop.study.statistics.descriptive import mean
 from rlm_loop.study.store.rows import Row, finished
 
 
@@ -27,9 +29,7 @@ class Forecast:
 
     def __init__(self, left: Iterable[Episode], rows: Iterable[Row], jobs: int = 1) -> None:
         self._jobs = jobs
-        self._left: dict[str, int] = {}
-        for episode in left:
-            self._left[episode.arm] = self._left.get(episode.arm, 0) + 1
+        self._left = Counter(episode.arm for episode in left)
         self._seconds: dict[str, list[float]] = {}
         self.resolved = self.done = self.unknown = 0
         for row in rows:
@@ -48,21 +48,16 @@ class Forecast:
 
     def seconds(self) -> float | None:
         """Seconds to go; `None` while nothing is known."""
-        known = [s for many in self._seconds.values() for s in many]
-        if not known:
+        usual = mean(s for many in self._seconds.values() for s in many)
+        if usual is None:
             return None
-        usual = sum(known) / len(known)
-        whole = sum(n * (_mean(self._seconds.get(arm)) or usual) for arm, n in self._left.items())
-        return whole / max(1, min(self._jobs, sum(self._left.values())))
+        whole = sum(n * (mean(self._seconds.get(arm, ())) or usual) for arm, n in self._left.items())
+        return whole / max(1, min(self._jobs, self._left.total()))
 
     def __str__(self) -> str:
         left = self.seconds()
         rest = f", about {duration(left)} left" if left else ""
         return f"{self.resolved} of {self.done - self.unknown} resolved{rest}"
-
-
-def _mean(values: list[float] | None) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def duration(seconds: float) -> str:
@@ -85,21 +80,28 @@ def describe(row: Mapping[str, Any]) -> str:
     return f"{where}: {verdict}, {row['steps']} turns, {tokens:,} tokens, {row['seconds']:.0f} s"
 
 
-class Lines:
-    """One line an episode, for logs and pipes."""
-
-    def __init__(self, forecast: Forecast, planned: int, write: Callable[[str], None]) -> None:
-        self._forecast, self._planned, self._write = forecast, planned, write
+class Silent:
+    """Says nothing."""
 
     def begin(self, episode: Episode) -> None:
         pass
 
     def end(self, row: Row) -> None:
-        self._forecast.end(row)
-        self._write(f"[{self._forecast.done}/{self._planned}] {describe(row)}; {self._forecast}")
+        pass
 
     def close(self) -> None:
         pass
+
+
+class Lines(Silent):
+    """One line an episode, for logs and pipes."""
+
+    def __init__(self, forecast: Forecast, planned: int, write: Callable[[str], None]) -> None:
+        self._forecast, self._planned, self._write = forecast, planned, write
+
+    def end(self, row: Row) -> None:
+        self._forecast.end(row)
+        self._write(f"[{self._forecast.done}/{self._planned}] {describe(row)}; {self._forecast}")
 
 
 class Bar:
@@ -125,19 +127,6 @@ class Bar:
 
     def close(self) -> None:
         self._bar.close()
-
-
-class Silent:
-    """Says nothing."""
-
-    def begin(self, episode: Episode) -> None:
-        pass
-
-    def end(self, row: Row) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 def watching() -> bool:

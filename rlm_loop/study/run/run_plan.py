@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, 
 from rlm_loop.study.run.run_on import run_on
 from rlm_loop.study.run.scheduler import Scheduler, utc_now
 from rlm_loop.study.run.spending import limits_of
-from rlm_loop.study.run.status import watched
+from rlm_loop.study.run.status import RecordedProgress
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import every_row, latest, read_fairness_check, read_lock
 from rlm_loop.study.store.rows import key, to_run
@@ -97,7 +97,8 @@ def run_plan(
         where = opened.enter_context(hosted(executor, jobs)) if todo else None
         asked, jobs = jobs, jobs or (1 if where is None else capacity(where))
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
-        with watched(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs) as told:
+        told = RecordedProgress(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs)
+        with closing(told):
             scheduler = Scheduler(todo, store, told, seconds=seconds, spending=spending, versions=versions)
             try:
                 if where is not None:

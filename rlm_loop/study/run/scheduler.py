@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rlm_loop.models.base import AuthenticationFailed, ModelNotFound, RateLimited
+from rlm_loop.models.base import RateLimited
 from rlm_loop.study.errors import StudyError, StudyInterrupted
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.plan.identity import Versions
@@ -18,8 +18,6 @@ from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.rows import NEVER_BEGUN, Row
 
-#: No episode can succeed while one of these is not put right.
-SET_UP = (AuthenticationFailed, ModelNotFound)
 #: The disk is full, a quota is used up, or a file may not grow any more.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: How often an episode is begun again after a provider's limit ended it, and how long to wait where it did not say.
@@ -156,21 +154,6 @@ def no_room(fault: BaseException | None) -> OSError | None:
             return fault
         fault = fault.__cause__ or fault.__context__
     return None
-
-
-def portable(fault: BaseException | None) -> BaseException | None:
-    """What of a fault a scheduler acts on, without what hangs on it (the whole run), so that it can leave a worker.
-
-    `None` for all other faults: their row says all there is.
-    """
-    if isinstance(fault, SET_UP):
-        return type(fault)(fault.message, fault.model)
-    if isinstance(fault, RateLimited):
-        kept = RateLimited(fault.message, fault.model, fault.retryable)
-        kept.retry_after = fault.retry_after
-        return kept
-    full = no_room(fault)
-    return None if full is None else OSError(full.errno, full.strerror, full.filename)
 
 
 def _task(episode: Episode) -> tuple[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,9 +25,12 @@ RUNNING = "running.json"
 
 
 class RecordedProgress:
-    """A progress that also keeps `running.json`; one that cannot be written is no reason to stop."""
+    """A progress by which `status` can follow a run from another terminal: it keeps `running.json` until it is closed.
 
-    def __init__(self, folder: Path, shown: Progress, now: Callable[[], float], **plan: Any) -> None:
+    One that cannot be written is no reason to stop.  `plan` are the numbers of episodes `planned`, `todo` and `jobs`.
+    """
+
+    def __init__(self, folder: Path, shown: Progress, now: Callable[[], float] = time.time, **plan: int) -> None:
         self._path, self._shown, self._now = folder / RUNNING, shown, now
         self._plan = {"schema": 1, **plan, "began": now()}
         self._running: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -54,18 +58,6 @@ class RecordedProgress:
         value = {**self._plan, "done": self._done, "running": list(self._running.values())}
         with contextlib.suppress(OSError):
             replace_file(self._path, json.dumps(value).encode("utf-8", "surrogatepass"))
-
-
-@contextlib.contextmanager
-def watched(
-    folder: Path, shown: Progress, *, planned: int, todo: int, jobs: int, now: Callable[[], float] = time.time
-) -> Generator[Progress]:
-    """A progress by which `status` can follow a run from another terminal; closed at the end."""
-    told = RecordedProgress(folder, shown, now, planned=planned, todo=todo, jobs=jobs)
-    try:
-        yield told
-    finally:
-        told.close()
 
 
 @dataclass(frozen=True)
@@ -168,8 +160,8 @@ def status(folder: str | Path, *, now: Callable[[], float] = time.time) -> Statu
         cost=sum(r.get("cost") or 0.0 for r in tries if not r.get("rescored")),
         unpriced=sum(r.get("cost") is None and bool(r.get("calls")) for r in tries),
         arms=arms,
-        errors=_counted(str(r.get("error_class") or str(r["error"]).partition(":")[0]) for r in failed),
-        unscored=_counted(str(r["scorer_error"]).partition(":")[0] for r in rows if r.get("scorer_error")),
+        errors=dict(Counter(str(r.get("error_class") or str(r["error"]).partition(":")[0]) for r in failed)),
+        unscored=dict(Counter(str(r["scorer_error"]).partition(":")[0] for r in rows if r.get("scorer_error"))),
         started=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds") if run else "",
     )
 
@@ -189,10 +181,3 @@ def _running(folder: Path) -> dict[str, Any]:
     except OSError:
         return {}
     return found if found is not None and found.get("schema") == 1 else {}
-
-
-def _counted(values: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for value in values:
-        found[value] = found.get(value, 0) + 1
-    return found

@@ -3,6 +3,9 @@
 Importing this package loads neither numpy nor scipy: a function is loaded when it is first asked for.
 """
 
+# ruff: noqa: F401
+# pyright: reportUnusedImport=false
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from rlm_loop.study.statistics.confidence_sequences import bounded_sequence, symmetric_sequence
     from rlm_loop.study.statistics.interaction import heterogeneity_p
     from rlm_loop.study.statistics.multiple_testing import holm, holm_levels, smallest_level
-    from rlm_loop.study.statistics.non_inferiority import noninferiority, score_statistic
+    from rlm_loop.study.statistics.non_inferiority import noninferiority, relative_noninferiority, score_statistic
     from rlm_loop.study.statistics.power import (
         fewest_clusters,
         pairs_for_mean,
@@ -38,63 +41,31 @@ if TYPE_CHECKING:
         wilson_interval,
     )
     from rlm_loop.study.statistics.ratios import bootstrap, flip_interval, mean_interval, mean_p, sign_flip
+    from rlm_loop.study.statistics.resampling import percentile_interval, resampled_sums
+    from rlm_loop.study.statistics.variance import variance_components
 
-__all__ = [
-    "bootstrap",
-    "bounded_sequence",
-    "codes_of",
-    "effective_size",
-    "fewest_clusters",
-    "flip_interval",
-    "heterogeneity_p",
-    "holm",
-    "holm_levels",
-    "mcnemar",
-    "mean",
-    "mean_interval",
-    "mean_p",
-    "newcombe_interval",
-    "noninferiority",
-    "paired_difference",
-    "paired_table",
-    "pairs_for_mean",
-    "pairs_for_rate",
-    "pass_at_k",
-    "percentile",
-    "power_of_mean",
-    "power_of_rate",
-    "rate_interval",
-    "ratio",
-    "score_statistic",
-    "sign_flip",
-    "sign_test",
-    "sizes",
-    "smallest_level",
-    "sums",
-    "symmetric_sequence",
-    "total",
-    "variance_of_mean",
-    "wilson",
-    "wilson_by_cluster",
-    "wilson_interval",
-]
-
-_HOME = {
-    **dict.fromkeys(("codes_of", "effective_size", "sizes", "sums", "variance_of_mean"), "clusters"),
-    **dict.fromkeys(("mcnemar", "newcombe_interval", "paired_difference", "paired_table"), "rates"),
-    **dict.fromkeys(("pass_at_k", "rate_interval", "sign_test"), "rates"),
-    **dict.fromkeys(("wilson", "wilson_by_cluster", "wilson_interval"), "rates"),
-    "heterogeneity_p": "interaction",
-    **dict.fromkeys(("noninferiority", "score_statistic"), "non_inferiority"),
-    **dict.fromkeys(("bootstrap", "flip_interval", "mean_interval", "mean_p", "sign_flip"), "ratios"),
-    **dict.fromkeys(("bounded_sequence", "symmetric_sequence"), "confidence_sequences"),
-    **dict.fromkeys(("fewest_clusters", "pairs_for_mean", "pairs_for_rate", "power_of_mean", "power_of_rate"), "power"),
-    **dict.fromkeys(("holm", "holm_levels", "smallest_level"), "multiple_testing"),
+#: The module of each name that is loaded when it is asked for; a type checker reads the imports above.
+HOME = {
+    name: module
+    for module, names in {
+        "clusters": "codes_of effective_size sizes sums variance_of_mean",
+        "confidence_sequences": "bounded_sequence symmetric_sequence",
+        "interaction": "heterogeneity_p",
+        "multiple_testing": "holm holm_levels smallest_level",
+        "non_inferiority": "noninferiority relative_noninferiority score_statistic",
+        "power": "fewest_clusters pairs_for_mean pairs_for_rate power_of_mean power_of_rate",
+        "rates": "mcnemar newcombe_interval paired_difference paired_table pass_at_k rate_interval sign_test "
+        "wilson wilson_by_cluster wilson_interval",
+        "ratios": "bootstrap flip_interval mean_interval mean_p sign_flip",
+        "resampling": "percentile_interval resampled_sums",
+        "variance": "variance_components",
+    }.items()
+    for name in names.split()
 }
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
+    home = HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

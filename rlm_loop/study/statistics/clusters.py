@@ -37,19 +37,22 @@ def sizes(codes: NDArray[np.intp]) -> Floats:
     return np.bincount(codes).astype(float)
 
 
-def variance_of_mean(values: Any, codes: NDArray[np.intp]) -> Floats:
+def variance_of_mean(values: Any, codes: NDArray[np.intp], weights: Any = None) -> Floats:
     """The variance of the mean of all units, allowing for any correlation inside a cluster.
+
+    With `weights`, a number of each unit, it is the variance of the weighted mean.
 
     The linearised ratio estimator over K clusters with its factor K / (K - 1): W. G. Cochran, Sampling Techniques
     (1977), 11.8; for paired binary data N. A. Obuchowski, Statistics in Medicine 17 (1998).  Units that are their own
     clusters give the usual s^2 / n.  Not a number for fewer than two clusters.
     """
-    every, of = np.asarray(values, dtype=float), sizes(codes)
-    n, groups = codes.size, of.size
+    every, of = np.asarray(values, dtype=float), sizes(codes) if weights is None else sums(weights, codes)
+    total, groups = of.sum(), of.size
     if groups < 2:
         return np.full(every.shape[:-1], np.nan)
-    residual = sums(every, codes) - of * every.mean(axis=-1, keepdims=True)
-    return (residual**2).sum(axis=-1) / n**2 * groups / (groups - 1)
+    by_cluster = sums(every if weights is None else every * weights, codes)
+    residual = by_cluster - of * (by_cluster.sum(axis=-1, keepdims=True) / total)
+    return (residual**2).sum(axis=-1) / total**2 * groups / (groups - 1)
 
 
 def effective_size(
@@ -71,4 +74,5 @@ def effective_size(
     size = np.minimum(size, n if most is None else most)
     if clusters < n:
         size = size * (stdtrit(n - 1, 1 - alpha / 2) / stdtrit(clusters - 1, 1 - alpha / 2)) ** 2
-    return np.where((variance <= 0) & (simple <= 0), float(clusters), size)
+    alike = float(clusters) if most is None else min(float(clusters), most)
+    return np.where((variance <= 0) & (simple <= 0), alike, size)

@@ -107,8 +107,10 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
     groups = of.size
     left_out = (total.sum(axis=-1, keepdims=True) - total) / np.maximum(of.sum() - of, 1e-9)
     mean = total.sum(axis=-1, keepdims=True) / of.sum()
-    drawn = _sum(total, _draws(groups, resamples, seed))
-    drawn /= np.maximum(_sum(of, _draws(groups, resamples, seed)), 1e-9)  # of weights none may be drawn that is above 0
+    drawn = _sum(total, cluster_draws(groups, resamples, seed))
+    drawn /= np.maximum(
+        _sum(of, cluster_draws(groups, resamples, seed)), 1e-9
+    )  # of weights none may be drawn that is above 0
     near = _ROUNDING * np.abs(mean)
     below = (np.count_nonzero(drawn < mean - near, axis=-1) + np.count_nonzero(drawn <= mean + near, axis=-1)) / 2
     bias = special.ndtri(below / resamples)
@@ -130,7 +132,7 @@ def _bca(total: Floats, of: Floats, resamples: int, seed: int) -> Callable[[floa
 
 
 @functools.lru_cache(maxsize=4)
-def _draws(groups: int, resamples: int, seed: int) -> NDArray[Any]:
+def cluster_draws(groups: int, resamples: int, seed: int) -> NDArray[Any]:
     """How often each cluster is drawn, a row for each resample: the same for all measures of as many clusters."""
     drawn = np.random.default_rng(seed).integers(0, groups, (resamples, groups))
     drawn += np.arange(resamples)[:, None] * groups

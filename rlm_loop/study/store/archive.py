@@ -102,17 +102,13 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
             file = None
         if file is None:
             raise TraceError(f"{packed} holds no trace {name}")
-        return _read_bytes(file.read(), name, run)
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch) / PurePosixPath(name).name
+            path.write_bytes(file.read())
+            return read(path, run=run)
 
 
 def read_packed(folder: str | Path) -> dict[str, bytes]:
     """All packed traces of a folder by name, unpacked in one pass; empty where none are packed."""
     packed = archive_of(folder)
     return {} if packed is None else dict(packed_traces(packed))
-
-
-def _read_bytes(data: bytes, name: str, run: Run) -> RunRecord:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / PurePosixPath(name).name
-        path.write_bytes(data)
-        return read(path, run=run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -201,9 +201,3 @@ def bytes_of(path: Path) -> bytes:
 def _refuse_later(path: Path, schema: Any, known: int) -> None:
     if isinstance(schema, bool) or not isinstance(schema, int) or schema > known:
         raise StudyError(f"{path} has schema {schema}; this version reads up to {known}: upgrade rlm-loop")
-
-
-def versions_of(lock: Mapping[str, Any]) -> list[str]:
-    """The versions of this package that a study's sessions ran with, oldest first."""
-    found = [str((s.get("packages") or {}).get("rlm-loop", "")) for s in lock.get("sessions", ())]
-    return [v for v in dict.fromkeys(found) if v]

@@ -69,7 +69,9 @@ def test_what_is_said_first_is_the_difference() -> None:
     assert listed is not None
     assert (listed.rows[0], listed.notes) == (["b", "gained", "easy", "0"], ["and 17 more"])
     assert [row[1] for row in measure_table(compared).rows] == ["tasks resolved", "tokens"]
-    assert str(compared).startswith("b against a, on 60 tasks: +3.3 points resolved (95 % interval ")
+    assert str(compared).startswith("b against a, points resolved suite by suite: easy +26.7 (")
+    assert "\nb against a, on 60 tasks of 2 suites pooled by pairs: +3.3 points resolved (95 % int" in str(compared)
+    assert "Pooled effects weigh the suites so: easy 50 %, hard 50 %." in compared.methods
     assert "so no claim is judged" in str(compared)
 
 
