@@ -93,7 +93,7 @@ def test_sum_of_no_calls_is_known_to_be_zero() -> None:
 def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
     """The least sure way names the whole, and wherever tokens by cause are shown it stands with them (semantics 21)."""
     from rlm_loop.report.notebook.formatting import causes_line
-    from rlm_loop.report.notebook.html import causes_html
+    from rlm_loop.report.notebook.html import causes_values
     from rlm_loop.report.notebook.markdown import causes_table
 
     ledger = Ledger()
@@ -101,8 +101,8 @@ def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], s
         part = Part("task", 0, 0, 5)
         ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
     assert ledger.counting == said
-    for shown in (causes_html, causes_line, causes_table):
-        text = shown(ledger.by_cause(), ledger.counting)
+    for shown in (causes_values, causes_line, causes_table):
+        text = str(shown(ledger.by_cause(), ledger.counting))
         assert not calls or said in text
 
 
