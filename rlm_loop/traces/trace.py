@@ -286,13 +286,17 @@ def body_of(message: Message) -> dict[str, Any]:
     }
 
 
+_ATOMS = frozenset({str, bool, type(None)})
+_SMALL = 1 << 62
+
+
 def plain(value: Any, level: int = 0) -> Any:
     """A value as JSON types: dataclasses by field with their class in `is`, NaN and objects as `{"repr": ...}`.
 
     So is what JSON cannot take: a number of 5,000 digits, and what lies deeper than `DEEPEST` levels.
     """
     kind = type(value)
-    if kind is str or kind is bool or value is None:
+    if kind in _ATOMS:
         return value
     if level > DEEPEST:
         return {"repr": f"<{kind.__name__}>"}
@@ -302,10 +306,14 @@ def plain(value: Any, level: int = 0) -> Any:
         return value
     if kind is not dict and kind is not list and kind is not tuple:
         value = one_level(value)
-    if isinstance(value, dict):
-        return {_name(k): plain(v, level + 1) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, dict):  # most keys and values are texts and small numbers, which need no call
+        found = dict[str, Any]()
+        for k, v in cast("dict[Any, Any]", value).items():
+            name = k if type(k) is str else _name(k)
+            found[name] = v if type(v) in _ATOMS or (type(v) is int and -_SMALL < v < _SMALL) else plain(v, level + 1)
+        return found
     if isinstance(value, list | tuple):
-        return [plain(v, level + 1) for v in cast("Sequence[Any]", value)]
+        return [v if type(v) in _ATOMS else plain(v, level + 1) for v in cast("Sequence[Any]", value)]
     return value
 
 
