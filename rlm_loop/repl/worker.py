@@ -1156,7 +1156,8 @@ class Repl:
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last = take_last(tree, code)
-        self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
+        if tree.body or last is None:
+            self._execute(_compile(tree, file, "exec", self.flags, dont_inherit=True))
         if last is not None:
             value = self._execute(_compile(_ast.Expression(last), file, "eval", self.flags, dont_inherit=True))
             if value is not None:
