@@ -53,6 +53,23 @@ def _without_interrupts() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _library() -> Any:
+    # Spinning OpenMP threads starve each other beside any busy process; read when the library is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    return import_module("xllamacpp")  # compiled: it has no types to check against
+
+
+def llama_build() -> str | None:
+    """The compiler of llama.cpp here and the instructions it uses, since texts depend on both; `None` without it."""
+    try:
+        library = _library()
+    except ImportError:
+        return None
+    flags = [flag.split(" = ") for flag in str(library.get_system_info()).replace("CPU :", "").split("|")]
+    used = [flag[0].strip() for flag in flags if flag[-1].strip() == "1"]
+    return f"{dict(library.BUILD_INFO).get('compiler', 'unknown compiler')}: {' '.join(used)}"
+
+
 class LlamaServer:
     """A loaded model.  Safe to use from several threads; with one slot their requests queue up."""
 
@@ -63,10 +80,8 @@ class LlamaServer:
         with path.open("rb") as file:
             if file.read(4) != b"GGUF":
                 raise ModelError(f"{path} cannot be used, it is not a GGUF file: {FETCH_AGAIN}", path.name)
-        # Spinning OpenMP threads starve each other beside any busy process; read when the library is loaded.
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
-            xllamacpp: Any = import_module("xllamacpp")  # compiled: it has no types to check against
+            xllamacpp = _library()
         except ImportError as error:
             raise ModelError(f"local models need xllamacpp: {install_line('local')}", path.name) from error
         key = secrets.token_hex(16)

@@ -10,6 +10,7 @@ import pytest
 from study_arms import Arm, suite, task, unreachable
 
 from rlm_loop.models.base import AuthenticationFailed
+from rlm_loop.models.llama_server import llama_build
 from rlm_loop.outcome import Stop
 from rlm_loop.study import Study, StudyError, StudyInterrupted, load_study
 from rlm_loop.study.run.progress import Bar, Forecast, duration
@@ -295,6 +296,7 @@ def test_the_lock_file_names_no_folder_and_no_host(tmp_path: Path, monkeypatch: 
     session = json.loads(text)["sessions"][0]
     assert session["command"] == "rlm-loop study run --folder=x passwd rel/x.py"
     assert session["machine"]["cpus"] > 0
+    assert session["machine"].get("llama.cpp") == llama_build()  # asked for since a model is local
     assert str(tmp_path) not in text
     assert "/models" not in text
     assert load_study(tmp_path / "out").models == ["local:m.gguf"]

@@ -17,6 +17,7 @@ from rlm_loop.hints.install import DISTRIBUTION
 from rlm_loop.messages import digest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError
+from rlm_loop.models.llama_server import llama_build
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import StudyAgent
 from rlm_loop.study.store.reading import BY_TASK, SCHEMA
@@ -151,8 +152,11 @@ def mark_of(lock: Mapping[str, Any]) -> str:
     return digest(inside)[:16]
 
 
-def session(started: str) -> dict[str, Any]:
-    """When, how and on what kind of machine this process runs a study; no host name and no folder of it."""
+def session(started: str, *, local: bool = False) -> dict[str, Any]:
+    """When, how and on what kind of machine this process runs a study; no host name and no folder of it.
+
+    With a `local` model also how its library was built.
+    """
     return {
         "started": started,
         "command": redact(command(sys.argv, Path.cwd())),
@@ -161,6 +165,7 @@ def session(started: str) -> dict[str, Any]:
             "cpus": os.cpu_count(),
             "platform": f"{platform.system()} {platform.machine()}",
             "python": platform.python_version(),
+            **({"llama.cpp": build} if local and (build := llama_build()) else {}),
         },
         "packages": {
             "rlm-loop": __version__,

@@ -133,7 +133,7 @@ def _refuse_shared_traces(todo: Iterable[Episode], rows: Iterable[Mapping[str, A
 def _begin(study: RunPlan, lock: dict[str, Any], old: Mapping[str, Any] | None) -> None:
     """Note in the lock that a session begins, unless one like it is there."""
     # the lock's own mappings are sorted, and the rows of several jobs come in any order
-    now = {**session(utc_now()), "arms": study.arms, "order_seed": study.order_seed}
+    now = {**session(utc_now(), local=bool(lock["local_models"])), "arms": study.arms, "order_seed": study.order_seed}
     if old is not None and (mixture := mixtures(old, study.identity)):
         now["mixed"] = mixture[0]
         warnings.warn(f"{study.name}: the rows of this folder are a mixture: {mixture[0]}", StudyWarning, stacklevel=4)
