@@ -22,11 +22,11 @@ from rlm_loop.repl.text import clip, clip_parts
 
 CONTEXT_TOKENS = 60
 """Tokens of the line, unless an agent's `context_tokens` says otherwise."""
-_RECORDED = 60  # of the runs that were recorded before there was a choice; what these tell of a text stays as it is
+_LONG = 60  # in a line of more there is room for more of everything
 LEAST_TOKENS = 30
 """The fewest tokens that the line can be given."""
 PREVIEW = 80
-"""Characters of a text's beginning that are shown at most; in a line of more than 60 tokens there is no such limit."""
+"""Characters of a key or an item that are shown at most, in a line of no more than 60 tokens."""
 TOLD = "The REPL already has the variable context,"
 _SHORT = "The variable context is"  # in a line of fewer than 60 tokens
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
@@ -48,11 +48,12 @@ def describe_workspace(tools: Iterable[str]) -> str:
 def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
     """One line of at most `tokens` (`LEAST_TOKENS` or more): type, size and beginning.
 
+    From 60 tokens on it takes up to twice as many where the first line of a text needs them.
+
     A text is told by its first lines, a dict or a folder by keys, a data frame by columns, a list by its first items:
-    each whole, as many as fit.  Only a first one that does not fit is cut, and a text in a line of 60 tokens, as in the
-    runs that were recorded before there was a choice.  Where there is room for all columns of a data frame, the values
-    of columns that have few follow and the types of the others, then its first rows; in a line of more than 60 tokens
-    every column has its type before any has its values.  Never raises.
+    each whole, as many as fit.  Only a first one that does not fit is cut.  Where there is room for all columns of a
+    data frame, the values of columns that have few follow and the types of the others, then its first rows; in a line
+    of more than 60 tokens every column has its type before any has its values.  Never raises.
     """
     line = _Line(tokens)
     try:
@@ -67,8 +68,7 @@ class _Line:
 
     def __init__(self, tokens: int) -> None:
         self.room = max(tokens, LEAST_TOKENS) - 2  # for what the dialect puts around it
-        self._lead, self._long = TOLD if tokens >= _RECORDED else _SHORT, tokens > _RECORDED
-        self._cut = tokens == _RECORDED
+        self._lead, self._long = TOLD if tokens >= _LONG else _SHORT, tokens > _LONG
         self._short = reprlib.Repr()
         self._short.maxstring = self._short.maxother = 2 * tokens if self._long else PREVIEW
         few = 12 if self._long else 3
@@ -114,7 +114,7 @@ class _Line:
     @property
     def _shown(self) -> int:
         """Characters or bytes of a beginning that are looked at."""
-        return 8 * self.room if self._long else PREVIEW
+        return 8 * self.room
 
     def _listing(self, size: str, what: str, items: Iterable[str]) -> str:
         colon = ":" if what in ("keys", "columns") else ""
@@ -136,21 +136,27 @@ class _Line:
         return self._beginning([*more, size], start, whole=len(start) == length)
 
     def _beginning(self, sizes: Sequence[str], start: str | bytes, *, whole: bool = False) -> str:
-        """The first of the sizes that fits, and as much of the beginning as there are tokens for."""
+        """The first of the sizes that fits, and as much of the beginning as there are tokens for, in whole lines.
+
+        The first of several lines is told whole where it takes no more than twice the tokens: half a header misleads.
+        """
         told = next((t for t in map(self.told, sizes) if estimate_tokens(t) <= self.room), self.told(sizes[-1]))
         if not start:
             return f"{told}; it is empty"
         head = f"{told}; it starts with "
         room = self.room - estimate_tokens(head)
 
-        def fits(end: int) -> bool:
-            return estimate_tokens(repr(start[:end])) <= room
+        def takes(end: int) -> int:
+            return estimate_tokens(repr(start[:end]))
 
         end = 0
-        if not self._cut and isinstance(start, str):
+        if isinstance(start, str):
             lines = start.splitlines(keepends=True)
-            end = _longest([*accumulate(map(len, lines if whole else lines[:-1]))], fits)
-        end = end or _longest(range(1, len(start) + 1), fits)
+            ends = [*accumulate(map(len, lines if whole else lines[:-1]))]
+            end = _longest(ends, lambda end: takes(end) <= room)
+            if not end and len(lines) > 1 and self._lead == TOLD and takes(ends[0]) <= room + self.room:
+                end, self.room = ends[0], 2 * self.room
+        end = end or _longest(range(1, len(start) + 1), lambda end: takes(end) <= room)
         return head + repr(start[:end]) if end else told
 
 
