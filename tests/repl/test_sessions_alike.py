@@ -387,7 +387,8 @@ def test_a_time_limit_keeps_the_variables(alike: Any, clock: Held, name: str) ->
     clock.free()
     assert result.error == "timeout"
     assert "all variables are kept" in result.message
-    assert result.output.startswith("first\nTraceback")
+    # a stop that strikes between two lines of the cell, in our own code, has no line of the cell to show
+    assert result.output.startswith(("first\nTraceback", "first\nKeyboardInterrupt"))
     assert result.output.endswith("KeyboardInterrupt\n")
     assert result.pending == (FinalAnswer(5, "object") if name == "answer" else None)
     assert alike.run("kept").output == "1"

@@ -21,6 +21,8 @@ _NOUNS = {
 }
 #: Of fewer pairs than this how often arms differ is not known well enough to plan by.
 _TO_PLAN_BY = 10
+#: From this p on suites count as alike; it is large, since the test of interaction has little power.
+_ALIKE = 0.10
 #: What every sentence says, where it is known.
 _TOLD = ("resolved", "input_tokens", "tokens")
 _COUNTED = {"input_tokens", "output_tokens", "steps", "tokens"}
@@ -63,28 +65,24 @@ def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
 
 
 def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> list[str]:
-    """Of each arm the difference on each suite, and whether it is the same in all: what is said before any pooling.
+    """Of each arm whether its difference is the same on all suites, and where it is not, what it is on each.
 
-    Nothing where there is one suite.
+    It is said before anything is pooled; nothing where there is one suite.
     """
     told: list[str] = []
     for test in tests:
         of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
         parts = [f"{e.suite or '(no suite)'} {_points(e.estimate, e.low, e.high)}" for e in of]
-        told.append(
-            f"{test.arm} against {test.baseline}, points resolved suite by suite{_with(test.model)}: "
-            f"{'; '.join(parts)}; {same_in_all(test)}"
-        )
+        listed = "" if test.p >= _ALIKE else f", points resolved: {'; '.join(parts)}"
+        told.append(f"{test.arm} against {test.baseline}{_with(test.model)}, {same_in_all(test)}{listed}.")
     return told
 
 
 def same_in_all(test: Interaction) -> str:
-    """The test of interaction in one sentence."""
-    where = "in both" if test.suites == 2 else f"in all {test.suites}"
-    return (
-        f"the difference is smallest on {test.lowest}, largest on {test.highest}; test that it is the same {where} "
-        f"(permutation of Cochran's Q, exploratory): {_p(test.p)}."
-    )
+    """The test of interaction in a clause."""
+    where = f"{'both' if test.suites == 2 else f'all {test.suites}'} suites"
+    alike = "alike" if test.p >= _ALIKE else "not shown to be alike"
+    return f"{alike} in {where} (permutation of Cochran's Q, exploratory: {_p(test.p)})"
 
 
 def _effect(contrast: Contrast) -> str:
