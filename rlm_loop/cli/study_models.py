@@ -11,7 +11,7 @@ from rlm_loop.cli.terminal import echo, fitting, note
 
 if TYPE_CHECKING:
     from rlm_loop.study import Study
-    from rlm_loop.study.run.estimate import Estimate
+    from rlm_loop.study.run.estimate import RunEstimate
 
 
 def say_estimates(
@@ -35,7 +35,7 @@ def say_estimates(
         raise unknown_price(", ".join(unpriced), max_cost)
 
 
-def summed(found: Sequence[Estimate]) -> str:
+def summed(found: Sequence[RunEstimate]) -> str:
     """All models in a line: what will be spent."""
     episodes = sum(e.episodes for e in found)
     if not episodes:

@@ -64,7 +64,7 @@ def metered_endpoint(
     Raises `OSError` where the port is taken, `ModelNotFound` for a name that is no model's, `ValueError` for a forward
     address that is none, and `TypeError` for a model beside one or no model at all.
     """
-    from rlm_loop.meter.forward import Provider
+    from rlm_loop.meter.forward import ForwardedProvider
     from rlm_loop.meter.server import serve
     from rlm_loop.models import get_model
 
@@ -77,7 +77,7 @@ def metered_endpoint(
         raise TypeError("budget and concurrency are for a model: a provider has limits of its own")
     meter = Meter(
         None if model is None else get_model(model),
-        forward=None if forward is None else Provider(forward),
+        forward=None if forward is None else ForwardedProvider(forward),
         out=out,
         counter=counting,
         known=known,

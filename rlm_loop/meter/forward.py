@@ -45,7 +45,7 @@ _OF_THE_CONNECTION = frozenset(
 _PACKINGS = ("gzip", "deflate", "identity")
 
 
-class Provider:
+class ForwardedProvider:
     """The place that requests are passed on to.  Raises `ValueError` for what is no address of one."""
 
     def __init__(self, url: str) -> None:

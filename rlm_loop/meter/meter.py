@@ -16,7 +16,7 @@ from rlm_loop.messages import Reply
 from rlm_loop.meter.counting import InOrder
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.figures import Figures
-from rlm_loop.meter.forward import ForwardedExchange, Provider, understood
+from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, understood
 from rlm_loop.meter.request import Refused
 from rlm_loop.meter.served import Heard, Served, at_once
 from rlm_loop.meter.session import MeterSession
@@ -51,7 +51,7 @@ class Meter:
         self,
         model: Model | None = None,
         *,
-        forward: Provider | None = None,
+        forward: ForwardedProvider | None = None,
         out: str | Path | None = None,
         counter: Measuring | None = None,
         known: Mapping[str, Sequence[str]] | None = None,

@@ -32,7 +32,7 @@ from rlm_loop.meter import chat, gemini, messages, responses
 from rlm_loop.meter.body import PATIENCE, body_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
-from rlm_loop.meter.forward import ForwardedExchange, Provider, answered
+from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
 from rlm_loop.meter.meter import Meter
 from rlm_loop.meter.request import Refused, Request
 from rlm_loop.meter.session import MeterSession
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(200, json.dumps({"totalTokens" if route.api is gemini else "input_tokens": tokens}).encode())
 
-    def _relay(self, provider: Provider, session: MeterSession, raw: bytes | None) -> None:
+    def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
         match = _PATH.fullmatch(self.path)
         if match is None:

@@ -21,7 +21,7 @@ from rlm_loop.models.base import (
     RequestRejected,
 )
 from rlm_loop.models.remote import RemoteModel
-from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.retry import RetryPolicy, retry_after
 from rlm_loop.models.streams import CHAT, joined, tell_of
 from rlm_loop.traces.redact import redact, remember
 
@@ -58,7 +58,7 @@ class LiteLLMModel(RemoteModel):
         seed: int | None = None,
         max_tokens: int | None = None,
         timeout: float = 600.0,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         **options: Any,
     ) -> None:
         super().__init__(name, temperature=temperature, seed=seed, max_tokens=max_tokens, timeout=timeout, retry=retry)

@@ -25,7 +25,7 @@ from rlm_loop.models.base import (
 )
 from rlm_loop.models.remote import RemoteModel
 from rlm_loop.models.responses import BadAddress, BrokenOff, Lost, Response, TooLate
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.models.streams import CHAT, Form, body_of, fault_of, hearing
 from rlm_loop.traces.redact import remember
 
@@ -80,7 +80,7 @@ class OpenAICompatibleModel(RemoteModel):
         temperature: float | None = 0.0,
         seed: int | None = 0,
         max_tokens: int | None = None,
-        retry: Retry | None = None,
+        retry: RetryPolicy | None = None,
         price: Price | tuple[float, float] | None = None,
         options: Mapping[str, Any] | None = None,
         name: str | None = None,

@@ -12,7 +12,7 @@ from rlm_loop.models import wire
 from rlm_loop.models.adapting import Adapting, noted
 from rlm_loop.models.base import ModelError, RateLimited, RequestRejected
 from rlm_loop.models.listening import listener
-from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.retry import RetryPolicy, retry_after
 from rlm_loop.models.streams import STREAMED
 
 #: Statuses after which the same request may be answered.
@@ -30,14 +30,14 @@ class RemoteModel:
         seed: int | None,
         max_tokens: int | None,
         timeout: float,
-        retry: Retry | None,
+        retry: RetryPolicy | None,
     ) -> None:
         self._name = name
         self.temperature = temperature
         self.seed = seed
         self.max_tokens = max_tokens
         self.timeout = timeout
-        self._retry = retry or Retry()
+        self._retry = retry or RetryPolicy()
         self._adapting = Adapting(name, dict.fromkeys(self._never_taken, "left out"))
 
     interruptible = True

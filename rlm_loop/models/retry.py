@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rlm_loop.accounting.scope import call_scope
+from rlm_loop.hints.renamed import old_name
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.listening import tell
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Retry:
+class RetryPolicy:
     """How often and how long: at most `attempts` calls, waiting `first` seconds, then twice as long each time, at
     most `longest`.
 
@@ -58,7 +59,7 @@ class Retry:
                 tell("retry", f"asked again in {pause:.1f} s: {error}")
                 self.sleep(pause)
                 waited += pause
-        raise ValueError("a Retry needs at least one attempt")
+        raise ValueError("a RetryPolicy needs at least one attempt")
 
 
 def retry_after(header: str | None, now: float | None = None) -> float | None:
@@ -74,3 +75,9 @@ def retry_after(header: str | None, now: float | None = None) -> float | None:
         return max(parsedate_to_datetime(header).timestamp() - (time.time() if now is None else now), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Retry":
+        return old_name("rlm_loop.models.retry.Retry", "RetryPolicy", RetryPolicy)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,7 +24,7 @@ from rlm_loop.agents.loop import Interrupted
 from rlm_loop.messages import Prompt
 from rlm_loop.models import OpenAICompatibleModel, Reply, ScriptedModel, ToolCall, Usage
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.report.notebook.jupyter.background import start
 from rlm_loop.tasks import Task
 from rlm_loop.traces.trace import Trace
@@ -61,7 +61,7 @@ def _imported() -> None:
         replace(agent, model=ScriptedModel(["x"] * 9)).run("q")
     server = Server("overloaded")
     with pytest.raises(ModelError):
-        OpenAICompatibleModel("m", f"{server.address}/v1", retry=Retry(attempts=1)).complete(Prompt.ask("q"))
+        OpenAICompatibleModel("m", f"{server.address}/v1", retry=RetryPolicy(attempts=1)).complete(Prompt.ask("q"))
     server.server_close()
 
 
@@ -126,7 +126,7 @@ class Handler(Answering):
 def test_a_server_cannot_outlast_the_limit(how: str) -> None:
     server = Server(how)
     try:
-        model = OpenAICompatibleModel("m", f"{server.address}/v1", retry=Retry(first=0.05, attempts=1000))
+        model = OpenAICompatibleModel("m", f"{server.address}/v1", retry=RetryPolicy(first=0.05, attempts=1000))
         outcome = LeanAgent(model=model, budget=SHORT).run("q")
         assert (outcome.stop, outcome.answer) == ("seconds", None)
         asked = server.asked
@@ -151,7 +151,7 @@ def test_nothing_is_asked_for_a_run_that_has_ended() -> None:
     token = call_scope.set(scope)
     try:
         with pytest.raises(Cancelled):
-            Retry(first=0).call(attempt)
+            RetryPolicy(first=0).call(attempt)
     finally:
         call_scope.reset(token)
     assert len(attempts) == 1

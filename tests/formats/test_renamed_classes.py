@@ -13,6 +13,7 @@ import pytest
         ("rlm_loop.formats.traces", "Agent", "AgentConversation"),
         ("rlm_loop.formats.traces", "Conversation", "RunConversation"),
         ("rlm_loop.agents.attempts", "Diagnosis", "PatchDiagnosis"),
+        ("rlm_loop.models.retry", "Retry", "RetryPolicy"),
     ],
 )
 def test_an_old_name_still_works_and_warns(module: str, then: str, now: str) -> None:

@@ -21,14 +21,14 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 ASK = Prompt.ask("hello")
 
 
 def model(server: ChatServer, name: str = "openai/gpt-5-nano", **options: Any) -> LiteLLMModel:
-    options = {"api_base": server.address, "api_key": "sk-test", "retry": Retry(attempts=1), **options}
+    options = {"api_base": server.address, "api_key": "sk-test", "retry": RetryPolicy(attempts=1), **options}
     return LiteLLMModel(name, **options)
 
 
@@ -103,14 +103,14 @@ def test_retries_are_ours_and_counted(chat_server: ChatServer, waits: Any) -> No
     chat_server.say({"error": {"message": "slow"}}, status=429, Retry_After="3")
     chat_server.say({"error": {"message": "oops"}}, status=500)
     chat_server.say(completion("at last"))
-    retry = Retry(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
+    retry = RetryPolicy(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
     reply = model(chat_server, retry=retry).complete(ASK)
     assert (reply.text, reply.waited) == ("at last", 5.0)
     assert seen == [3.0, 2.0]
 
 
 def test_an_address_where_nobody_is() -> None:
-    asked = LiteLLMModel("openai/x", api_base="http://127.0.0.1:9/v1", api_key="k", retry=Retry(attempts=1))
+    asked = LiteLLMModel("openai/x", api_base="http://127.0.0.1:9/v1", api_key="k", retry=RetryPolicy(attempts=1))
     with pytest.raises((ModelUnreachable, ModelError)) as caught:
         asked.complete(ASK)
     assert "\n" not in str(caught.value)
@@ -128,7 +128,7 @@ def test_a_missing_key_is_named(name: str, variable: str, monkeypatch: pytest.Mo
 
 def test_a_provider_that_does_not_exist() -> None:
     with pytest.raises(ModelNotFound, match="near: openai/gpt-5-nano"):
-        LiteLLMModel("opnai/gpt-5-nano", retry=Retry(attempts=1)).complete(ASK)
+        LiteLLMModel("opnai/gpt-5-nano", retry=RetryPolicy(attempts=1)).complete(ASK)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

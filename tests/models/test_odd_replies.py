@@ -15,7 +15,7 @@ from rlm_loop.models.base import ModelError
 from rlm_loop.models.http import Http
 from rlm_loop.models.ollama import OllamaModel
 from rlm_loop.models.responses import LONGEST, Lost
-from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.retry import RetryPolicy, retry_after
 from rlm_loop.models.wire import to_reply, to_usage
 
 
@@ -23,7 +23,7 @@ from rlm_loop.models.wire import to_reply, to_usage
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN.keys())
 def test_what_is_no_completion_is_a_model_error_with_the_outcome(chat_server: ChatServer, body: str, kind: str) -> None:
     chat_server.say(body)
-    retry = Retry(attempts=1)
+    retry = RetryPolicy(attempts=1)
     client = (
         OpenAICompatibleModel("m", chat_server.address, retry=retry)
         if kind == "chat"
@@ -45,7 +45,7 @@ def test_arguments_of_any_form_are_the_models_mistake(chat_server: ChatServer, a
         "Add."
         return a
 
-    client = OpenAICompatibleModel("m", chat_server.address, retry=Retry(attempts=1))
+    client = OpenAICompatibleModel("m", chat_server.address, retry=RetryPolicy(attempts=1))
     outcome = LeanAgent(client, tools=(add,), max_steps=2).run("Add.")
     client.close()
     assert outcome.turns[0].reply.tool_calls[0].id == "7"

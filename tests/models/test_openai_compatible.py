@@ -17,13 +17,13 @@ from rlm_loop.models.base import (
     RateLimited,
     RequestRejected,
 )
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 
 ASK = Prompt.ask("hello")
 
 
 def model(server: ChatServer, **options: Any) -> OpenAICompatibleModel:
-    return OpenAICompatibleModel("m", server.address, **{"retry": Retry(attempts=1), **options})
+    return OpenAICompatibleModel("m", server.address, **{"retry": RetryPolicy(attempts=1), **options})
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +178,7 @@ def test_passing_trouble_is_waited_out(chat_server: ChatServer, waits: Any, trou
     seen, sleep = waits
     chat_server.say(trouble[1], trouble[1], status=trouble[0])
     chat_server.say(completion("at last"))
-    asked = model(chat_server, retry=Retry(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0))
+    asked = model(chat_server, retry=RetryPolicy(first=1.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0))
     reply = asked.complete(ASK)
     asked.close()
     assert reply.text == "at last"
@@ -191,7 +191,7 @@ def test_retry_after_is_kept_to(chat_server: ChatServer, waits: Any) -> None:
     seen, sleep = waits
     chat_server.say({}, status=429, Retry_After="17")
     chat_server.say(completion())
-    asked = model(chat_server, retry=Retry(sleep=sleep))
+    asked = model(chat_server, retry=RetryPolicy(sleep=sleep))
     assert asked.complete(ASK).waited >= 17
     asked.close()
     assert seen == [17.0]
@@ -203,7 +203,7 @@ def test_retry_after_is_kept_to(chat_server: ChatServer, waits: Any) -> None:
 def test_what_waiting_does_not_help_is_final(chat_server: ChatServer, waits: Any, status: int, body: Any) -> None:
     seen, sleep = waits
     chat_server.say(body, status=status)
-    asked = model(chat_server, retry=Retry(sleep=sleep))
+    asked = model(chat_server, retry=RetryPolicy(sleep=sleep))
     with pytest.raises(ModelError):
         asked.complete(ASK)
     asked.close()
@@ -214,7 +214,7 @@ def test_an_address_where_nobody_is() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        asked = OpenAICompatibleModel("m", address, retry=Retry(attempts=2, sleep=lambda _: None))
+        asked = OpenAICompatibleModel("m", address, retry=RetryPolicy(attempts=2, sleep=lambda _: None))
         with pytest.raises(ModelUnreachable, match=f"{address} cannot be reached"):
             asked.complete(ASK)
         asked.close()
@@ -228,7 +228,7 @@ def test_what_is_no_address() -> None:
 
 
 def test_a_password_in_the_address_is_shown_nowhere() -> None:
-    asked = OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1", retry=Retry(attempts=1))
+    asked = OpenAICompatibleModel("m", "http://me:secret@127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
     with pytest.raises(ModelUnreachable) as caught:
         asked.complete(ASK)
     asked.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rlm_loop.models.base import ModelError, RateLimited
-from rlm_loop.models.retry import Retry, retry_after
+from rlm_loop.models.retry import RetryPolicy, retry_after
 
 
 def failing(*errors: ModelError) -> Callable[[], str]:
@@ -27,20 +27,20 @@ def transient(after: float | None = None) -> ModelError:
 
 def test_waits_double_and_are_counted(waits: tuple[list[float], Callable[[float], None]]) -> None:
     seen, sleep = waits
-    retry = Retry(first=1.0, longest=3.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
+    retry = RetryPolicy(first=1.0, longest=3.0, sleep=sleep, clock=lambda: 0.0, chance=lambda: 0.0)
     assert retry.call(failing(*[transient() for _ in range(4)])) == ("done", 9.0)
     assert seen == [1.0, 2.0, 3.0, 3.0]
 
 
 def test_failed_attempts_count_as_waiting() -> None:
     ticks = iter([0.0, 5.0, 5.0])
-    retry = Retry(first=1.0, sleep=lambda _: None, clock=lambda: next(ticks), chance=lambda: 0.0)
+    retry = RetryPolicy(first=1.0, sleep=lambda _: None, clock=lambda: next(ticks), chance=lambda: 0.0)
     assert retry.call(failing(transient())) == ("done", 6.0)
 
 
 def test_chance_only_shortens_and_never_a_retry_after(waits: tuple[list[float], Callable[[float], None]]) -> None:
     seen, sleep = waits
-    retry = Retry(first=4.0, sleep=sleep, chance=lambda: 1.0)
+    retry = RetryPolicy(first=4.0, sleep=sleep, chance=lambda: 1.0)
     retry.call(failing(transient(), transient(7.0)))
     assert seen == [3.0, 7.0]
 
@@ -62,13 +62,13 @@ def test_when_to_give_up(errors: list[ModelError], attempts: int) -> None:
         return attempt()
 
     with pytest.raises(ModelError):
-        Retry(attempts=3, sleep=lambda _: None).call(counted)
+        RetryPolicy(attempts=3, sleep=lambda _: None).call(counted)
     assert len(tried) == attempts
 
 
 def test_the_last_error_says_what_was_waited() -> None:
     with pytest.raises(RateLimited) as caught:
-        Retry(attempts=2, first=1.0, sleep=lambda _: None, clock=lambda: 0.0, chance=lambda: 0.0).call(
+        RetryPolicy(attempts=2, first=1.0, sleep=lambda _: None, clock=lambda: 0.0, chance=lambda: 0.0).call(
             failing(RateLimited("slow down", retryable=True), RateLimited("slow down", retryable=True))
         )
     assert caught.value.waited == 1.0

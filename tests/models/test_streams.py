@@ -19,7 +19,7 @@ from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import ModelError, OpenAICompatibleModel, ScriptedModel
 from rlm_loop.models.base import ModelUnreachable, RateLimited, RequestRejected
 from rlm_loop.models.listening import listener
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.models.streams import Events, events_of, joined
 
 #: What a server does with one request: it is given what sends a piece, and what waits until the client has hung up.
@@ -110,7 +110,7 @@ def goes_on(send: Callable[[str], None], wait: Callable[[], None]) -> None:
 
 
 def model(server: Streaming, attempts: int = 1) -> OpenAICompatibleModel:
-    return OpenAICompatibleModel("m", server.address, retry=Retry(attempts, first=0.0, sleep=lambda _: None))
+    return OpenAICompatibleModel("m", server.address, retry=RetryPolicy(attempts, first=0.0, sleep=lambda _: None))
 
 
 def asked(one: OpenAICompatibleModel) -> tuple[Reply, list[tuple[str, str]]]:

@@ -24,10 +24,10 @@ from rlm_loop.accounting.prices import Price  # noqa: E402
 from rlm_loop.messages import Message, Prompt, ToolCall, Usage, say  # noqa: E402
 from rlm_loop.models import AnthropicModel, ModelError, ResponsesModel, anthropic_wire, get_model, responses_wire  # noqa: E402  # noqa: E402
 from rlm_loop.models.base import AuthenticationFailed, RequestRejected  # noqa: E402
-from rlm_loop.models.retry import Retry  # noqa: E402
+from rlm_loop.models.retry import RetryPolicy  # noqa: E402
 from rlm_loop.replay import fork, replay  # noqa: E402
 
-ONCE: dict[str, Any] = {"api_key": "k", "retry": Retry(attempts=1)}
+ONCE: dict[str, Any] = {"api_key": "k", "retry": RetryPolicy(attempts=1)}
 THINK: dict[str, Any] = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 THREE = [
     Said("I add.", (("add", {"a": 2, "b": 3}),)),
@@ -236,7 +236,7 @@ def test_a_key_goes_only_where_the_user_said(
         for variable, value in named.items():
             monkeypatch.setenv(variable, value.replace("ADDRESS", server.address))
         server.says = [Said("5")]
-        model = AnthropicModel("claude", server.address, retry=Retry(attempts=1))
+        model = AnthropicModel("claude", server.address, retry=RetryPolicy(attempts=1))
         if sent:
             model.complete(Prompt.ask("So?"))
         else:

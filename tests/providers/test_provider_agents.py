@@ -19,7 +19,7 @@ from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider,
 from rlm_loop.messages import Usage
 from rlm_loop.models import AnthropicModel, LiteLLMModel, OllamaModel, OpenAICompatibleModel, ResponsesModel
 from rlm_loop.models.base import Model
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,27 +29,29 @@ pytestmark = [
 
 
 def lite(name: str, path: str = "") -> Callable[[Provider], Model]:
-    asked: dict[str, Any] = {"api_key": "sk-test", "temperature": 0.0, "seed": 0, "retry": Retry(attempts=1)}
+    asked: dict[str, Any] = {"api_key": "sk-test", "temperature": 0.0, "seed": 0, "retry": RetryPolicy(attempts=1)}
     return lambda server: LiteLLMModel(name, api_base=server.address + path, **asked)
 
 
 def own(name: str) -> Callable[[Provider], Model]:
     return lambda server: OpenAICompatibleModel(
-        name, f"{server.address}/v1", api_key="sk-test", retry=Retry(attempts=1), name=f"own:{name}"
+        name, f"{server.address}/v1", api_key="sk-test", retry=RetryPolicy(attempts=1), name=f"own:{name}"
     )
 
 
 def ollama(server: Provider) -> Model:
-    return OllamaModel("llama3.1", server.address, retry=Retry(attempts=1))
+    return OllamaModel("llama3.1", server.address, retry=RetryPolicy(attempts=1))
 
 
 def claude(**more: Any) -> Callable[[Provider], Model]:
-    asked: dict[str, Any] = {"api_key": "sk-test", "seed": 0, "retry": Retry(attempts=1), **more}
+    asked: dict[str, Any] = {"api_key": "sk-test", "seed": 0, "retry": RetryPolicy(attempts=1), **more}
     return lambda server: AnthropicModel("claude-haiku-4-5", server.address, **asked)
 
 
 def responses(server: Provider) -> Model:
-    return ResponsesModel("gpt-5-nano", f"{server.address}/v1", api_key="sk-test", seed=0, retry=Retry(attempts=1))
+    return ResponsesModel(
+        "gpt-5-nano", f"{server.address}/v1", api_key="sk-test", seed=0, retry=RetryPolicy(attempts=1)
+    )
 
 
 THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}

@@ -22,14 +22,14 @@ from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.adapting import refused
 from rlm_loop.models.base import Model, RateLimited, RequestRejected
-from rlm_loop.models.retry import Retry
+from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.report.notebook.formatting import step_text
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Score, Suite, Task
 from rlm_loop.traces.reader import read
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
-ONCE = Retry(attempts=1)
+ONCE = RetryPolicy(attempts=1)
 
 
 def own(server: Provider, **more: Any) -> OpenAICompatibleModel:

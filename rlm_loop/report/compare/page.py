@@ -24,7 +24,7 @@ PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000
 _DOT = " \N{MIDDLE DOT} "
 
 
-class Transcripts(Protocol):
+class TranscriptSource(Protocol):
     """Where transcripts come from: `formats.results.Loaded`."""
 
     @property
@@ -65,7 +65,7 @@ class ShownPair(NamedTuple):
     sides: Sequence[PairSide]
 
 
-def compare_page(compared: Comparison, told: Transcripts, *, title: str = "", pairs: int = PAIRS) -> str:
+def compare_page(compared: Comparison, told: TranscriptSource, *, title: str = "", pairs: int = PAIRS) -> str:
     """The page of a comparison, complete in itself: it asks the network for nothing.
 
     `told` has the notes of how results were read and their transcripts (`load_sources`); transcripts are shown of the
@@ -137,7 +137,7 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
 
 
 def _pairs(
-    compared: Comparison, told: Transcripts, arms: Sequence[str], most: int
+    compared: Comparison, told: TranscriptSource, arms: Sequence[str], most: int
 ) -> tuple[dict[str, list[TaskRow]], list[ShownPair]]:
     """The tasks by suite, and the transcripts of those on which arms differ as long as there is room."""
     rows, (units, _) = by_episode(compared.rows), complete_and_incomplete(compared.rows)
@@ -160,7 +160,7 @@ def _pairs(
     return groups, transcripts
 
 
-def _side(arm: str, cell: EpisodeCell, told: Transcripts, row: Row | None) -> PairSide:
+def _side(arm: str, cell: EpisodeCell, told: TranscriptSource, row: Row | None) -> PairSide:
     every = [] if row is None else list(told.transcript(row))
     messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
     return PairSide(arm, cell, messages, len(every) - len(messages))

@@ -56,7 +56,7 @@ _UNKNOWN: Row = {
 
 
 @dataclass(frozen=True)
-class Table:
+class ReadTable:
     """Rows made of a table, as `compare` takes them."""
 
     rows: Sequence[Row]
@@ -75,7 +75,7 @@ class Table:
         return self.arms[0]
 
 
-def table_of(frame: Any) -> Table:
+def table_of(frame: Any) -> ReadTable:
     """A pandas or polars frame, or a sequence of mappings, as rows.  Raises `StudyError` as `rows_of_table` does."""
     if hasattr(frame, "to_dicts"):  # polars
         records = frame.to_dicts()
@@ -85,7 +85,7 @@ def table_of(frame: Any) -> Table:
         records = list(cast("Iterable[Any]", frame))
     else:
         raise StudyError(f"compare takes results, a frame or a list of rows, not {type(frame).__name__}")
-    return Table(rows_of_table(records, "the table"))
+    return ReadTable(rows_of_table(records, "the table"))
 
 
 def make_row(arm: str, task: object, seed: int | str, resolved: bool | None, **known: Any) -> Row:

@@ -32,7 +32,7 @@ Tokens = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RunEstimate:
     """What is left for one model: `episodes`, tokens in and out, US dollars.
 
     `None` is not known: of tokens where an arm has no limit of steps or of a reply's length and no rows, of the cost
@@ -57,13 +57,13 @@ class Estimate:
 
 def estimates(
     study: Study, folder: str | Path = "", committed: str | Path = "", limit: int | None = None
-) -> list[Estimate]:
+) -> list[RunEstimate]:
     """What `study.run(folder, limit=limit)` would use, a model at a time.  `committed` is a folder of earlier rows."""
     there, before = _rows(folder), _rows(committed)
     known = {key(r): r for r in there}
     agents = study.agents()
     left = [e for e in study.episodes(limit) if to_run(known.get(e.key))]
-    found: list[Estimate] = []
+    found: list[RunEstimate] = []
     for model in dict.fromkeys(model for model, _ in agents):
         episodes = [e for e in left if e.model == model]
         arms = {(e.arm, e.seed): agents[model, e.seed][e.arm] for e in episodes}
@@ -75,7 +75,7 @@ def estimates(
         price = _price(model, arms.values() if arms else agents[model, study.seeds[0]].values())
         cost = None if price is None or not whole else tokens[0] * price[0] + tokens[1] * price[1]
         found.append(
-            Estimate(
+            RunEstimate(
                 model,
                 len(episodes),
                 tokens[0] if whole else None,
