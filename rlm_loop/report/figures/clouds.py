@@ -11,6 +11,8 @@ from rlm_loop.study.compare.joint import Cloud, clouds
 
 #: 95 % of a normal cloud lie within so many standard deviations: the root of a quantile of chi-squared, 2 degrees.
 _RADIUS = 2.4477
+#: Of more arms than this the ellipses hide one another, and the points; a study's page has them as a table too.
+MOST_ELLIPSES = 5
 LEGEND = "Ellipses: 95 % of paired resamples of the tasks"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Measure, cells, mean_between, measure_of
 from rlm_loop.report.figures.clouds import LEGEND as ELLIPSES
-from rlm_loop.report.figures.clouds import clouds_of, draw_ellipse, said
+from rlm_loop.report.figures.clouds import MOST_ELLIPSES, clouds_of, draw_ellipse, said
 from rlm_loop.report.figures.labels import Tag, write
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
@@ -59,7 +59,7 @@ def resolve_against_tokens(
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
     the two.  It is a statement about these points, not a test; how sure a point is in both at once, its ellipse shows
-    (`clouds`).  `results` are a study's, or its `frame()`; `measure` is
+    (`clouds`), where there are no more than `MOST_ELLIPSES`.  `results` are a study's, or its `frame()`; `measure` is
     `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ... Raises `StudyError` where there is
     nothing to draw, or matplotlib is missing.
     """
@@ -75,10 +75,11 @@ def resolve_against_tokens(
         names = [arm.name for arm in found.arms]
         baseline = results.baseline if isinstance(results, Results) and results.baseline in names else names[0]
         around = clouds_of(found.arms, baseline, asked)
-        for point in points:
+        ringed = points if len(points) <= MOST_ELLIPSES else []
+        for point in ringed:
             draw_ellipse(axes, around[point.label], drawn[point.label])
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
-        caption(made, f"{found.note()}. {LEGEND} {ELLIPSES}.")
+        caption(made, f"{found.note()}. {LEGEND}{f' {ELLIPSES}.' if ringed else ''}")
         settle(made)
         write(made, axes, tags, leaders=True)
     told = f"{said(around, baseline)} {text(points, asked)}".strip()
