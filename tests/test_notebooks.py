@@ -136,12 +136,13 @@ class TestEach:
 
 
 def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
-    """Both in the quickstart: one display each, of the run's end, with nothing that only works while it goes on."""
+    """Both in the quickstart: the run's end and the note below it, with nothing that only works while it goes on."""
     found = [c for c in code(NOTEBOOKS[0]) if "live=True" in source(c) or source(c).startswith("%%rlm")]
     assert len(found) == 2
     for cell in found:
-        (shown,) = cell["outputs"]
+        shown, note = cell["outputs"]
         html = "".join(shown["data"]["text/html"])
+        assert "".join(note["data"]["text/plain"]) in ("", "context: log; the outcome is kept as asked")
         assert "answered" in html
         assert "<progress" not in html
         assert "answered: " in "".join(shown["data"]["text/plain"])
