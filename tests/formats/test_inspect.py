@@ -61,7 +61,7 @@ def test_the_transcript_has_agents_calls_and_tools(tmp_path: Path) -> None:
     assert first.function == "python"
     assert "llm_query" in first.arguments["code"]
     model = next(event for event in sample.events if event.event == "model")
-    assert sum(model.metadata["rlm_loop"]["input_tokens_by_cause"].values()) == 246
+    assert sum(model.metadata["rlm_loop"]["input_tokens_by_cause"].values()) == 244
 
 
 def test_a_study_is_a_log_for_each_arm_and_suite(tmp_path: Path) -> None:
