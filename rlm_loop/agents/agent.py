@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
@@ -46,6 +47,18 @@ from rlm_loop.tasks.base import Task
 from rlm_loop.traces.display import drawing
 from rlm_loop.traces.trace import Trace, plain
 from rlm_loop.workspace import Workspace
+
+#: Settings that came later, and what was done before: an agent that does so is the one that it was.
+UNTOLD: Mapping[str, Any] = MappingProxyType(
+    {
+        "allow": None,
+        "localise": None,
+        "sub_models": (),
+        "may_block": False,
+        "context_tokens": 60,
+        "temperature": None,
+    }
+)
 
 
 def settled(budget: Budget) -> dict[str, Any]:
@@ -257,17 +270,8 @@ class Agent(metaclass=TakesLimits):
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
-        # as before these were
-        unset = {
-            "allow": None,
-            "localise": None,
-            "sub_models": (),
-            "may_block": False,
-            "context_tokens": 60,
-            "temperature": None,
-        }
-        for name, default in unset.items():
-            if own[name] == default:
+        for name, before in UNTOLD.items():
+            if own[name] == before:
                 del own[name]
         own = plain(own)
         sub_budget = None if self.sub_budget is None else settled(self.sub_budget)

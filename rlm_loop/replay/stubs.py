@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
+from rlm_loop.agents.agent import UNTOLD
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message
@@ -122,11 +123,12 @@ class Again:
 
 
 def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
-    """The agent that made a run, without its tools; wordings that were not given are today's.
+    """The agent that made a run, without its tools; what its dialect says is as recorded, whatever today's default.
 
     Raises `ReplayError` where it was of a class of the caller's own, or of several agents.
     """
     start = recorded.start
+    settings: Mapping[str, Any] = start.get("settings", {})
     notes: list[str] = []
     functions: list[str] = []
 
@@ -144,11 +146,41 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
     try:
         if "made" not in start:
             raise NotMade(f"the trace says not enough of the agent ({start.get('agent')}): give agent=")
-        agent = agent_from_config(start["made"], Agent, unknown, start.get("settings", {}))
+        agent = agent_from_config(start["made"], Agent, unknown, {**UNTOLD, **settings})
     except NotMade as error:
         raise ReplayError(str(error)) from None
     if isinstance(agent.repl, str) and agent.repl not in ("auto", "sandbox", "container"):
         notes.append(f"cells of the record ran in repl={agent.repl!r}; give repl= to go on so, this is repl='auto'")
         agent = replace(agent, repl="auto")  # a trace may come from a stranger: it never lowers the isolation
     agent = replace(agent, model=str(start["model"]), hooks=(), sub_models=())
+    if other := _other_words(agent, settings, start["made"]["with"]):
+        notes.append(f"today's default is another for {', '.join(sorted(other))}: it is as recorded")
+        agent = replace(agent, **other)
     return Again(agent, tuple(notes), tuple(functions))
+
+
+#: Settings of a dialect, and the agent's of which they are made.
+_WORDS = {"rule": "system", "presentation": "presentation", "finish_with_result": "finish_with_result"}
+
+
+def _other_words(agent: Agent, settings: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
+    """What to set, besides what was `given`, so that the agent's dialect says what was recorded."""
+    then, now = _innermost(settings), _innermost(agent.settings())
+    if then.get("is") != now.get("is"):
+        return {}
+    own = {f.name for f in fields(agent)} - set(given)
+    found = {
+        mine: then.get(word, False)
+        for word, mine in _WORDS.items()
+        if mine in own and then.get(word, False) != now.get(word, False)
+    }
+    if then.get("presentation") == "native":  # its schemas say it all
+        found.pop("system", None)
+    return found
+
+
+def _innermost(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The dialect that the injectors are around."""
+    while isinstance(inner := settings.get("dialect"), Mapping):
+        settings = inner
+    return settings

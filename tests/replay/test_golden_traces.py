@@ -53,18 +53,6 @@ def changed(text: str) -> str:
 
 
 CHANGES = {
-    "system rule": (
-        "tool_loop_sub_calls",
-        "rlm_loop.agents.strategies.CodeBlocks",
-        functools.partial(CodeBlocks, rule=changed(CODE_RULE)),
-        r"call 1, message 0 \(system\), system, from character 17: recorded .*, today '#",
-    ),
-    "sub-agent's system rule is the same one": (
-        "tool_loop_sub_agents",
-        "rlm_loop.agents.strategies.CodeBlocks",
-        functools.partial(CodeBlocks, rule=changed(CODE_RULE)),
-        r"call 1, message 0 \(system\), system, from character 17",
-    ),
     "thought prompt": (
         "react_calls",
         "rlm_loop.agents.strategies.ThoughtPrompt",
@@ -147,6 +135,19 @@ def test_a_change_is_found_and_named(what: str, monkeypatch: pytest.MonkeyPatch)
     found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
     assert not found.same
     assert re.search(says, str(found.difference)), str(found.difference)
+
+
+@pytest.mark.parametrize("name", ["tool_loop_sub_calls", "tool_loop_sub_agents"])
+def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_today(rule: str = changed(CODE_RULE)) -> CodeBlocks:
+        return CodeBlocks(rule=rule)
+
+    monkeypatch.setattr("rlm_loop.agents.strategies.CodeBlocks", of_today)
+    found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
+    assert found.same, str(found.difference)
+    assert "today's default is another for system: it is as recorded" in found.notes
 
 
 def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
