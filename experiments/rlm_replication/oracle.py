@@ -7,15 +7,13 @@ code where code can read the text, else by sub-calls for pieces of it, which it 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlm_loop.accounting.ledger import Part
-from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ScriptedModel
+from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.scripted import text_tokens
-from rlm_loop.tasks.long_context.oracle import PART
+from rlm_loop.tasks.long_context.oracle import PART, Oracle
 from rlm_loop.tasks.long_context.readers import FOLLOW, Reader, reader_in
 
 PIECE = 8_000
@@ -70,31 +68,15 @@ for piece in pieces:
 """
 
 
-class FrameworkOracle:
-    """A `Model` that answers as one framework's model would have to."""
+class FrameworkOracle(Oracle):
+    """The oracle that answers as one framework's model would have to; no prompt is too long for it."""
 
     def __init__(self, framework: str) -> None:
+        super().__init__(window=sys.maxsize)
         self.form = FORMS[framework]
-        self._counting = ScriptedModel([], name=self.name)
 
-    @property
-    def name(self) -> str:
-        return "oracle (scripted, no language model)"
-
-    @property
-    def price(self) -> tuple[float, float]:
-        return (0.0, 0.0)
-
-    def measure(self, prompt: Prompt) -> list[Part]:
-        """The parts of the prompt by `ScriptedModel`'s rule."""
-        return self._counting.measure(prompt)
-
-    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+    def _reply(self, prompt: Prompt, room: int) -> str:
         """The finds of a piece, or the cell that answers.  Raises `ModelError` for a question that it does not know."""
-        text = self._said(prompt)
-        return Reply(text, usage=Usage(sum(p.tokens for p in self.measure(prompt)), text_tokens(text), 0))
-
-    def _said(self, prompt: Prompt) -> str:
         said = "\n".join(m.text for m in prompt.messages if m.role != "system")
         question, reader = reader_in(said, last=True)
         if reader is None:
