@@ -1,7 +1,7 @@
 """Every sentence that a dialect says to a model, in one place, so that wordings can be compared.
 
 Results, errors and clipping marks are worded elsewhere, once, and are the same in every dialect.  The default texts
-were the best of those tried on the suites' development halves: see `experiments/wording/`.
+are those that did best of eight for each loop, by equal effort on development splits: see `experiments/tuning/`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from collections.abc import Mapping
 
 from rlm_loop.tools.function import Tool
 
+_PRIMES = "print(sum(all(n % d for d in range(2, n)) for n in range(2, 50)))"
 CODE_RULE = (
-    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL; the next message is its "
-    'output. For example, "How many primes are below 50?" is solved by\n'
-    "```python\n"
-    "primes = [n for n in range(2, 50) if all(n % d for d in range(2, n))]\n"
-    "print(primes)\n"
-    "final_answer = len(primes)\n"
-    "```"
+    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its stdout. First "
+    "print the result and check it. Then set the variable final_answer in another code block."
 )
 CALLS_RULE = (
-    'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
-    "the result; do not guess. When the printed result answers the task, call final_answer with it."
+    "Reply with one tool call and nothing else. Compute with python and print the result; do not guess. For example, "
+    '"How many primes are below 50?" is solved in two replies:\n'
+    f'{{"name": "python", "arguments": {{"code": "{_PRIMES}"}}}}\n'
+    "and, once 15 was printed,\n"
+    '{"name": "final_answer", "arguments": {"answer": 15}}'
 )
 CALLS_RULE_WITHOUT_FINAL = (
-    'Reply with one tool call only: a JSON object {"name": ..., "arguments": {...}}. Compute with python and print '
-    "the result; do not guess. When the printed result answers the task, reply with the answer alone."
+    "Reply with a call of python, in JSON, or with the answer. Compute with python and print the result; do not guess. "
+    'For example, "How many primes are below 50?" is solved in two replies:\n'
+    f'{{"name": "python", "arguments": {{"code": "{_PRIMES}"}}}}\n'
+    "and, once 15 was printed,\n"
+    "15"
 )
 REACT_INITIATOR = (
     "You are an agent that reaches a goal by reasoning and acting in turns. In every turn first think about the state "
@@ -39,16 +41,18 @@ REACT_THOUGHT = (
     "get it. If you are done and know the result, call the final_answer tool."
 )
 REACT_TEMPLATE = (
-    "Answer the question as well as you can, using the tools below. Use exactly this format:\n"
-    "Thought: what to do next and why\n"
-    "Action: the tool to use\n"
-    "Action Input: its arguments as a JSON object\n"
-    "Observation: the result (given to you)\n"
-    "(Thought, Action, Action Input and Observation repeat as often as needed)\n"
-    "When you know the answer, use the action finish:\n"
-    "Thought: I know the answer\n"
+    "Answer the question with the tools below. For example, the question\n"
+    "How many primes are below 50?\n"
+    "is answered in two replies. The first:\n"
+    "Thought: I test each number below 50 by division.\n"
+    "Action: python\n"
+    f'Action Input: {{"code": "{_PRIMES}"}}\n'
+    "Then comes the line\n"
+    "Observation: 15\n"
+    "and the second reply is:\n"
+    "Thought: 15 was printed, which answers the question.\n"
     "Action: finish\n"
-    'Action Input: {"answer": the answer}'
+    'Action Input: {"answer": 15}'
 )
 NUDGE = "If this answers the question, call final_answer."
 NO_OUTPUT = "(no output)"

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_loop import LeanAgent, ScriptedModel, Study, Suite, Task, ToolLoopAgent
-from rlm_loop.repl.contexts.context import LEAST_TOKENS, TOLD, describe_context, inline_context
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, START, TOLD, describe_context, inline_context
 from rlm_loop.repl.contexts.preview import estimate_tokens
 from tests.lazy import Lazy, needs
 
@@ -37,9 +37,9 @@ SHAPE = "a DataFrame of shape (40, 5); columns: "
 ALL = "day datetime, product ('chair', 'desk'), units int, status ('open', 'paid', 'void', None), gift bool"
 DOSES = [
     (30, f"The variable context is {SHAPE}day, ..."),
-    (60, f"{TOLD} {SHAPE}day datetime, product ('chair', 'desk'), units int, status str, gift bool"),
-    (80, f"{TOLD} {SHAPE}{ALL}"),
-    (120, f"{TOLD} {SHAPE}{ALL}; the first row as CSV: '2024-03-01,chair,0,paid,True\\n'"),
+    (60, f"{TOLD} {SHAPE}day datetime, product str, units int, status str, gift bool{START}"),
+    (90, f"{TOLD} {SHAPE}{ALL}{START}"),
+    (120, f"{TOLD} {SHAPE}{ALL}; the first row as CSV: '2024-03-01,chair,0,paid,True\\n'{START}"),
 ]
 
 
@@ -49,13 +49,13 @@ def test_what_is_told_in_so_many_tokens(tokens: int, told: str) -> None:
 
 
 def test_above_sixty_tokens_every_type_comes_before_any_values() -> None:
-    """A line of 60 tokens stays what it was: there values come first, and may leave a column without its type."""
+    """In a line of 60 tokens values come first, and may leave a column without its type."""
     frame = pd.DataFrame({"a": ["red", "blue"], "b": [1.5, 2.5], **{f"column_{i}": range(2) for i in range(4)}})
-    told = {tokens: describe_context(frame, tokens=tokens) for tokens in (60, 64, 80)}
+    told = {tokens: describe_context(frame, tokens=tokens) for tokens in (60, 72, 90)}
     assert told[60].endswith("columns: a str, b, column_0 (0, 1), column_1 int, column_2, column_3")
-    assert told[64].endswith("columns: a str, b float, column_0 int, column_1 int, column_2 int, column_3 int")
-    assert told[80].endswith(
-        "columns: a ('blue', 'red'), b (1.5, 2.5), column_0 int, column_1 int, column_2 int, column_3 int"
+    assert told[72].endswith(f"columns: a str, b float, column_0 int, column_1 int, column_2 int, column_3 int{START}")
+    assert told[90].endswith(
+        f"columns: a ('blue', 'red'), b (1.5, 2.5), column_0 int, column_1 int, column_2 int, column_3 int{START}"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.tuning.study import best
 from experiments.tuning.texts import CANDIDATES
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Analysis, load_study, load_study_file, verify_traces
@@ -23,6 +24,8 @@ def _writes(experiment: Path) -> bool:
     return (experiment / "finding.py").is_file()
 
 
+#: The texts that went on to the second round of the tuning.
+THROUGH = [arm for loop in CANDIDATES for arm in best(load_study(EXPERIMENTS / "tuning/results/round1"), loop)]
 #: By folder: how many tasks each arm met, the arms, and the model.
 STUDIES = {
     "ablations/results": (
@@ -47,6 +50,7 @@ STUDIES = {
         CODER,
     ),
     "tuning/results/round1": (12, [arm for loop in CANDIDATES.values() for arm in loop], CODER),
+    "tuning/results/round2": (36, THROUGH, CODER),
 }
 #: Studies that were run; one may be committed with its plan alone.
 FINDINGS = sorted(path.parents[1].name for path in EXPERIMENTS.glob("*/results/study.json") if _writes(path.parents[1]))

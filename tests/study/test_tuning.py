@@ -103,6 +103,14 @@ def test_a_text_that_was_changed_after_it_was_measured_is_refused() -> None:
         winner("react", first, Results(second.rows, lock))
 
 
+@pytest.mark.parametrize("loop", CANDIDATES)
+def test_each_loop_speaks_by_default_the_text_that_won(loop: str) -> None:
+    won, own = (chosen(texts)[loop].make(model="local").settings() for texts in ("tuned", "default"))
+    for name in ("rule", "presentation", "finish_with_result"):
+        assert won["dialect"].get(name) == own["dialect"].get(name)
+    assert won["require_code"] == own["require_code"]
+
+
 def test_the_package_has_texts_of_its_own() -> None:
     assert {loop: one.make().system for loop, one in chosen("default").items()} == dict.fromkeys(CANDIDATES)
     with pytest.raises(StudyError, match="texts is tuned or default, not 'best'"):

@@ -31,6 +31,8 @@ TOLD = "The REPL already has the variable context,"
 _SHORT = "The variable context is"  # in a line of fewer than 60 tokens
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
+#: They read a file that nobody spoke of, too, unless their first line is given (`experiments/context_dose/`).
+START = ". Start with df = context.copy()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 _STEP = 1 << 20
@@ -53,7 +55,8 @@ def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
     A text is told by its first lines, a dict or a folder by keys, a data frame by columns, a list by its first items:
     each whole, as many as fit.  Only a first one that does not fit is cut.  Where there is room for all columns of a
     data frame, the values of columns that have few follow and the types of the others, then its first rows; in a line
-    of more than 60 tokens every column has its type before any has its values.  Never raises.
+    of more than 60 tokens every column has its type before any has its values.  From 60 tokens on it ends with a first
+    line of code for a data frame.  Never raises.
     """
     line = _Line(tokens)
     try:
@@ -89,7 +92,8 @@ class _Line:
             return self._beginning([f"{kind} of length {len(context):,}"], bytes(context[: self._shown]))
         if is_frame(context):
             size = self.told(f"a {kind} of shape {tuple(context.shape)}")
-            return frame_columns(context, size, self._short.repr, self.room, types_first=self._long)
+            start = START if self._lead == TOLD else ""
+            return frame_columns(context, size, self._short.repr, self.room, end=start, types_first=self._long)
         shape = getattr(context, "shape", None)
         if isinstance(shape, tuple):
             size = first_tokens(str(cast("tuple[Any, ...]", shape)), 16)

@@ -22,8 +22,10 @@ def is_frame(value: Any) -> bool:
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-def frame_columns(frame: Any, head: str, shown: Callable[[Any], str], tokens: int, *, types_first: bool = False) -> str:
-    """`head` and the columns of a frame, whole, as many as so many tokens allow.
+def frame_columns(
+    frame: Any, head: str, shown: Callable[[Any], str], tokens: int, *, end: str = "", types_first: bool = False
+) -> str:
+    """`head` and the columns of a frame, whole, as many as so many tokens allow, and `end` where all have their room.
 
     Where there is room for all of them: also what the index is called, the values of columns that have few (fewest
     first), the types of the others, and the first rows.  `shown` says a name or a value.  With `types_first` every
@@ -38,11 +40,13 @@ def frame_columns(frame: Any, head: str, shown: Callable[[Any], str], tokens: in
     parts, more = list(names), ""
 
     def line(parts: list[str], more: str) -> str:
-        return f"{lead}{', '.join(parts)}{more}"
+        return f"{lead}{', '.join(parts)}{more}{end}"
 
     def fits(parts: list[str], more: str) -> bool:
         return estimate_tokens(line(parts, more)) <= tokens
 
+    if not fits(parts, more):
+        end = ""
     if not names or not fits(parts, more):
         return whole_items(lead, names, tokens) or head
     index = named(n for n in frame.index.names if n is not None)
