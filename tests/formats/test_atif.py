@@ -191,7 +191,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     trace, out, back = ROOT / "tests/golden/lean_native.jsonl", tmp_path / "a/run.json", tmp_path / "back.jsonl"
     assert main(["trace", "export", str(trace), "--to", "atif", "--out", str(out)]) == 0
     assert main(["trace", "import", str(out), "--out", str(back)]) == 0
-    assert "question: calls with scripted, 5 calls, 2,764 tokens in, " in capsys.readouterr().out
+    assert "question: calls with scripted, 5 calls, 1,413 tokens in, " in capsys.readouterr().out
     assert conversation_of(read(back)).agents == conversation_of(read(trace)).agents
     study = ROOT / "experiments/token_overhead/results"
     assert main(["study", "export", str(study), "--to", "atif", "--out", str(tmp_path / "s")]) == 0
