@@ -40,7 +40,7 @@ from rlm_loop.models.names import default_model
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import open_repl
 from rlm_loop.repl.base import Session
-from rlm_loop.repl.contexts.context import CONTEXT_TOKENS, inline_context
+from rlm_loop.repl.contexts.context import inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
@@ -115,7 +115,8 @@ class Agent(metaclass=TakesLimits):
 
     - `system`: replaces the dialect's own fixed text.
     - `injectors`: add text (see `dialects.injectors`).
-    - `context_tokens`: the most that the line about a context takes, 30 or more (see `docs/contexts.md`).
+    - `context_tokens`: the most that the line about a context takes, 30 or more; `None` is 120 for a data frame, else
+      60 (see `docs/contexts.md`).
     - `localise`: tells of a workspace's files after the question (`agents/localise`).
     - `may_block`: tells the model that it may end with a line `BLOCKED: reason`.  Such a line is read in any case.
     - `history`: leaves parts of a long history out (`"drop_outputs"`, `"window"`, `"summary"` or a `Compaction`;
@@ -171,7 +172,7 @@ class Agent(metaclass=TakesLimits):
     sub_models: tuple[tuple[str, str | Model], ...] = ()
     may_block: bool = False
     approve: Approve | None = None
-    context_tokens: int = CONTEXT_TOKENS
+    context_tokens: int | None = None
     temperature: float | None = None
     if TYPE_CHECKING:  # arguments that are no fields, see `TakesLimits`
         max_steps: int | None = field(default=None, kw_only=True)

@@ -91,7 +91,8 @@ def checked(agent: Any) -> None:
             raise ValueError(f"temperature is a number from 0 to {HOTTEST}, not {agent.temperature!r}")
     if agent.seed is not None:
         _number("seed", agent.seed, whole=True, least=None)
-    _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
+    if agent.context_tokens is not None:
+        _number("context_tokens", agent.context_tokens, whole=True, least=LEAST_TOKENS, optional=False)
     _number("concurrency", agent.concurrency, whole=True, least=1, optional=False)
     if isinstance(agent.max_depth, bool) or not isinstance(agent.max_depth, int) or agent.max_depth < 0:
         raise ValueError(f"max_depth is a number of levels, 0 or more, not {agent.max_depth!r}")

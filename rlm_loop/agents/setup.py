@@ -45,7 +45,7 @@ class RunSetup:
     localise: Localise | None
     allow: tuple[str, ...] | None
     approve: Approve | None
-    context_tokens: int
+    context_tokens: int | None
     answer_tool: bool
     inlined: Callable[[Any], str]
     below: Callable[[Model, Task], RunSetup]

@@ -204,7 +204,7 @@ DENSE: list[Any] = [
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_it_is_under_60_tokens_under_every_dialect(qwen: LocalModel, agent: str, tmp_path: Path) -> None:
+def test_it_keeps_to_its_tokens_under_every_dialect(qwen: LocalModel, agent: str, tmp_path: Path) -> None:
     def prompt(context: Any) -> str:
         model = ScriptedModel(["It cannot be done."])
         AGENTS[agent](model=model, budget=Budget(steps=1), max_depth=0).run("Q?", context=context)
@@ -218,7 +218,8 @@ def test_it_is_under_60_tokens_under_every_dialect(qwen: LocalModel, agent: str,
         told = prompt(context)
         assert TOLD in told
         added = qwen.count(told) - qwen.count(bare)
-        most = 120 if isinstance(context, str) and "\n" in context else 60  # for a whole first line
+        first_line = isinstance(context, str) and "\n" in context  # is told whole
+        most = 120 if first_line or hasattr(context, "columns") else 60
         assert 10 < added < most, (added, describe_context(as_context(context)))
 
 

@@ -147,11 +147,17 @@ def test_an_agent_says_how_many_tokens(kind: Any) -> None:
         line = describe_context(orders(), tokens=tokens)
         assert line in told_by(lambda tokens=tokens, **more: kind(context_tokens=tokens, **more), orders())
     assert describe_context(orders()) in told_by(kind, orders())
-    assert "context_tokens" not in kind().settings()
+    assert kind().settings()["context_tokens"] is None
+    assert "context_tokens" not in kind(context_tokens=60).settings()  # as it was before it could be set
     assert kind(context_tokens=120).settings()["context_tokens"] == 120
 
 
-@pytest.mark.parametrize("value", [29, 0, True, 60.0, None, "60"])
+def test_a_data_frame_is_told_more_of_unless_somebody_says_otherwise() -> None:
+    assert describe_context(orders()) == describe_context(orders(), tokens=120)
+    assert describe_context("a\n" * 40) == describe_context("a\n" * 40, tokens=60)
+
+
+@pytest.mark.parametrize("value", [29, 0, True, 60.0, "60"])
 def test_fewer_tokens_than_say_anything_are_refused(value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="context_tokens is a whole number, 30 or more, not"):
         ToolLoopAgent(context_tokens=value)

@@ -1,7 +1,7 @@
 """What a model is told of the `context` variable: type, size and a short preview, never the whole.
 
-One line of at most so many tokens (an agent's `context_tokens`; 60 where it says nothing else), the same under every
-dialect.  `preview` has the rule by which they are counted, which errs on the high side.
+One line of at most so many tokens (an agent's `context_tokens`; where it says nothing 120 for a data frame, else 60),
+the same under every dialect.  `preview` has the rule by which they are counted, which errs on the high side.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from rlm_loop.repl.text import clip, clip_parts
 
 CONTEXT_TOKENS = 60
 """Tokens of the line, unless an agent's `context_tokens` says otherwise."""
+FRAME_TOKENS = 120
+"""The same for a data frame, with the values of its columns in it (`experiments/context_dose/`)."""
 _LONG = 60  # in a line of more there is room for more of everything
 LEAST_TOKENS = 30
 """The fewest tokens that the line can be given."""
@@ -47,8 +49,8 @@ def describe_workspace(tools: Iterable[str]) -> str:
     return f"The files are in a git checkout{': ' if ways else ''}{ways}. Only what is changed in them counts."
 
 
-def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
-    """One line of at most `tokens` (`LEAST_TOKENS` or more): type, size and beginning.
+def describe_context(context: Any, *, tokens: int | None = None) -> str:
+    """One line of at most `tokens` (`LEAST_TOKENS` or more; `None`: what suits the context): type, size and beginning.
 
     From 60 tokens on it takes up to twice as many where the first line of a text needs them.
 
@@ -58,7 +60,7 @@ def describe_context(context: Any, *, tokens: int = CONTEXT_TOKENS) -> str:
     of more than 60 tokens every column has its type before any has its values.  From 60 tokens on it ends with a first
     line of code for a data frame.  Never raises.
     """
-    line = _Line(tokens)
+    line = _Line(tokens or (FRAME_TOKENS if is_frame(context) else CONTEXT_TOKENS))
     try:
         told = line.of(context)
     except Exception:  # a value of the caller's own class can do anything
