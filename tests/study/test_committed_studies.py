@@ -34,6 +34,11 @@ STUDIES = {
         CODER,
     ),
     "bug_fixing/results": (40, LOOPS, CODER),
+    "context_dose/results": (
+        24,
+        [f"{loop}[context_tokens={dose}]" for loop in ("code", "lean") for dose in (30, 60, 120, 240)],
+        CODER,
+    ),
     "headline/results": (100, ["lean", "react-text", "code"], CODER),
     "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
     "mcp_as_code/results": (14, ["lean", "code"], CODER),
