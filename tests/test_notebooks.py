@@ -139,13 +139,13 @@ def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
     """Both in the quickstart: the run's end and the note below it, with nothing that only works while it goes on."""
     found = [c for c in code(NOTEBOOKS[0]) if "live=True" in source(c) or source(c).startswith("%%rlm")]
     assert len(found) == 2
-    for cell in found:
+    for cell, stop in zip(found, ("answered", "repeated"), strict=True):
         shown, note = cell["outputs"]
         html = "".join(shown["data"]["text/html"])
         assert "".join(note["data"]["text/plain"]) in ("", "context: log; the outcome is kept as asked")
-        assert "answered" in html
+        assert stop in html
         assert "<progress" not in html
-        assert "answered: " in "".join(shown["data"]["text/plain"])
+        assert f"[{stop}, " in "".join(shown["data"]["text/plain"])
 
 
 def test_the_quickstart_counts_exactly() -> None:
