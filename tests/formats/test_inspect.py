@@ -61,7 +61,7 @@ def test_the_transcript_has_agents_calls_and_tools(tmp_path: Path) -> None:
     assert first.function == "python"
     assert "llm_query" in first.arguments["code"]
     model = next(event for event in sample.events if event.event == "model")
-    assert sum(model.metadata["rlm_loop"]["input_tokens_by_cause"].values()) == 244
+    assert sum(model.metadata["rlm_loop"]["input_tokens_by_cause"].values()) == 220
 
 
 def test_a_study_is_a_log_for_each_arm_and_suite(tmp_path: Path) -> None:
@@ -228,5 +228,5 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     trace, out, back = ROOT / "tests/golden/lean_native.jsonl", tmp_path / "run.eval", tmp_path / "back.jsonl"
     assert main(["trace", "export", str(trace), "--to", "inspect", "--out", str(out)]) == 0
     assert main(["trace", "import", str(out), "--out", str(back)]) == 0
-    assert "question: calls with scripted, 5 calls, 2,764 tokens in, " in capsys.readouterr().out
+    assert "question: calls with scripted, 5 calls, 1,413 tokens in, " in capsys.readouterr().out
     assert conversation_of(read(back)).agents == conversation_of(read(trace)).agents
