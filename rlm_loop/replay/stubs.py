@@ -170,9 +170,9 @@ def _other_words(agent: Agent, settings: Mapping[str, Any], given: Collection[st
         return {}
     own = {f.name for f in fields(agent)} - set(given)
     found = {
-        mine: then.get(word, False)
+        mine: then[word]
         for word, mine in _WORDS.items()
-        if mine in own and then.get(word, False) != now.get(word, False)
+        if mine in own and word in then and then[word] != now.get(word)
     }
     if then.get("presentation") == "native":  # its schemas say it all
         found.pop("system", None)
@@ -180,7 +180,7 @@ def _other_words(agent: Agent, settings: Mapping[str, Any], given: Collection[st
 
 
 def _innermost(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The dialect that the injectors are around."""
+    """The dialect that the injectors are around; what it says only where it is on is there as off, too."""
     while isinstance(inner := settings.get("dialect"), Mapping):
         settings = inner
-    return settings
+    return {"finish_with_result": False, **settings}

@@ -33,7 +33,8 @@ TOLD = "The REPL already has the variable context,"
 _SHORT = "The variable context is"  # in a line of fewer than 60 tokens
 #: Small models like to retype a text from its preview; a line of code that reads it keeps some of them from that.
 READ = "Read it with code, such as context.splitlines()"
-#: They read a file that nobody spoke of, too, unless their first line is given (`experiments/context_dose/`).
+#: Of a data frame they make nothing: they load a file that nobody spoke of, unless told how to begin
+#: (`experiments/context_dose/`).
 START = ". Start with df = context.copy()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
