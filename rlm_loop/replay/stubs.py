@@ -155,7 +155,10 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
     agent = replace(agent, model=str(start["model"]), hooks=(), sub_models=())
     if other := _other_words(agent, settings, start["made"]["with"]):
         notes.append(f"today's default is another for {', '.join(sorted(other))}: it is as recorded")
-        agent = replace(agent, **other)
+        try:
+            agent = replace(agent, **other)
+        except (TypeError, ValueError) as error:  # a trace that somebody edited
+            raise ReplayError(f"{type(agent).__name__} cannot speak as recorded: {error}") from error
     return Again(agent, tuple(notes), tuple(functions))
 
 

@@ -17,7 +17,7 @@ from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.injectors import ThoughtPrompt
 from rlm_loop.dialects.wording import CALLS_RULE, CODE_RULE, REACT_THOUGHT
 from rlm_loop.messages import Prompt, Span
-from rlm_loop.replay import replay
+from rlm_loop.replay import ReplayError, replay
 from rlm_loop.traces.reader import read
 
 HERE = Path(__file__).parent.parent / "golden"
@@ -148,6 +148,20 @@ def test_a_default_text_that_is_another_today_is_replayed_as_recorded(
     found = replay(HERE / f"{name}.jsonl", context=GOLDEN[name].context)
     assert found.same, str(found.difference)
     assert "today's default is another for system: it is as recorded" in found.notes
+
+
+@pytest.mark.parametrize(("word", "value"), [("rule", 5), ("presentation", "loud")])
+def test_words_that_no_agent_can_speak_are_an_error_of_the_trace(word: str, value: Any) -> None:
+    record = read(HERE / "lean_text.jsonl")
+    start = dict(record.start)
+    start["made"] = {**start["made"], "with": {}}
+    start["settings"] = {
+        **start["settings"],
+        "presentation": None,
+        "dialect": {**start["settings"]["dialect"], word: value},
+    }
+    with pytest.raises(ReplayError, match=r"LeanAgent cannot speak as recorded: .*not "):
+        replay(dataclasses.replace(record, events=(start, *record.events[1:])))
 
 
 def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
