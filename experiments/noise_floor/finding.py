@@ -73,16 +73,21 @@ def loop_of(arm: str) -> str:
     return arm.rpartition("-w")[0]
 
 
-def twice(results: Results) -> str:
-    """The noise floor: how often the same arm ends otherwise on the same task when it is run again."""
+def rerun_pairs(results: Results) -> list[tuple[tuple[str, str, int], bool, bool]]:
+    """Arm, task and seed of each first run, its verdict, and that of the same arm and task run again."""
     found = verdicts(results)
     first, *others = sorted({seed for _, _, seed in found})
-    pairs = [
+    return [
         (key, found[key], found[key[0], key[1], other])
         for key in found
         for other in others
         if key[2] == first and (key[0], key[1], other) in found
     ]
+
+
+def twice(results: Results) -> str:
+    """The noise floor: how often the same arm ends otherwise on the same task when it is run again."""
+    found, pairs = verdicts(results), rerun_pairs(results)
     rows: list[list[str]] = []
     for loop in dict.fromkeys(loop_of(arm) for arm, _, _ in found):
         mine = [(key[1], a != b) for key, a, b in pairs if loop_of(key[0]) == loop]

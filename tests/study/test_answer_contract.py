@@ -87,6 +87,21 @@ def test_its_finding_holds_both_contracts(tmp_path: Path) -> None:
     assert figure(results).get_axes()
 
 
+def test_its_headline_names_n_interval_contract_and_noise_floor(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    from experiments.answer_contract.headline import headline
+
+    reply = "```python\ndef f(*a): return 1\nfinal_answer = 1\n```"
+    results = dry.run_by_script(NAME, tmp_path / "study", 10, [reply, dry.REPLY])
+    noise = dry.run_by_script("noise_floor", tmp_path / "noise", 4)
+    text = headline(results, noise)
+    for part in ("**On 10 held tasks of 5 suites", "what its run left behind", "interval", "0 % of tasks (0 of 60)"):
+        assert part in text
+    assert "In no suite is an effect of the loop shown" in text
+    assert "no more than 3 points fewer than ReAct. It is not shown for" in text
+    assert "was not measured" in headline(results, None)
+
+
 def test_a_contract_decides_what_is_resolved() -> None:
     from experiments.answer_contract.finding import by_contract
     from rlm_loop.study import Results

@@ -1,0 +1,139 @@
+"""The headline: this study in one sentence, with the noise floor of `../noise_floor`, in README.md and docs/results.md.
+
+python experiments/answer_contract/headline.py [--folder runs/answer_contract] [--noise runs/noise_floor]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rlm_loop.report.tables.readme import write_between
+from rlm_loop.study import Results, load_study, statistics
+from rlm_loop.study.compare.comparison import Comparison
+from rlm_loop.study.compare.contrast import Contrast, percent
+from rlm_loop.study.compare.pair_keys import is_resolved
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
+
+from experiments.answer_contract.finding import by_contract
+from experiments.answer_contract.loop_effect import loop_effects
+from experiments.answer_contract.study import PLAN, POOLED_FROM
+from experiments.noise_floor.finding import rerun_pairs
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+#: Where the headline stands, between the marks `loops`.
+PAGES = ("README.md", "docs/results.md")
+NAMES = {
+    "code": "code blocks",
+    "lean": "the lean loop",
+    "lean-strict": "the strict lean loop",
+    "react": "ReAct",
+    "direct": "one reply without a loop",
+}
+BASELINE = NAMES[str(PLAN.baseline)]
+
+
+def headline(results: Results, noise: Results | None) -> str:
+    """The sentence with n, intervals, contract and noise floor, then what the plan declared.
+
+    `noise` are the results of the noise floor; `None` says that it was not measured.  Raises `StudyError` where the two
+    arms of a claim have no task in common.
+    """
+    fair = by_contract(results, "artifact")
+    compared = fair.compare(analysis=PLAN)
+    suites = len({row["suite"] for row in fair.rows})
+    said = (
+        f"**On {_tasks(fair)} held tasks of {suites} suites with a 1.5B model, scored for every loop by what its run "
+        f"left behind, {_counts(fair)}; points more than {BASELINE}: {_differences(compared)}; "
+        f"{_noise(noise)}.**"
+    )
+    return f"{said} {_suites(fair)} {_claims(compared)}"
+
+
+def _tasks(fair: Results) -> int:
+    return len({(row["suite"], row["task"]) for row in fair.complete_pairs})
+
+
+def _counts(fair: Results) -> str:
+    """How many each arm resolves, the most first."""
+    found = {arm: sum(bool(is_resolved(r)) for r in fair.complete_pairs if r["arm"] == arm) for arm in fair.arms}
+    ordered = sorted(found, key=lambda arm: -found[arm])
+    first, *others = (f"{NAMES.get(arm, arm)} {found[arm]}" for arm in ordered)
+    name, _, count = first.rpartition(" ")
+    return _listed([f"{name} resolve{'' if name.endswith('s') else 's'} {count}", *others])
+
+
+def _contrasts(compared: Comparison) -> list[Contrast]:
+    return [c for c in compared.contrasts if c.measure == "resolved" and None not in (c.estimate, c.low, c.high)]
+
+
+def _differences(compared: Comparison) -> str:
+    """The points of each arm with their interval; where they depend on the suite there is no one number."""
+    tests = {test.arm: test for test in compared.interactions}
+    said: list[str] = []
+    for one in _contrasts(compared):
+        name, test = NAMES.get(one.arm, one.arm), tests.get(one.arm)
+        if test is not None and test.p < POOLED_FROM:
+            said.append(f"{name} another number in each suite (p = {test.p:.2g})")
+            continue
+        middle, low, high = (100 * (v or 0.0) for v in (one.estimate, one.low, one.high))  # none of them is `None`
+        said.append(f"{name} {middle:+.1f} ({percent(one.confidence)} interval {low:.1f} to {high:.1f})")
+    return ", ".join(said)
+
+
+def _noise(noise: Results | None) -> str:
+    if noise is None:
+        return "how often the same arm ends otherwise when it is run again was not measured"
+    pairs = rerun_pairs(noise)
+    moved = sum(here != there for _, here, there in pairs)
+    share = 100 * moved / len(pairs)
+    return f"the same arm, run again, ends otherwise on {share:.0f} % of tasks ({moved} of {len(pairs)})"
+
+
+def _suites(fair: Results) -> str:
+    """In which suites an effect of the loop is shown, after Holm."""
+    found = loop_effects(fair.complete_pairs, [arm for arm in fair.arms if arm != "direct"])
+    adjusted = statistics.holm([f.p for f in found])
+    shown = [f.suite.split("/")[0] for f, p in zip(found, adjusted, strict=True) if p is not None and p <= 0.05]
+    others = [f.suite.split("/")[0] for f in found if f.suite.split("/")[0] not in shown]
+    test = f"Cochran's Q within tasks, Holm over {len(found)} suites"
+    if not shown:
+        return f"In no suite is an effect of the loop shown ({test})."
+    rest = f", not in {_listed(others)}" if others else ""
+    return f"An effect of the loop is shown in {_listed(shown)}{rest} ({test})."
+
+
+def _claims(compared: Comparison) -> str:
+    """What the plan declared, and of whom it is shown."""
+    claimed = _contrasts(compared)
+    shown = [NAMES.get(c.arm, c.arm) for c in claimed if c.holds]
+    others = [NAMES.get(c.arm, c.arm) for c in claimed if not c.holds]
+    claim = (
+        f"Declared before the run: that an arm resolves no more than {100 * PLAN.margin:g} points fewer than "
+        f"{BASELINE}. It is "
+    )
+    parts = [f"shown for {_listed(shown)}"] if shown else []
+    return claim + ", ".join([*parts, *([f"not shown for {_listed(others)}"] if others else [])]) + "."
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the headline from the results of two studies.")
+    parser.add_argument("--folder", type=Path, default=HERE / "results", help="results of this study")
+    parser.add_argument("--noise", type=Path, default=HERE.parent / "noise_floor" / "results", help="of noise_floor")
+    given = parser.parse_args()
+    noise = load_study(given.noise) if (given.noise / "study.json").is_file() else None
+    text = headline(load_study(given.folder), noise)
+    for page in PAGES:
+        write_between(ROOT / page, "loops", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
