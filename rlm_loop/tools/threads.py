@@ -61,7 +61,9 @@ TOOL_THREADS = ToolThreads()
 
 
 T = TypeVar("T")
-_SLICE = 0.1  # seconds: what stops another thread strikes between two steps of Python, and clocks are arguments
+#: Seconds.  What stops a thread strikes between two steps of Python, a Ctrl-C too that came just before the wait began;
+#: and clocks are arguments.
+_SLICE = 0.1
 
 
 class GivenUp(Exception):
@@ -110,11 +112,8 @@ class Pending(Generic[T]):
 
 def wait(done: threading.Event, seconds_left: Callable[[], float | None]) -> bool:
     """Wait for an event while there are seconds left (`None`: without a limit); whether it came."""
-    main = threading.current_thread() is threading.main_thread()
     while True:
         left = seconds_left()
-        if left is None and main:
-            return done.wait()
         if done.wait(_SLICE if left is None else min(_SLICE, left)):
             return True
         if left is not None and left <= 0:

@@ -160,6 +160,7 @@ def test_texts_and_steps_are_copied(browser: Browser, url: str) -> None:
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: Path) -> None:
     with viewing(tmp_path) as url:
         browser.open(url)

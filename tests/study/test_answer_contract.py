@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import dry_study as dry
@@ -15,7 +14,7 @@ import pytest
 from experiments.answer_contract.study import PLAN, WEIGHTS, arms, strict
 from experiments.tuning.best import Chosen
 from rlm_loop import LeanAgent, ScriptedModel
-from rlm_loop.study import Analysis
+from rlm_loop.study import Analysis, Results
 
 pytest.importorskip("pandas")
 
@@ -73,13 +72,19 @@ def test_only_a_call_ends_the_strict_loop(replies: list[str], answers: tuple[Any
     assert (outcome.answer if outcome.answered else None) == answers[1]
 
 
-def test_its_finding_holds_both_contracts(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Ten tasks, each of which every arm answers in the same way."""
+    reply = "```python\ndef f(*a): return 1\nfinal_answer = 1\n```"
+    found = dry.run_by_script(NAME, tmp_path_factory.mktemp("study"), 10, [reply, dry.REPLY])
+    assert not found.crashed
+    return found
+
+
+def test_its_finding_holds_both_contracts(results: Results) -> None:
     pytest.importorskip("scipy")
     from experiments.answer_contract.finding import by_contract, figure, finding
 
-    solution = "```python\ndef f(*a): return 1\nfinal_answer = 1\n```"
-    results = dry.run_by_script(NAME, tmp_path, 10, [solution, dry.REPLY])
-    assert not results.crashed
     text = finding(results)
     for part in ("The loops suite by suite", "p Holm", "Each arm against react", "left behind", "figures/finding.png"):
         assert part in text
@@ -87,15 +92,14 @@ def test_its_finding_holds_both_contracts(tmp_path: Path) -> None:
     assert figure(results).get_axes()
 
 
-def test_its_headline_names_n_interval_contract_and_noise_floor(tmp_path: Path) -> None:
+def test_its_headline_names_n_interval_contract_and_noise_floor(results: Results) -> None:
     pytest.importorskip("scipy")
     from experiments.answer_contract.headline import headline
 
-    reply = "```python\ndef f(*a): return 1\nfinal_answer = 1\n```"
-    results = dry.run_by_script(NAME, tmp_path / "study", 10, [reply, dry.REPLY])
-    noise = dry.run_by_script("noise_floor", tmp_path / "noise", 4)
-    text = headline(results, noise)
-    for part in ("**On 10 held tasks of 5 suites", "what its run left behind", "interval", "0 % of tasks (0 of 60)"):
+    again = [("a", 0, True), ("a", 1, False), ("b", 0, True), ("b", 1, True)]
+    noise = [{"arm": "code-w1", "suite": "s", "task": t, "seed": n, "resolved": v, "error": None} for t, n, v in again]
+    text = headline(results, Results(noise))
+    for part in ("**On 10 held tasks of 5 suites", "what its run left behind", "interval", "50 % of tasks (1 of 2)"):
         assert part in text
     assert "In no suite is an effect of the loop shown" in text
     assert "no more than 3 points fewer than ReAct. It is not shown for" in text
@@ -104,7 +108,6 @@ def test_its_headline_names_n_interval_contract_and_noise_floor(tmp_path: Path) 
 
 def test_a_contract_decides_what_is_resolved() -> None:
     from experiments.answer_contract.finding import by_contract
-    from rlm_loop.study import Results
 
     row = {
         "suite": "humaneval/test",

@@ -99,7 +99,7 @@ def test_the_plan_of_headline_is_what_its_readme_declared() -> None:
     assert load_study_file(EXPERIMENTS / "headline").analysis == Analysis(baseline="react-text", margin=0.03)
 
 
-@pytest.mark.parametrize("name", FINDINGS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "headline" else ()) for n in FINDINGS])
 def test_writing_its_finding_again_changes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`python experiments/NAME/finding.py` writes it."""
     pytest.importorskip("scipy")

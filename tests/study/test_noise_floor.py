@@ -71,6 +71,7 @@ def test_a_text_without_paraphrases_is_refused() -> None:
         wordings("Do it.")
 
 
+@pytest.mark.slow
 def test_its_finding_tells_noise_from_wording(tmp_path: Path) -> None:
     from experiments.noise_floor.finding import components, figure, finding, frame, spans, twice
 

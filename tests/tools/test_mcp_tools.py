@@ -124,6 +124,7 @@ def test_what_goes_wrong_is_data_and_the_next_call_works(
     assert gateway.call("add_numbers", '{"a": 1, "b": 2}').data == "3"
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_ended() -> None:
     with mcp_tools(SERVER, timeout=2) as tools:
         gateway = ToolGateway(tools)
@@ -196,6 +197,7 @@ def test_a_sub_agent_has_the_server_of_its_run() -> None:
     assert agent.run("How often?").answer == ("1", "2")
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_in_the_middle_of_a_call_ends_its_server() -> None:
     script = calls(("pid", {}), ("wait", {}))
     outcome = LeanAgent(ScriptedModel(script), tools=mcp_tools(SERVER), seconds=6).run("Wait.")

@@ -52,6 +52,7 @@ def test_what_else_a_query_is(root: Path, query: str, said: str) -> None:
     assert search(root, query) == said
 
 
+@pytest.mark.slow
 def test_a_pattern_that_never_ends_is_stopped(root: Path) -> None:
     (root / "b0.txt").write_text("a" * 64 + "\n")
     found = find(root, r"(a+)+[xy]$|def \w+_a", seconds=6)

@@ -195,6 +195,7 @@ def test_4(): pass
 """
 
 
+@pytest.mark.slow
 def test_the_time_of_one_test(tmp_path: Path) -> None:
     run = run_tests(made(tmp_path, {"test_x.py": DEAF}), place="plain", test_timeout=2)
     assert list(run.results.items()) == [
@@ -207,6 +208,7 @@ def test_the_time_of_one_test(tmp_path: Path) -> None:
     assert not run.timed_out
 
 
+@pytest.mark.slow
 def test_the_time_is_up(tmp_path: Path) -> None:
     text = "import signal, time\ndef test_1(): pass\ndef test_2():\n    while True: time.sleep(1)\n"
     run = run_tests(made(tmp_path, {"test_x.py": text}), place="plain", timeout=8)
