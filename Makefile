@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test 
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
-	@echo "make test       run the tests of every day, with the network forbidden (under 5 minutes)"
+	@echo "make test       run the tests of every day, with the network forbidden (5 to 7 minutes)"
 	@echo "make test-all   run all tests, those that are long by nature too"
 	@echo "make notebooks  execute the notebooks on recorded results"
 	@echo "make docs       build the documentation as a site, into site/; open site/index.html"
