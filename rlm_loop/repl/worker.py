@@ -1848,8 +1848,10 @@ class DirectSupervisor(Supervisor):
         tell_sender(ours)  # the host learns who sent what, from the first byte on
         try:
             self.line.sendmsg([_dumps(died).encode() + b"\n"], enclosing(ours.fileno()))
+        except BlockingIOError:
+            self.die()  # the host has not read for hundreds of these
         except OSError:
-            self.die()  # the host is gone, or has not read for hundreds of these
+            self.outlive()  # it ended, and an idle REPL was quicker to hear of that than we
         ours.close()
         self.spawn_on(theirs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from test_protocol import FIND
 
 from rlm_loop.repl import PythonREPL, ReplError
+from rlm_loop.repl.host.direct import DirectWorker
 from rlm_loop.repl.host.launch import Launch, plain
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the supervisor hands frames on")
@@ -129,3 +131,18 @@ def test_a_start_that_fails_says_why(tmp_path: Path, direct: bool) -> None:
         for act in (repl.start, lambda: repl.run("1"), lambda: repl.get("1")):
             with pytest.raises(ReplError, match="ended while starting: no room"):
                 act()
+
+
+def test_a_repl_that_hears_of_its_hosts_end_before_the_supervisor_leaves_no_folder() -> None:
+    """As where the host is killed: which of its sockets the kernel closes first is not said."""
+    with PythonREPL(launcher="plain") as repl:
+        supervisor, folder = repl.get("__import__('os').getppid()"), repl.cwd.parent
+        driver = repl._lifecycle.resources.driver  # pyright: ignore[reportPrivateUsage]
+        assert driver is not None
+        worker = driver.worker
+        assert isinstance(worker, DirectWorker)
+        assert any(folder.iterdir())
+        worker._line.shutdown(socket.SHUT_RD)  # pyright: ignore[reportPrivateUsage]
+        worker._link.shutdown(socket.SHUT_RDWR)  # pyright: ignore[reportPrivateUsage]
+        assert os.waitpid(supervisor, 0) == (supervisor, 0)
+        assert not folder.exists()
