@@ -5,9 +5,12 @@ Each count is the least of several, since a cell that takes long is waited for o
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
@@ -33,7 +36,8 @@ def calls_of(work: Callable[[], Any]) -> list[str]:
     return files
 
 
-def test_a_question_of_two_turns_takes_few_calls() -> None:
+def test_a_question_of_two_turns_takes_few_calls(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "rlm_loop")  # a page's example may have turned log lines on
     counts: list[tuple[int, int]] = []
     for _ in range(6):
         agent = ToolLoopAgent(model=ScriptedModel(REPLIES), repl="plain")
