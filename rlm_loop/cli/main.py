@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+import typer.main
 from typer import Option
 
 import rlm_loop.cli.models
@@ -64,6 +66,12 @@ def _options(
     """Options of every command; `main` has taken `--debug` out of the line before this is reached."""
 
 
+@functools.cache
+def _commands() -> Callable[..., object]:
+    """The tree of commands, built once a process: `app(...)` would read every signature anew at each call (60 ms)."""
+    return typer.main.get_command(app)
+
+
 def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None = None) -> int:
     """Run a command line and return its exit code.
 
@@ -75,7 +83,7 @@ def main(argv: Sequence[str] | None = None, models: Callable[..., Model] | None 
         with contextlib.suppress(AttributeError, ValueError):  # an answer may hold what the terminal cannot show
             stream.reconfigure(errors="backslashreplace")  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        code = app(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
+        code = _commands()(args=arguments, prog_name="rlm-loop", standalone_mode=False, obj=Setup(models or _get_model))
         sys.stdout.flush()
     except (typer.Abort, KeyboardInterrupt):
         note("interrupted")
