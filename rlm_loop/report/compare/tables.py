@@ -11,7 +11,7 @@ from dataclasses import replace
 from rlm_loop.report.tables.contrasts import figure, measure_name, percent_of, points, with_interval
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
-from rlm_loop.study.compare.contrast import p_value, percent
+from rlm_loop.study.compare.contrast import about, p_equals, percent
 from rlm_loop.study.compare.planning import pairs_to_show
 from rlm_loop.study.compare.sentences import same_in_all
 
@@ -39,11 +39,11 @@ def _of_arm(c: Contrast, compared: Comparison) -> list[str]:
     gained = sum(f.gained for f in flips)
     rates = f"{c.arm} resolves {percent_of(c.value)}, {c.baseline} {percent_of(c.baseline_value)}"
     test = "exact McNemar test" + ("" if c.clusters == c.used else f" by {c.clustered_by}")
-    p = _p(c.p_difference if c.p_difference is not None else 1.0)
+    p = p_equals(c.p_difference if c.p_difference is not None else 1.0)
     told = [
         f"{rates}: {points(c.estimate)} points ({percent(c.confidence)} interval {points(c.low)} to "
         f"{points(c.high)}), on {of}.",
-        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; {test}: p {p}.",
+        f"{c.arm} alone resolves {gained:,}, {c.baseline} alone {len(flips) - gained:,}; {test}: {p}.",
     ]
     if c.missing:
         told.append(f"{c.missing:,} of {c.pairs:,} pairs lack a score; {_MISSING[compared.missing]}.")
@@ -61,15 +61,15 @@ def _needed(c: Contrast, compared: Comparison) -> str:
     seeds = max(1, round(c.pairs / max(c.tasks, 1)))
     worth = pairs_to_show(c, _WORTH, alpha=compared.alpha)
     each = f" with {seeds} seeds each" if seeds > 1 else ""
-    wanted = "no number of tasks" if worth is None else f"about {_count(math.ceil(worth / seeds))} tasks{each}"
+    wanted = "no number of tasks" if worth is None else f"about {about(math.ceil(worth / seeds))} tasks{each}"
     plan = next((p for p in compared.plans if (p.model, p.arm, p.measure) == (c.model, c.arm, c.measure)), None)
     if plan is None or not c.estimate:
         like = ""
     elif plan.needed is None:
         like = "; one like this, on no number of tasks"
     else:
-        more = f", {_count(plan.more_tasks)} more than here" if plan.more_tasks else ", no more than here"
-        like = f"; one like this, on about {_count(math.ceil(plan.needed / seeds))}{more}"
+        more = f", {about(plan.more_tasks)} more than here" if plan.more_tasks else ", no more than here"
+        like = f"; one like this, on about {about(math.ceil(plan.needed / seeds))}{more}"
     return f"A new study shows a difference of 5 points with a chance of 80 % on {wanted}{like}."
 
 
@@ -142,13 +142,3 @@ def flip_table(compared: Comparison, most: int = 20) -> Table | None:
     heads = ["arm", f"against {compared.baseline}", "suite", "task", "seed"]
     whole = Table("Tasks that flip", heads, rows, labels=len(heads)).without_same("suite", "seed")
     return replace(whole, rows=whole.rows[:most], notes=[f"and {len(rows) - most:,} more"] if len(rows) > most else [])
-
-
-def _p(value: float) -> str:
-    found = p_value(value)
-    return found if found.startswith("<") else f"= {found}"
-
-
-def _count(n: int) -> str:
-    """A planned number, to two digits: it is no more exact than that."""
-    return f"{round(n, -max(0, len(str(n)) - 2)):,}"

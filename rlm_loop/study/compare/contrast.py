@@ -110,6 +110,19 @@ def p_value(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}" if p < 0.095 else f"{p:.2f}"
 
 
+def p_equals(p: float | None) -> str:
+    """A p with its sign, as it stands in a sentence."""
+    if p is None:
+        return "p not known"
+    value = p_value(p)
+    return f"p {value}" if value.startswith("<") else f"p = {value}"
+
+
+def about(count: int) -> str:
+    """A planned number, to two digits: it is no more exact than that."""
+    return f"{round(count, -max(0, len(str(count)) - 2)):,}"
+
+
 def percent(level: float) -> str:
     """The level of an interval as it stands in every table, sentence and figure."""
     return f"{100 * level:.4g} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rlm_loop.study.compare.contrast import Contrast, Judged, at_the_floor, p_value, percent
+from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floor, p_equals, percent
 from rlm_loop.study.compare.effects import GEOMETRIC
 from rlm_loop.study.compare.planning import Plan
 from rlm_loop.study.compare.suites import Interaction, SuiteEffect
@@ -82,7 +82,7 @@ def same_in_all(test: Interaction) -> str:
     """The test of interaction in a clause."""
     where = f"{'both' if test.suites == 2 else f'all {test.suites}'} suites"
     alike = "alike" if test.p >= _ALIKE else "not shown to be alike"
-    return f"{alike} in {where} (permutation of Cochran's Q, exploratory: {_p(test.p)})"
+    return f"{alike} in {where} (permutation of Cochran's Q, exploratory: {p_equals(test.p)})"
 
 
 def _effect(contrast: Contrast) -> str:
@@ -99,7 +99,7 @@ def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
         return [_exploratory(comparison)]
     claims = [c for c in comparison.contrasts if c.measure in comparison.family and c.estimate is not None]
     several = len({c.model for c in comparison.contrasts}) > 1
-    shown = [f"{_claim(c, comparison)} ({_p(c.p_holm)})" + _by_model(c, several) for c in claims if c.holds]
+    shown = [f"{_claim(c, comparison)} ({p_equals(c.p_holm)})" + _by_model(c, several) for c in claims if c.holds]
     worse = [c for c in claims if c.measure == "resolved" and _is_worse(c, comparison)]
     shown += [f"{c.arm} resolves fewer tasks than {c.baseline}" + _by_model(c, several) for c in worse]
     open_ = [c for c in claims if not c.holds and not _refuted(c, comparison)]
@@ -164,10 +164,10 @@ def _why_not(contrast: Contrast, comparison: Judged, planned: Sequence[Plan]) ->
     if rate and margin.share and at_the_floor(contrast, margin) and not ahead:
         floor = f"{contrast.baseline} itself resolves {100 * (contrast.baseline_value or 0):.1f} %"
         return (
-            f"{_p(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
+            f"{p_equals(contrast.p_holm)}; {floor}, so that a loop which resolves nothing would be as close: harder or "
             "easier tasks, not more of them, are needed"
         )
-    return f"{_p(contrast.p_holm)}{_needs(contrast, planned)}"
+    return f"{p_equals(contrast.p_holm)}{_needs(contrast, planned)}"
 
 
 def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
@@ -189,7 +189,7 @@ def _needs(contrast: Contrast, planned: Sequence[Plan]) -> str:
     if plan.more_tasks == 0:
         return f"; {truth}, a new study of this size would show it with a chance of {100 * plan.power_now:.0f} %"
     return (
-        f"; {truth}, about {_count(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
+        f"; {truth}, about {about(plan.more_tasks)} more task{'s' * (plan.more_tasks != 1)} would show it (power 80 %)"
     )
 
 
@@ -277,16 +277,3 @@ def _interval(contrast: Contrast) -> str:
 
 def _percent(contrast: Contrast) -> str:
     return percent(contrast.confidence)
-
-
-def _p(p: float | None) -> str:
-    if p is None:
-        return "p not known"
-    value = p_value(p)
-    return f"p {value}" if value.startswith("<") else f"p = {value}"
-
-
-def _count(n: int) -> str:
-    """A planned number, to two digits: it is no more exact than that."""
-    digits = max(0, len(str(n)) - 2)
-    return f"{round(n, -digits):,}"
