@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from rlm_loop.report import Table, arm_table, resolve_rates
 from rlm_loop.study import Results, rescore, statistics
 from rlm_loop.study.compare.comparison import Comparison
+from rlm_loop.study.compare.contrast import p_equals, p_value
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.store.rows import Row
 
@@ -67,7 +68,13 @@ def effects(fair: Results) -> str:
     found = loop_effects(fair.complete_pairs, arms)
     adjusted = statistics.holm([f.p for f in found])
     rows = [
-        [f.suite, str(f.tasks), *(f"{100 * f.rates[arm]:.0f}%" for arm in arms), f"{f.p:.3f}", f"{p:.3f}"]
+        [
+            f.suite,
+            str(f.tasks),
+            *(f"{100 * f.rates[arm]:.0f}%" for arm in arms),
+            p_value(f.p),
+            p_value(p or 0.0),
+        ]
         for f, p in zip(found, adjusted, strict=True)
     ]
     shown = [f.suite for f, p in zip(found, adjusted, strict=True) if p is not None and p <= 0.05]
@@ -96,17 +103,17 @@ def pooled(compared: Comparison) -> str:
             continue
         test = tests.get(one.arm)
         if test is not None and test.p < POOLED_FROM:
-            why = f"it depends on the suite (p = {test.p:.3f}; least in {test.lowest}, most in {test.highest})"
+            why = f"it depends on the suite ({p_equals(test.p)}; least in {test.lowest}, most in {test.highest})"
             lines.append(f"- {one.arm}: not pooled, since {why}.")
             continue
         verdict = "shown" if one.holds else "not shown"
-        p = "" if one.p_holm is None else f", p = {one.p_holm:.3f} after Holm"
+        p = "" if one.p_holm is None else f", {p_equals(one.p_holm)} after Holm"
         even = statistics.mean([s.estimate for s in compared.suites if s.arm == one.arm and s.estimate is not None])
         lines.append(
             f"- {one.arm}: {100 * one.estimate:+.1f} points ({100 * one.confidence:.4g} % interval {100 * one.low:.1f} "
             f"to {100 * one.high:.1f}) with each suite weighed by its tasks ({weights()}), "
             f"{100 * (even or 0.0):+.1f} with all suites alike; that it resolves {one.claim} is {verdict}{p}."
-            + (f" Interaction with the suite: p = {test.p:.3f}." if test is not None else "")
+            + (f" Interaction with the suite: {p_equals(test.p)}." if test is not None else "")
         )
     return "\n".join(lines)
 

@@ -1,5 +1,7 @@
 """The headline: this study in one sentence, with the noise floor of `../noise_floor`, in README.md and docs/results.md.
 
+It draws `figures/headline.png` too: what the arms resolve for their tokens.
+
 python experiments/answer_contract/headline.py [--folder runs/answer_contract] [--noise runs/noise_floor]
 """
 
@@ -9,11 +11,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from rlm_loop.report import figure
+from rlm_loop.report.figures import save
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Results, load_study, statistics
 from rlm_loop.study.compare.comparison import Comparison
-from rlm_loop.study.compare.contrast import Contrast, percent
+from rlm_loop.study.compare.contrast import Contrast, p_equals, percent
 from rlm_loop.study.compare.pair_keys import is_resolved
+from rlm_loop.study.compare.suites import Interaction
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
@@ -50,7 +55,7 @@ def headline(results: Results, noise: Results | None) -> str:
         f"left behind, {_counts(fair)}; points more than {BASELINE}: {_differences(compared)}; "
         f"{_noise(noise)}.**"
     )
-    return f"{said} {_suites(fair)} {_claims(compared)}"
+    return " ".join([said, *_depends(compared), _suites(fair), _claims(compared), _spent(fair)])
 
 
 def _tasks(fair: Results) -> int:
@@ -70,18 +75,36 @@ def _contrasts(compared: Comparison) -> list[Contrast]:
     return [c for c in compared.contrasts if c.measure == "resolved" and None not in (c.estimate, c.low, c.high)]
 
 
+def _by_suite(compared: Comparison) -> dict[str, Interaction]:
+    """The arms whose difference depends on the suite, so that there is no one number."""
+    return {test.arm: test for test in compared.interactions if test.p < POOLED_FROM}
+
+
 def _differences(compared: Comparison) -> str:
-    """The points of each arm with their interval; where they depend on the suite there is no one number."""
-    tests = {test.arm: test for test in compared.interactions}
+    """The points of each arm with their interval, by what the plan declared."""
     said: list[str] = []
     for one in _contrasts(compared):
-        name, test = NAMES.get(one.arm, one.arm), tests.get(one.arm)
-        if test is not None and test.p < POOLED_FROM:
-            said.append(f"{name} another number in each suite (p = {test.p:.2g})")
-            continue
-        middle, low, high = (100 * (v or 0.0) for v in (one.estimate, one.low, one.high))  # none of them is `None`
-        said.append(f"{name} {middle:+.1f} ({percent(one.confidence)} interval {low:.1f} to {high:.1f})")
-    return ", ".join(said)
+        if one.arm not in _by_suite(compared):
+            middle, low, high = (100 * (v or 0.0) for v in (one.estimate, one.low, one.high))  # none of them is `None`
+            interval = f"{percent(one.confidence)} interval {low:.1f} to {high:.1f}"
+            said.append(f"{NAMES.get(one.arm, one.arm)} {middle:+.1f} ({interval})")
+    return ", ".join(said) or "none, since each depends on the suite"
+
+
+def _depends(compared: Comparison) -> list[str]:
+    """A sentence for each arm that has no one difference, with the suites between which it lies."""
+    points = {(s.arm, s.suite): s.estimate for s in compared.suites}
+    said: list[str] = []
+    for arm, test in _by_suite(compared).items():
+        ends = [
+            f"{100 * (points.get((arm, suite)) or 0.0):+.0f} points in {suite.split('/')[0]}"
+            for suite in (test.lowest, test.highest)
+        ]
+        said.append(
+            f"How {NAMES.get(arm, arm)} stands to {BASELINE} depends on the suite ({p_equals(test.p)}): "
+            f"from {ends[0]} to {ends[1]}."
+        )
+    return said
 
 
 def _noise(noise: Results | None) -> str:
@@ -119,6 +142,17 @@ def _claims(compared: Comparison) -> str:
     return claim + ", ".join([*parts, *([f"not shown for {_listed(others)}"] if others else [])]) + "."
 
 
+def _spent(fair: Results) -> str:
+    """Prompt and reply tokens of a task, the fewest first.  The plan describes tokens and claims nothing of them."""
+    found: dict[str, list[float]] = {}
+    for row in fair.complete_pairs:
+        found.setdefault(row["arm"], []).append(row["input_tokens"] + row["output_tokens"])
+    means = sorted((sum(each) / len(each), arm) for arm, each in found.items())
+    return (
+        f"Tokens of a task, prompt and reply: {_listed([f'{NAMES.get(arm, arm)} {mean:,.0f}' for mean, arm in means])}."
+    )
+
+
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
@@ -129,7 +163,9 @@ def main() -> None:
     parser.add_argument("--noise", type=Path, default=HERE.parent / "noise_floor" / "results", help="of noise_floor")
     given = parser.parse_args()
     noise = load_study(given.noise) if (given.noise / "study.json").is_file() else None
-    text = headline(load_study(given.folder), noise)
+    results = load_study(given.folder)
+    text = headline(results, noise)
+    save(figure(by_contract(results, "artifact")), HERE / "figures" / "headline.png")
     for page in PAGES:
         write_between(ROOT / page, "loops", text)
     print(text)

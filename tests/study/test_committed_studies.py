@@ -33,6 +33,7 @@ STUDIES = {
         ["code", *(f"code[{c}]" for c in CHANGES), "lean", f"lean[{CHANGES[0]}]", f"lean[{CHANGES[-1]}]"],
         CODER,
     ),
+    "answer_contract/results": (128, ["direct", "lean", "lean-strict", "code", "react"], CODER),
     "bug_fixing/results": (40, LOOPS, CODER),
     "context_dose/results": (
         24,
