@@ -13,7 +13,7 @@ from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Comparison, Contrast
 from rlm_loop.study.compare.contrast import about, p_equals, percent
 from rlm_loop.study.compare.planning import pairs_to_show
-from rlm_loop.study.compare.sentences import same_in_all
+from rlm_loop.study.compare.sentences import differs_by_suite
 
 #: A difference that many would like to be able to see, as a share.
 _WORTH = 0.05
@@ -130,8 +130,8 @@ def suite_table(compared: Comparison) -> Table | None:
 
 
 def interaction_notes(compared: Comparison) -> list[str]:
-    """Of each arm whether its difference is the same in all suites; nothing where there is one."""
-    return [f"{i.arm}: {same_in_all(i)}" for i in compared.interactions]
+    """Of each arm whether its difference depends on the suite; nothing where there is one."""
+    return [f"{i.arm} {differs_by_suite(i)}" for i in compared.interactions]
 
 
 def flip_table(compared: Comparison, most: int = 20) -> Table | None:

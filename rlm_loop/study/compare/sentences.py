@@ -21,8 +21,8 @@ _NOUNS = {
 }
 #: Of fewer pairs than this how often arms differ is not known well enough to plan by.
 _TO_PLAN_BY = 10
-#: From this p on suites count as alike; it is large, since the test of interaction has little power.
-_ALIKE = 0.10
+#: Below this p the suites are listed one by one; it is large, since the test of interaction has little power.
+_MAY_DEPEND = 0.10
 #: What every sentence says, where it is known.
 _TOLD = ("resolved", "input_tokens", "tokens")
 _COUNTED = {"input_tokens", "output_tokens", "steps", "tokens"}
@@ -65,7 +65,7 @@ def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
 
 
 def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> list[str]:
-    """Of each arm whether its difference is the same on all suites, and where it is not, what it is on each.
+    """Of each arm whether its difference depends on the suite, and where it may, what it is on each.
 
     It is said before anything is pooled; nothing where there is one suite.
     """
@@ -73,16 +73,15 @@ def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> li
     for test in tests:
         of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
         parts = [f"{e.suite or '(no suite)'} {_points(e.estimate, e.low, e.high)}" for e in of]
-        listed = "" if test.p >= _ALIKE else f", points resolved: {'; '.join(parts)}"
-        told.append(f"{test.arm} against {test.baseline}{_with(test.model)}, {same_in_all(test)}{listed}.")
+        listed = "" if test.p >= _MAY_DEPEND else f", points resolved: {'; '.join(parts)}"
+        told.append(f"{test.arm} against {test.baseline}{_with(test.model)} {differs_by_suite(test)}{listed}.")
     return told
 
 
-def same_in_all(test: Interaction) -> str:
-    """The test of interaction in a clause."""
-    where = f"{'both' if test.suites == 2 else f'all {test.suites}'} suites"
-    alike = "alike" if test.p >= _ALIKE else "not shown to be alike"
-    return f"{alike} in {where} (permutation of Cochran's Q, exploratory: {p_equals(test.p)})"
+def differs_by_suite(test: Interaction) -> str:
+    """The test of interaction in a clause.  A large p is no proof that suites are alike, and is not worded as one."""
+    said = "depends" if test.p < 0.05 else "may depend" if test.p < _MAY_DEPEND else "is not shown to depend"
+    return f"{said} on the suite ({test.suites} suites; permutation of Cochran's Q, exploratory: {p_equals(test.p)})"
 
 
 def _effect(contrast: Contrast) -> str:

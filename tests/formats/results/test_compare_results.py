@@ -63,15 +63,13 @@ def test_what_is_said_first_is_the_difference() -> None:
     by_suite = suite_table(compared)
     assert by_suite is not None
     assert [row[-2:] for row in by_suite.rows] == [["9", "1"], ["2", "8"]]
-    assert by_suite.notes[0].startswith(
-        "b: not shown to be alike in both suites (permutation of Cochran's Q, exploratory: p"
-    )
+    assert by_suite.notes[0].startswith("b depends on the suite (2 suites; permutation of Cochran's Q, exploratory: p")
     assert compared.interactions[0].p < 0.02
     listed = flip_table(compared, most=3)
     assert listed is not None
     assert (listed.rows[0], listed.notes) == (["b", "gained", "easy", "0"], ["and 17 more"])
     assert [row[1] for row in measure_table(compared).rows] == ["tasks resolved", "tokens"]
-    assert str(compared).startswith("b against a, not shown to be alike in both suites (permutation")
+    assert str(compared).startswith("b against a depends on the suite (2 suites; permutation")
     assert "), points resolved: easy +26.7 (" in str(compared)
     assert "\nb against a, on 60 tasks of 2 suites pooled by pairs: +3.3 points resolved (95 % int" in str(compared)
     assert "Pooled effects weigh the suites so: easy 50 %, hard 50 %." in compared.methods
