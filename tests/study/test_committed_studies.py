@@ -74,7 +74,7 @@ def test_it_is_whole_and_agrees_with_its_traces(folder: str) -> None:
     results = load_study(EXPERIMENTS / folder)
     assert (results.left_out, results.crashed, results.arms) == (0, [], arms)
     assert {row["model"] for row in results.rows} == {model}
-    met = Counter((row["suite"], row["task"]) for row in results.rows)
+    met = Counter((row["suite"], row["task"], row["seed"]) for row in results.rows)
     assert met == dict.fromkeys(met, len(arms))
     assert len(met) == count
     assert Counter(row["arm"] for row in results.rows) == dict.fromkeys(arms, count)
