@@ -41,8 +41,10 @@ class Held:
     Where a machine is so busy that a cell of half a line does not begin within its time limit, the limit strikes
     somewhere else than meant.
 
-    After `go` it runs for at most `most` seconds: with a little more than time limit and grace, a session that has
-    to kill waits as long as it takes for the last words of what it killed, as it would not on a busy machine.
+    After `go` it runs for `most` seconds, and then at a hundredth of its pace: with a little more than time limit and
+    grace, a session that has to kill has time for the last words of what it killed, as it would not on a busy machine.
+    It does not stand still, since the seconds until the call of `go` is back are not the cell's: where those
+    were more than the little, the session would wait for its grace time for ever.
     """
 
     def __init__(self, most: float = math.inf) -> None:
@@ -50,7 +52,10 @@ class Held:
         self._passed, self._since, self._left = 0.0, time.monotonic(), math.inf
 
     def __call__(self) -> float:
-        return self._passed + min(time.monotonic() - self._since, self._left)
+        if not self._left:
+            return self._passed
+        ran = time.monotonic() - self._since
+        return self._passed + (ran if ran <= self._left else self._left + (ran - self._left) / 100)
 
     def hold(self) -> None:
         self._passed, self._left = self(), 0.0
