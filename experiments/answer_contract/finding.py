@@ -66,18 +66,11 @@ def effects(fair: Results) -> str:
     """One row a suite: the rates of the loops, and the test of "they are alike", adjusted after Holm."""
     arms = [arm for arm in fair.arms if arm != "direct"]
     found = loop_effects(fair.complete_pairs, arms)
-    adjusted = statistics.holm([f.p for f in found])
     rows = [
-        [
-            f.suite,
-            str(f.tasks),
-            *(f"{100 * f.rates[arm]:.0f}%" for arm in arms),
-            p_value(f.p),
-            p_value(p or 0.0),
-        ]
-        for f, p in zip(found, adjusted, strict=True)
+        [f.suite, str(f.tasks), *(f"{100 * f.rates[arm]:.0f}%" for arm in arms), p_value(f.p), p_value(f.p_holm)]
+        for f in found
     ]
-    shown = [f.suite for f, p in zip(found, adjusted, strict=True) if p is not None and p <= 0.05]
+    shown = [f.suite for f in found if f.shown]
     said = f"An effect of the loop is shown in {', '.join(shown)}." if shown else "In no suite is one shown."
     left = sum(f.left_out for f in found)
     notes = [f"p: Cochran's Q by permutation within tasks; p Holm: over the {len(found)} suites."]

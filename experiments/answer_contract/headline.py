@@ -14,7 +14,7 @@ from pathlib import Path
 from rlm_loop.report import figure
 from rlm_loop.report.figures import save
 from rlm_loop.report.tables.readme import write_between
-from rlm_loop.study import Results, load_study, statistics
+from rlm_loop.study import Results, load_study
 from rlm_loop.study.compare.comparison import Comparison
 from rlm_loop.study.compare.contrast import Contrast, p_equals, percent
 from rlm_loop.study.compare.pair_keys import is_resolved
@@ -55,7 +55,8 @@ def headline(results: Results, noise: Results | None) -> str:
         f"left behind, {_counts(fair)}; points more than {BASELINE}: {_differences(compared)}; "
         f"{_noise(noise)}.**"
     )
-    return " ".join([said, *_depends(compared), _suites(fair), _claims(compared), _spent(fair)])
+    more = [*_depends(compared), _suites(fair), _claims(compared), _spent(fair)]
+    return "\n".join([said, "", *(f"- {sentence}" for sentence in more)])
 
 
 def _tasks(fair: Results) -> int:
@@ -119,9 +120,7 @@ def _noise(noise: Results | None) -> str:
 def _suites(fair: Results) -> str:
     """In which suites an effect of the loop is shown, after Holm."""
     found = loop_effects(fair.complete_pairs, [arm for arm in fair.arms if arm != "direct"])
-    adjusted = statistics.holm([f.p for f in found])
-    shown = [f.suite.split("/")[0] for f, p in zip(found, adjusted, strict=True) if p is not None and p <= 0.05]
-    others = [f.suite.split("/")[0] for f in found if f.suite.split("/")[0] not in shown]
+    shown, others = ([f.suite.split("/")[0] for f in found if f.shown is it] for it in (True, False))
     test = f"Cochran's Q within tasks, Holm over {len(found)} suites"
     if not shown:
         return f"In no suite is an effect of the loop shown ({test})."

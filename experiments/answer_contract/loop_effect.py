@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rlm_loop.study import statistics
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.store.rows import Row
 
 
 @dataclass(frozen=True)
 class LoopEffect:
-    """One suite: the tasks that every arm has a verdict of, those left out, each arm's rate, the p of "all alike"."""
+    """One suite: the tasks that every arm has a verdict of, those left out, each arm's rate, the p of "all alike".
+
+    `p_holm` is that p adjusted for there being several suites.
+    """
 
     suite: str
     tasks: int
     left_out: int
     rates: Mapping[str, float]
     p: float
+    p_holm: float = 1.0
+
+    @property
+    def shown(self) -> bool:
+        """Whether the loops are shown to differ here, at 5 % for all suites together."""
+        return self.p_holm <= 0.05
 
 
 def loop_effects(rows: Sequence[Row], arms: Sequence[str], resamples: int = 9999) -> list[LoopEffect]:
@@ -32,7 +42,9 @@ def loop_effects(rows: Sequence[Row], arms: Sequence[str], resamples: int = 9999
     for row in rows:
         if row["arm"] in arms:
             found.setdefault(row["suite"], {}).setdefault(row["task"], {})[row["arm"]] = is_resolved(row)
-    return [_effect(suite, tasks, arms, resamples) for suite, tasks in found.items()]
+    effects = [_effect(suite, tasks, arms, resamples) for suite, tasks in found.items()]
+    adjusted = statistics.holm([effect.p for effect in effects])
+    return [replace(e, p_holm=1.0 if p is None else p) for e, p in zip(effects, adjusted, strict=True)]
 
 
 def _effect(

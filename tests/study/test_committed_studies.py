@@ -111,3 +111,15 @@ def test_writing_its_finding_again_changes_nothing(name: str, tmp_path: Path, mo
     readme.write_text(committed, "utf-8")
     write_between(readme, "finding", finding(load_study(EXPERIMENTS / name / "results")).strip())
     assert readme.read_text("utf-8") == committed
+
+
+def test_the_headline_of_the_pages_is_that_of_the_rows() -> None:
+    """`python experiments/answer_contract/headline.py` writes it."""
+    pytest.importorskip("scipy")
+    from experiments.answer_contract.headline import PAGES, headline
+
+    noise = EXPERIMENTS / "noise_floor" / "results"
+    measured = load_study(noise) if (noise / "study.json").is_file() else None
+    text = headline(load_study(EXPERIMENTS / "answer_contract" / "results"), measured)
+    for page in PAGES:
+        assert f"\n{text}\n" in (EXPERIMENTS.parent / page).read_text("utf-8"), page
