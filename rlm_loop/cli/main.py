@@ -35,7 +35,6 @@ app = typer.Typer(
     name="rlm-loop",
     help="Small agent loops side by side: what each costs in tokens, and what each resolves.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
 )
 app.command()(run)
 app.command()(compare)
