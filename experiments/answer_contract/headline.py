@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 from experiments.answer_contract.finding import by_contract
 from experiments.answer_contract.loop_effect import loop_effects
 from experiments.answer_contract.study import PLAN, POOLED_FROM
-from experiments.noise_floor.finding import rerun_pairs
+from experiments.noise_floor.finding import apart, rerun_pairs
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -56,6 +56,8 @@ def headline(results: Results, noise: Results | None) -> str:
         f"{_noise(noise)}.**"
     )
     more = [*_depends(compared), _suites(fair), _claims(compared), _spent(fair)]
+    if noise is not None:
+        more.append(f"Five wordings of equal meaning for each of three loops, in another study: {apart(noise)}")
     return "\n".join([said, "", *(f"- {sentence}" for sentence in more)])
 
 

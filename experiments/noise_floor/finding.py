@@ -6,18 +6,22 @@ python experiments/noise_floor/finding.py [--folder runs/noise_floor]
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from rlm_loop.report import Table, arm_table, resolve_rates
+from rlm_loop.report import Table, arm_table
+from rlm_loop.report.figures.style import PAGE, caption, finish, marks, sheet, style
 from rlm_loop.study import Results
+from rlm_loop.study.compare.contrast import p_value
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.statistics import wilson_by_cluster
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
+from experiments.noise_floor.study import PLAN
 from experiments.shared import write_finding
 
 HERE = Path(__file__).resolve().parent
@@ -32,7 +36,7 @@ def finding(results: Results) -> str:
             twice(results),
             spans(results),
             arm_table(results).to_markdown(),
-            "![Tasks resolved by loop and wording, with intervals](figures/finding.png)",
+            "![Tasks resolved in each pass, by loop and wording](figures/finding.png)",
         ]
     )
 
@@ -42,10 +46,34 @@ def components(results: Results) -> str:
     from rlm_loop.study.statistics.variance import variance_components  # which needs statsmodels
 
     found = variance_components(frame(results), outcome="resolved", groups=("task", "wording", "run", "loop"))
-    columns = [str(c) for c in found.columns]
-    rows = [[_cell(value) for value in row] for row in found.itertuples(index=False)]
-    notes = ["A wording is one of its loop, a run one pass of a wording; what is left over is of single episodes."]
-    return Table("Variance of resolved (primary)", columns, rows, notes).to_markdown()
+    rows = [
+        [one.component, one.note, f"{one.variance:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"{100 * one.share:.1f}%"]
+        for one in found.itertuples(index=False)
+    ]
+    notes = [
+        "wording: within its loop; interaction: what a task has of its own with one wording; run: what is left between "
+        "two runs of the same task and wording. Intervals: bootstrap over whole tasks."
+    ]
+    columns = ["component", "note", "variance", "95 % interval", "share"]
+    table = Table("Variance of resolved (primary)", columns, rows, notes, labels=2).without_same("note")
+    of = dict(zip(found["component"], found["variance"], strict=True))
+    chance = of.get("wording", 0.0) + of.get("run", 0.0)
+    larger = "larger than" if of.get("loop", 0.0) > chance else "not larger than"
+    return (
+        f"The loop's variance is {larger} that of wording and run together: {of.get('loop', 0.0):.4f} and "
+        f"{chance:.4f}. {claims(results)}\n\n{table.to_markdown()}"
+    )
+
+
+def claims(results: Results) -> str:
+    """How many of the declared claims are shown: that an arm and the arm of reference differ."""
+    declared = [c for c in results.compare(analysis=PLAN).contrasts if c.p_holm is not None]
+    shown = sum(c.holds for c in declared) or "none"
+    least = min(c.p_holm for c in declared if c.p_holm is not None)
+    return (
+        f"Of the {len(declared)} declared claims, that an arm and {PLAN.baseline} differ in how many tasks they "
+        f"resolve, {shown} {'is' if shown in ('none', 1) else 'are'} shown (the least p after Holm: {p_value(least)})."
+    )
 
 
 def frame(results: Results) -> Any:
@@ -104,33 +132,71 @@ def twice(results: Results) -> str:
     return Table("The same arm twice", columns, rows, notes).to_markdown()
 
 
-def spans(results: Results) -> str:
-    """How far apart the totals of runs, wordings and loops lie, in tasks of one pass."""
+def passes(results: Results) -> dict[str, dict[str, list[int]]]:
+    """By loop and arm, how many tasks each pass resolved."""
     found = verdicts(results)
-    totals: dict[str, dict[str, dict[int, int]]] = {}
-    for (arm, _, seed), verdict in found.items():
-        by_seed = totals.setdefault(loop_of(arm), {}).setdefault(arm, {})
-        by_seed[seed] = by_seed.get(seed, 0) + verdict
-    rows: list[list[str]] = []
-    means: dict[str, float] = {}
-    for loop, arms in totals.items():
-        each = {arm: sum(seeds.values()) / len(seeds) for arm, seeds in arms.items()}
-        means[loop] = sum(each.values()) / len(each)
-        rows.append([loop, f"{means[loop]:.1f}", f"{min(each.values()):.1f}", f"{max(each.values()):.1f}"])
-    apart = max(means.values()) - min(means.values())
-    widest = max(float(high) - float(low) for _, _, low, high in rows)
-    said = f"The loops' means lie {apart:.1f} tasks apart, the wordings of one loop up to {widest:.1f}."
+    seeds = sorted({seed for _, _, seed in found})
+    totals: dict[str, dict[str, list[int]]] = {}
+    for arm in results.arms:
+        counts = [sum(v for (of, _, s), v in found.items() if (of, s) == (arm, seed)) for seed in seeds]
+        totals.setdefault(loop_of(arm), {})[arm] = counts
+    return totals
+
+
+def means_of_wordings(results: Results) -> dict[str, list[float]]:
+    """By loop, the mean of each wording's passes."""
+    return {loop: [_mean(of) for of in arms.values()] for loop, arms in passes(results).items()}
+
+
+def apart(results: Results) -> str:
+    """How far apart the means of loops and of the wordings of one loop lie."""
+    each = means_of_wordings(results)
+    means = [_mean(of) for of in each.values()]
+    widest = max(max(of) - min(of) for of in each.values())
+    tasks = len({task for _, task, _ in verdicts(results)})
+    return (
+        f"of {tasks} tasks the means of the loops lie {max(means) - min(means):.1f} apart, the wordings of one loop up "
+        f"to {widest:.1f}."
+    )
+
+
+def spans(results: Results) -> str:
+    """What each loop resolves in a pass, in its mean and in its least and best wording."""
+    rows = [
+        [loop, f"{_mean(of):.1f}", f"{min(of):.1f}", f"{max(of):.1f}"]
+        for loop, of in means_of_wordings(results).items()
+    ]
     table = Table("Tasks resolved in a pass", ["loop", "mean", "least wording", "best wording"], rows)
-    return f"{said}\n\n{table.to_markdown()}"
+    return f"In a pass, {apart(results)}\n\n{table.to_markdown()}"
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def figure(results: Results) -> Figure:
-    """What each loop resolved in each wording, both runs together."""
-    return resolve_rates(results)
+    """A line for each wording from one pass to the other, in tasks resolved; the mean of each loop behind its own."""
+    totals = passes(results)
+    drawn = marks(list(totals))
+    tasks = len({task for _, task, _ in verdicts(results)})
+    with style():
+        made = sheet(PAGE, 4.2)
+        axes: Any = made.subplots()
+        place, ticks = 0.0, dict[str, float]()
+        for loop, arms in totals.items():
+            mark, mean = drawn[loop], _mean([_mean(of) for of in arms.values()])
+            axes.vlines(mean, place - 0.4, place + len(arms) - 0.6, color=mark.colour, alpha=0.35, linewidth=6)
+            for arm, of in arms.items():
+                axes.plot(of, [place] * len(of), color=mark.colour, marker=mark.marker, linewidth=1.3, zorder=3)
+                ticks[arm], place = place, place + 1
+            place += 0.6
+        axes.set_yticks(list(ticks.values()), list(ticks))
+        axes.set_ylim(place - 1, -0.8)
+        axes.set_xlim(0, tasks)
+        finish(axes, "Tasks resolved in a pass", f"of {tasks} tasks", grid="x")
+        caption(made, "A line joins the two passes of a wording, one mark where they resolved as many; the broad line "
+                "is the mean of the loop.")  # fmt: skip
+    return made
 
 
 if __name__ == "__main__":

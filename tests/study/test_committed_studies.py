@@ -43,6 +43,7 @@ STUDIES = {
     "headline/results": (100, ["lean", "react-text", "code"], CODER),
     "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
     "mcp_as_code/results": (14, ["lean", "code"], CODER),
+    "noise_floor/results": (32, [f"{loop}-w{n}" for loop in ("code", "lean", "react") for n in range(1, 6)], CODER),
     "recursion_depth/results/oracle": (
         24,
         ["direct", "depth-0", "depth-1", "depth-2"],

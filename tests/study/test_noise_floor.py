@@ -73,14 +73,15 @@ def test_a_text_without_paraphrases_is_refused() -> None:
 
 @pytest.mark.slow
 def test_its_finding_tells_noise_from_wording(tmp_path: Path) -> None:
-    from experiments.noise_floor.finding import components, figure, finding, frame, spans, twice
+    from experiments.noise_floor.finding import claims, components, figure, finding, frame, spans, twice
 
     results = dry.run_by_script(NAME, tmp_path, 4)
     assert not results.crashed
     assert len(frame(results)) == 15 * 4 * 2
     assert set(frame(results)["loop"]) == {"code", "lean", "react"}
     assert "| code | 0 of 20 |" in twice(results)
-    assert "tasks apart" in spans(results)
+    assert "the means of the loops lie" in spans(results)
+    assert "Of the 14 declared claims" in claims(results)
     assert figure(results).get_axes()
     if importlib.util.find_spec("rlm_loop.study.statistics.variance") is not None:
         assert components(results) in finding(results)

@@ -20,6 +20,7 @@ from rlm_loop.study.plan.identity import Versions, extended, mark_of, mixtures, 
 from rlm_loop.study.results import Results, results_of
 from rlm_loop.study.run.episode import agent_of, can_be_scored, run_episodes
 from rlm_loop.study.run.executors import capacity, hosted
+from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.progress import Bar, Forecast, Lines, Progress, Silent, to_stderr, watching
 from rlm_loop.study.run.run_on import run_on
@@ -99,7 +100,10 @@ def run_plan(
         shown = _progress(progress, Forecast(todo, done, jobs), len(study.grid), study.name)
         told = RecordedProgress(store.folder, shown, planned=len(study.grid), todo=len(todo), jobs=jobs)
         with closing(told):
-            scheduler = Scheduler(todo, store, told, seconds=seconds, spending=spending, versions=versions)
+            seen = Isolations(every)
+            scheduler = Scheduler(
+                todo, store, told, seconds=seconds, spending=spending, versions=versions, isolations=seen
+            )
             try:
                 if where is not None:
                     run_on(where, study.name, scheduler, find, store.folder, jobs=asked, rate=rate)
