@@ -13,7 +13,7 @@ from rlm_loop.accounting.prices import Price
 from rlm_loop.study import Results, compare
 from rlm_loop.study.compare.delivery import deliveries
 from rlm_loop.study.compare.estimands import PER_RESOLVED, Estimate
-from rlm_loop.study.compare.noise import NOT_MEASURED, noise_floors
+from rlm_loop.study.compare.noise import NOT_MEASURED, noise_floors, noise_sentence
 from rlm_loop.study.plan.fairness import FairnessCheck, Probe
 from rlm_loop.study.statistics import codes_of, percentile_interval, wilson
 
@@ -88,7 +88,7 @@ def test_two_names_of_the_same_arm_are_a_noise_floor() -> None:
     (floor,) = noise_floors(found.rows, check(base=same, lean=same))
     assert (floor.arms, floor.pairs, floor.apart) == (("base", "lean"), 20, 6)
     assert (floor.low, floor.high) == pytest.approx(wilson(6, 20))
-    assert "are the same under two names: 6 of 20 pairs differ" in str(floor)
+    assert (floor.how, floor.counted[:7]) == ("the same under two names", "6 of 20")
     assert noise_floors(found.rows, check(base=same, lean={"sampling": {"temperature": 1}})) == []
     assert noise_floors(found.rows) == [], "without the fairness check nobody knows"
     assert compare(found).noise == NOT_MEASURED
@@ -99,8 +99,13 @@ def test_seeds_of_one_arm_are_a_noise_floor() -> None:
     base, lean = noise_floors(found.rows, check(base={"sampling": {"model": {"temperature": 0}}}, lean={}))
     assert (base.arms, base.pairs, base.apart, base.temperature) == (("base",), 3, 0, 0)
     assert (lean.pairs, lean.apart, lean.temperature) == (3, 1, None)
-    assert "base was run again with other seeds at temperature 0: 0 of 3 pairs differ" in str(base)
-    assert "lean was run again with other seeds: 1 of 3 pairs differ" in compare(found).noise
+    assert noise_sentence([base, lean, base]).startswith(
+        "Noise floor, in pairs that differ in whether the task is resolved: run again with other seeds at temperature "
+        "0: base 0 of 3 (0.0 %, "
+    )
+    assert noise_sentence([base, lean, base]).count("run again") == 2, "arms of one kind share a clause"
+    assert "run again with other seeds: base 0 of 3" in compare(found).noise
+    assert "lean 1 of 3 (33.3 %" in compare(found).noise
 
 
 def dosed(said: int, injector: dict[str, Any]) -> Results:

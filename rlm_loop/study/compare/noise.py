@@ -37,14 +37,20 @@ class NoiseFloor:
     def rate(self) -> float:
         return self.apart / self.pairs
 
-    def __str__(self) -> str:
-        how = "are the same under two names" if len(self.arms) == 2 else "was run again with other seeds"
-        if len(self.arms) == 1 and self.temperature is not None:
-            how += f" at temperature {self.temperature:g}"
+    @property
+    def counted(self) -> str:
+        """How many pairs differ, with rate and interval."""
         return (
-            f"{' and '.join(self.arms)} {how}: {self.apart:,} of {self.pairs:,} pairs differ in whether the task is "
-            f"resolved ({100 * self.rate:.1f} %, {100 * self.low:.1f} to {100 * self.high:.1f})"
+            f"{self.apart:,} of {self.pairs:,} ({100 * self.rate:.1f} %, {100 * self.low:.1f} to {100 * self.high:.1f})"
         )
+
+    @property
+    def how(self) -> str:
+        """In what the runs were alike."""
+        if len(self.arms) == 2:
+            return "the same under two names"
+        sampled = "" if self.temperature is None else f" at temperature {self.temperature:g}"
+        return f"run again with other seeds{sampled}"
 
 
 def noise_floors(rows: Sequence[Row], check: FairnessCheck | None = None) -> list[NoiseFloor]:
@@ -74,7 +80,11 @@ def noise_floors(rows: Sequence[Row], check: FairnessCheck | None = None) -> lis
 
 def noise_sentence(floors: Sequence[NoiseFloor]) -> str:
     """What is known of the noise, in one sentence."""
-    return f"Noise floor: {'; '.join(map(str, floors))}." if floors else NOT_MEASURED
+    by_kind: dict[str, list[str]] = {}
+    for floor in floors:
+        by_kind.setdefault(floor.how, []).append(f"{' and '.join(floor.arms)} {floor.counted}")
+    told = "; ".join(f"{how}: {', '.join(each)}" for how, each in by_kind.items())
+    return f"Noise floor, in pairs that differ in whether the task is resolved: {told}." if floors else NOT_MEASURED
 
 
 Episode = tuple[str, PairKey]

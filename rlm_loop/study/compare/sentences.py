@@ -67,21 +67,35 @@ def _differences(group: Sequence[Contrast], comparison: Judged) -> str:
 def by_suite(effects: Sequence[SuiteEffect], tests: Sequence[Interaction]) -> list[str]:
     """Of each arm whether its difference depends on the suite, and where it may, what it is on each.
 
-    It is said before anything is pooled; nothing where there is one suite.
+    It is said before anything is pooled; nothing where there is one suite.  Arms of which it is not shown share a
+    sentence.
     """
     told: list[str] = []
+    open_: dict[tuple[str, str, int], list[Interaction]] = {}
     for test in tests:
+        if test.p >= _MAY_DEPEND:
+            open_.setdefault((test.baseline, test.model, test.suites), []).append(test)
+            continue
         of = [e for e in effects if (e.model, e.arm) == (test.model, test.arm)]
         parts = [f"{e.suite or '(no suite)'} {_points(e.estimate, e.low, e.high)}" for e in of]
-        listed = "" if test.p >= _MAY_DEPEND else f", points resolved: {'; '.join(parts)}"
-        told.append(f"{test.arm} against {test.baseline}{_with(test.model)} {differs_by_suite(test)}{listed}.")
+        told.append(
+            f"{test.arm} against {test.baseline}{_with(test.model)} {differs_by_suite(test)}, points resolved: "
+            f"{'; '.join(parts)}."
+        )
+    for (baseline, model, suites), of in open_.items():
+        each = ", ".join(f"{test.arm} {p_equals(test.p)}" for test in of)
+        told.append(f"Not shown to depend on the suite ({_by_test(suites)}), against {baseline}{_with(model)}: {each}.")
     return told
 
 
 def differs_by_suite(test: Interaction) -> str:
     """The test of interaction in a clause.  A large p is no proof that suites are alike, and is not worded as one."""
     said = "depends" if test.p < 0.05 else "may depend" if test.p < _MAY_DEPEND else "is not shown to depend"
-    return f"{said} on the suite ({test.suites} suites; permutation of Cochran's Q, exploratory: {p_equals(test.p)})"
+    return f"{said} on the suite ({_by_test(test.suites)}: {p_equals(test.p)})"
+
+
+def _by_test(suites: int) -> str:
+    return f"{suites} suites; permutation of Cochran's Q, exploratory"
 
 
 def _effect(contrast: Contrast) -> str:
