@@ -63,6 +63,15 @@ def test_what_is_not_shown_is_said_with_what_it_would_take() -> None:
     assert observed["more"] > plan["more"]
 
 
+def test_arms_of_which_the_same_claim_is_not_shown_share_a_sentence() -> None:
+    found = paired(SMALL)
+    again = [{**r, "arm": "strict"} for r in found.rows if r["arm"] == "lean"]
+    lock = {**found.lock, "sessions": [{"arms": ["base", "lean", "strict"]}]}
+    said = compare(Results([*found.rows, *again], lock)).verdicts[-1]
+    assert said.startswith("Not shown: that an arm resolves no more than 3 points fewer tasks than base: lean (p = ")
+    assert (said.count("3 points"), said.count(", strict (p = ")) == (1, 1)
+
+
 def test_an_arm_that_is_worse_is_called_worse() -> None:
     said = " ".join(compare(paired([("n", "y")] * 20 + [("y", "y")] * 20 + [("y", "n")] * 2)).sentences())
     assert "-42.9 points resolved (95 % interval" in said, "tokens were judged first, at 97.5 %"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlm_loop.study.compare.contrast import Contrast, Judged, about, at_the_floor, p_equals, percent
 from rlm_loop.study.compare.effects import GEOMETRIC
@@ -115,10 +115,18 @@ def verdicts(comparison: Judged, planned: Sequence[Plan]) -> list[str]:
     shown = [f"{_claim(c, comparison)} ({p_equals(c.p_holm)})" + _by_model(c, several) for c in claims if c.holds]
     worse = [c for c in claims if c.measure == "resolved" and _is_worse(c, comparison)]
     shown += [f"{c.arm} resolves fewer tasks than {c.baseline}" + _by_model(c, several) for c in worse]
-    open_ = [c for c in claims if not c.holds and not _refuted(c, comparison)]
-    not_shown = [
-        f"that {_claim(c, comparison)} ({_why_not(c, comparison, planned)})" + _by_model(c, several) for c in open_
-    ]
+    open_: dict[str, list[Contrast]] = {}
+    for c in claims:
+        if not c.holds and not _refuted(c, comparison):
+            of_any = _claim(replace(c, arm="an arm"), comparison) + _by_model(c, several)
+            open_.setdefault(of_any, []).append(c)
+    not_shown: list[str] = []
+    for of_any, of in open_.items():
+        why = {c.arm: _why_not(c, comparison, planned) for c in of}
+        if len(of) == 1:
+            not_shown.append(f"that {_claim(of[0], comparison)} ({why[of[0].arm]}){_by_model(of[0], several)}")
+        else:
+            not_shown.append(f"that {of_any}: {', '.join(f'{arm} ({each})' for arm, each in why.items())}")
     return [f"{word}: {'; '.join(of)}." for word, of in (("Shown", shown), ("Not shown", not_shown)) if of]
 
 
