@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 BASE = "none"
 Row = Mapping[str, Any]
+#: A turn and a chain.
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -61,22 +63,34 @@ def right(row: Row) -> bool:
 
 def bought(results: Results) -> list[Bought]:
     """Every arm at every turn, on the chains that both it and the arm without a frame finished."""
+    at = by_place(results)
+    turns = dict.fromkeys(place[0] for rows in at.values() for place in rows)
+    found = [
+        against(arm, turn, *({p: r for p, r in rows.items() if p[0] == turn} for rows in (mine, at[BASE])))
+        for arm, mine in at.items()
+        for turn in turns
+    ]
+    return sorted((b for b in found if b.n), key=lambda b: (results.arms.index(b.arm), b.turn))
+
+
+def by_place(results: Results) -> dict[str, dict[Place, Row]]:
+    """The rows of each arm, by turn and chain."""
     if BASE not in results.arms:
         raise StudyError(f"these results have no arm {BASE!r}, against which all others are held")
-    at: dict[tuple[str, int], dict[int, Row]] = {}
+    at: dict[str, dict[Place, Row]] = {arm: {} for arm in results.arms}
     for row in results.complete_pairs:
-        at.setdefault((row["arm"], row["facts"]["turn"]), {})[row["facts"]["chain"]] = row
-    found: list[Bought] = []
-    for (arm, turn), mine in at.items():
-        base = at.get((BASE, turn), {})
-        both = sorted(mine.keys() & base.keys())
-        here, there = [mine[c] for c in both], [base[c] for c in both]
-        if both:
-            tokens = [(mean(r["input_tokens"] for r in rows) or 0.0) for rows in (here, there)]
-            gains = [_difference(here, there, measure) for measure in (valid, right)]
-            rates = [sum(map(measure, here)) / len(both) for measure in (valid, right)]
-            found.append(Bought(arm, turn, len(both), tokens[0] - tokens[1], rates[0], rates[1], gains[0], gains[1]))
-    return sorted(found, key=lambda b: (results.arms.index(b.arm), b.turn))
+        at[row["arm"]][row["facts"]["turn"], row["facts"]["chain"]] = row
+    return at
+
+
+def against(arm: str, turn: int, mine: Mapping[Place, Row], base: Mapping[Place, Row]) -> Bought:
+    """What `mine` costs and buys against `base`, where both were run."""
+    both = sorted(mine.keys() & base.keys())
+    here, there = [mine[p] for p in both], [base[p] for p in both]
+    tokens = [(mean(r["input_tokens"] for r in rows) or 0.0) for rows in (here, there)]
+    rates = [mean(map(measure, here)) or 0.0 for measure in (valid, right)]
+    gains = [_difference(here, there, measure) for measure in (valid, right)] if both else [(0.0, 0.0, 0.0)] * 2
+    return Bought(arm, turn, len(both), tokens[0] - tokens[1], rates[0], rates[1], gains[0], gains[1])
 
 
 def _difference(
@@ -109,6 +123,23 @@ def table(found: Sequence[Bought]) -> Table:
     return Table("What a frame costs and buys at the next action", columns, lines, notes, labels=2)
 
 
+def overall(results: Results) -> Table:
+    """One line an arm, all turns together, and what the words of a frame do beyond its length (against its filler)."""
+    at = by_place(results)
+    lines: list[list[str]] = []
+    for arm, mine in at.items():
+        of = against(arm, 0, mine, at[BASE])
+        filler = at.get(f"{arm.removesuffix('-x1')}-filler") if arm.endswith("-x1") else None
+        gains = ["", ""] if arm == BASE else [_gain(of.valid_gain), _gain(of.right_gain)]
+        gains += [_gain(against(arm, 0, mine, filler).right_gain) if filler else ""]
+        lines.append([arm, f"{of.added:,.0f}", f"{of.valid:.0%}", f"{of.right:.0%}", *gains])
+    columns = ["arm", "tokens added", "valid", "right", "valid, against none", "right, against none"]
+    notes = [
+        "Points with 95 % intervals; the pairs of a chain are taken as independent, so the intervals are too narrow."
+    ]
+    return Table("All turns together", [*columns, "right, against its filler"], lines, notes)
+
+
 def _gain(gain: tuple[float, float, float]) -> str:
     return "{:+.0f} [{:+.0f}, {:+.0f}]".format(*(100 * g for g in gain))
 
@@ -120,7 +151,8 @@ def _rate(value: float | None) -> str:
 def finding(results: Results) -> str:
     """What was declared, as sentences, and the table by turn."""
     said = "\n".join(f"- {sentence}" for sentence in results.compare().sentences())
-    return "\n\n".join([said, table(bought(results)).to_markdown()])
+    shown = "![Points of valid and of right actions against no frame, by turn](figures/finding.png)"
+    return "\n\n".join([overall(results).to_markdown(), said, table(bought(results)).to_markdown(), shown])
 
 
 def by_turn(results: Results) -> Figure:

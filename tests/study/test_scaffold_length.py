@@ -185,6 +185,10 @@ def test_the_finding_says_what_a_frame_bought(own: ModuleType, tmp_path: Path) -
     assert hit.per_hundred(hit.right_gain[0]) == pytest.approx(-100 / (hit.added / 100))
     assert found["rlms-filler", 5].right_gain[0] == 0.0
     assert "| rlms-x1 | 5 |" in finding.finding(results)
+    lines = {line[0]: line[-3:] for line in finding.overall(results).rows}
+    assert [cell.split(" ")[0] for cell in lines["rlms-x1"]] == ["-100", "-100", "-100"], "beyond its length too"
+    assert [cell.split(" ")[0] for cell in lines["rlms-filler"]] == ["+0", "+0", ""]
+    assert lines["none"] == ["", "", ""]
     figure = finding.by_turn(results)
     assert "rlms-x1 at turn 5: right -100" in figure.get_label()
 
