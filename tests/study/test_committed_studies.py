@@ -19,6 +19,8 @@ CODER = "local:qwen2.5-coder-1.5b"
 LOOPS = ["code", "lean", "react-native", "react-text"]
 CHANGES = ["injectors=thought", "max_history=4", "max_depth=0", "require_code=True", "temperature=0.7"]
 
+FRAMES, SIZES = ("mellea", "rlms", "smolagents"), ("x0.25", "x1", "x4", "filler")
+
 
 def _writes(experiment: Path) -> bool:
     return (experiment / "finding.py").is_file()
@@ -51,6 +53,7 @@ STUDIES = {
     ),
     "recursion_depth/results": (20, ["direct", "depth-0"], CODER),
     "recursion_depth/results/subcalls": (10, ["depth-1", "depth-2"], CODER),
+    "scaffold_length/results": (40, ["none", *(f"{frame}-{size}" for frame in FRAMES for size in SIZES)], CODER),
     "token_overhead/results": (
         28,
         ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"],
