@@ -151,7 +151,7 @@ def _rate(value: float | None) -> str:
 def finding(results: Results) -> str:
     """What was declared, as sentences, and the table by turn."""
     compared = results.compare()
-    # without the check of doses: an injector of a scaled frame and its cause go by different names; "tokens added" says it
+    # "tokens added" says what was delivered: the check of doses knows no scaled frame by the name of its cause
     sentences = [*compared.before_pooling, *(of.sentence for of in compared.by_arm), *compared.verdicts]
     said = "\n".join(f"- {sentence}" for sentence in [*sentences, compared.noise, compared.methods])
     shown = "![Points of valid and of right actions against no frame, by turn](figures/finding.png)"
