@@ -150,10 +150,7 @@ def _rate(value: float | None) -> str:
 
 def finding(results: Results) -> str:
     """What was declared, as sentences, and the table by turn."""
-    compared = results.compare()
-    # "tokens added" says what was delivered: the check of doses knows no scaled frame by the name of its cause
-    sentences = [*compared.before_pooling, *(of.sentence for of in compared.by_arm), *compared.verdicts]
-    said = "\n".join(f"- {sentence}" for sentence in [*sentences, compared.noise, compared.methods])
+    said = "\n".join(f"- {sentence}" for sentence in results.compare().sentences())
     shown = "![Points of valid and of right actions against no frame, by turn](figures/finding.png)"
     return "\n\n".join([overall(results).to_markdown(), said, table(bought(results)).to_markdown(), shown])
 

@@ -80,6 +80,6 @@ def _names(injector: Any) -> Iterator[str]:
 
 
 def _is_of(cause: str, name: str) -> bool:
-    """Whether a cause is that of the injector, at any dose (`scaffold:nudge/2`, `scaffold:thought@52`)."""
+    """Whether a cause is that of the injector, at any dose (`scaffold:nudge/2`, `scaffold:thought@52`, `...*4`)."""
     rest = cause.removeprefix(_SCAFFOLD + name)
-    return cause.startswith(_SCAFFOLD + name) and rest[:1] in ("", "@", "/")
+    return cause.startswith(_SCAFFOLD + name) and rest[:1] in ("", "@", "/", "*")
