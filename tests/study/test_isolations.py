@@ -1,17 +1,21 @@
-"""A study that goes on where cells run in another isolation says so, once for each arm."""
+"""Each row says what its cells were kept apart by, and a study that goes on elsewhere says so, once for each arm."""
 
 from __future__ import annotations
 
+import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from study_arms import suite
+from study_arms import task
 
 from rlm_loop import ScriptedModel, ToolLoopAgent
-from rlm_loop.study import Study, StudyWarning, load_study
+from rlm_loop.repl.isolation.hardened import Hardened
+from rlm_loop.study import Study, StudyWarning
 from rlm_loop.study.run.isolations import Isolations
+from rlm_loop.tasks.base import Suite
 
 
 def ran(arm: str, *kinds: str) -> list[dict[str, Any]]:
@@ -40,12 +44,13 @@ def test_the_first_row_that_differs_is_told(before: Any, after: Any, told: list[
     assert [str(w.message).split(":")[0] for w in said] == told
 
 
-def test_a_study_that_goes_on_elsewhere_says_so(tmp_path: Path) -> None:
-    agent = ToolLoopAgent(model=ScriptedModel(["```python\nfinal_answer = 1\n```"] * 2), repl="plain")
-    study = Study("mine", {"code": agent}, suite("s", 2))
-    study.run(tmp_path, False, limit=1)
-    rows = tmp_path / "results.jsonl"
-    rows.write_text(rows.read_text().replace('"isolation":"plain"', '"isolation":"container"'))
-    with pytest.warns(StudyWarning, match="cells run as 'plain' here, in earlier rows of this folder as 'container'"):
-        study.run(tmp_path, False)
-    assert [row["isolation"] for row in load_study(tmp_path).rows] == ["container", "plain"]
+def test_a_study_goes_on_elsewhere_and_says_so(tmp_path: Path) -> None:
+    """Which launcher cells ran in is no part of a study, and each row records its own."""
+    if problem := Hardened().problem(sys.executable):
+        pytest.skip(problem)
+    tasks = Suite("s", (task("one", "1"), task("two", "1")))
+    agent = ToolLoopAgent(ScriptedModel(["```python\nfinal_answer = '1'\n```"] * 2), repl="plain")
+    Study("mine", {"code": agent}, tasks).run(tmp_path, False, limit=1)
+    with pytest.warns(StudyWarning, match="cells run as 'hardened' here, in earlier rows of this folder as 'plain'"):
+        rows = Study("mine", {"code": replace(agent, repl="hardened")}, tasks).run(tmp_path, False).rows
+    assert [(row["isolation"], row["resolved"]) for row in rows] == [("plain", True), ("hardened", True)]
