@@ -10,8 +10,8 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import Markdown, as_json, setup_of
-from rlm_loop.cli.terminal import echo
+from rlm_loop.cli.setup import Markdown, as_json, setup_of, suite_named
+from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
     from rlm_loop.report.tables.table import Table
@@ -26,18 +26,27 @@ def contamination(
     json_: Annotated[bool, Option("--json", help="A line of JSON for each task.")] = False,
     markdown: Markdown = False,
 ) -> None:
-    """What a model reproduces of the second half of a task's text, against the same text with other names."""
-    from rlm_loop.tasks import get_suite
+    """What a model reproduces of the second half of a task's text, against the same text with other names.
+
+    Progress is on standard error; Ctrl-C, or a model that fails, still shows what was found until then.
+    """
+    from tqdm import tqdm
+
     from rlm_loop.tasks.contamination import contamination as probe
 
+    tasks = list(suite_named(suite))[:limit]
     asked = setup_of(context).models(model)
     found: list[Contamination] = []
-    for one in probe(asked, list(get_suite(suite))[:limit]):
-        found.append(one)
-        if json_:
-            echo(as_json(asdict(one)))
-    if not json_:
-        show_table(table_of(found, suite, model), markdown=markdown)
+    try:
+        for one in probe(asked, tqdm(tasks, unit=" tasks")):
+            found.append(one)
+            if json_:
+                echo(as_json(asdict(one)))
+    finally:
+        if found and not json_:
+            show_table(table_of(found, suite, model), markdown=markdown)
+    if not found:
+        note(f"{suite}: no task's text is long enough to be halved")
 
 
 def table_of(found: Sequence[Contamination], suite: str, model: str) -> Table:

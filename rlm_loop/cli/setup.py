@@ -15,6 +15,7 @@ from rlm_loop.models.names import MODEL_VARIABLE
 
 if TYPE_CHECKING:
     from rlm_loop.models.base import Model
+    from rlm_loop.tasks.base import Suite
     from rlm_loop.traces.reader import RunRecord
 
 #: Exit codes.  130 is the shell's convention for Ctrl-C.
@@ -75,6 +76,16 @@ def read_text(path: str, *, stdin: Callable[[], bytes], what: str = "the context
             f"{name} is not UTF-8 text (byte {error.start:,} is 0x{raw[error.start]:02x}); "
             "convert it first, for example with iconv"
         ) from error
+
+
+def suite_named(name: str) -> Suite:
+    """The suite of this name or file.  Raises `Misuse` for one that is not there, with the known ones."""
+    from rlm_loop.tasks import get_suite
+
+    try:
+        return get_suite(name)
+    except ValueError as error:
+        raise Misuse(str(error)) from error
 
 
 def as_json(value: Any) -> str:

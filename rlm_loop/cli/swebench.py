@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
+from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse, suite_named
 from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
@@ -194,13 +194,12 @@ def export(
     ] = None,
 ) -> None:
     """Write a suite, or the past fixes of a repository, as instances of SWE-bench's schema."""
-    from rlm_loop.tasks import get_suite
     from rlm_loop.tasks.git_history import from_git_history
     from rlm_loop.tasks.swebench import instances_from, write_instances
 
     if Path(suite).is_dir():
         chosen = from_git_history(suite, max=most, python=python)
     else:
-        chosen = get_suite(suite)
+        chosen = suite_named(suite)
     found = instances_from(chosen, repos)
     echo(f"{len(found)} instances: {write_instances(found, out)}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rlm_loop import Task
 from rlm_loop.cli.contamination import table_of
+from rlm_loop.cli.main import main
 from rlm_loop.messages import Prompt
-from rlm_loop.models import ScriptedModel
+from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.tasks.contamination import contamination, other_names, published_text, renamed, reproduced, tokens
 
 PROMPT = '''def scaled(numbers, factor):
@@ -88,3 +91,25 @@ def test_the_table_says_what_the_difference_is() -> None:
     assert len(table.rows) == 8
     assert "Original against other names, 8 tasks: +" in table.notes[1]
     assert "none is no proof" in table.notes[-1]
+
+
+@pytest.mark.parametrize(("stop", "status"), [(KeyboardInterrupt, 130), (ModelError("the server is gone"), 2)])
+def test_what_was_found_is_shown_when_the_probe_ends_early(
+    stop: Any, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def models(name: str) -> ScriptedModel:
+        return ScriptedModel(["no idea", "no idea", stop], name=name)
+
+    given = ["study", "contamination", "computation", "--model", "scripted", "--limit", "3"]
+    assert main(given, models=models) == status
+    out, err = capsys.readouterr()
+    assert "What scripted writes of the rest of computation" in out
+    assert "2/3" in err
+    assert "Traceback" not in err
+
+
+def test_a_suite_that_is_not_there_is_told_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "contamination", "humanevil", "--model", "scripted"]) == 2
+    err = capsys.readouterr().err
+    assert "did you mean 'humaneval'?" in err
+    assert "not expected" not in err
