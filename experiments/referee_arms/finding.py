@@ -6,15 +6,17 @@ python experiments/referee_arms/finding.py [--folder runs/referee_arms]
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from rlm_loop.report import Table, arm_table, resolve_rates
 from rlm_loop.study import Analysis, Results, load_study, statistics
 from rlm_loop.study.compare.contrast import Contrast
+from rlm_loop.study.compare.pair_keys import is_resolved
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
@@ -24,6 +26,8 @@ from experiments.shared import write_finding
 HERE = Path(__file__).resolve().parent
 #: Each other framework's loop, and the one of ours that acts in the same way.
 OTHERS = (("smolagents-code", "code"), ("smolagents-tools", "lean"))
+#: The changes of the rules that end a run.
+LOOSE, STRICT = "[repeated=none]", "[malformed=1]"
 
 
 def finding(results: Results) -> str:
@@ -33,6 +37,8 @@ def finding(results: Results) -> str:
     return "\n\n".join(
         [
             changes(every, [*pairs(results.arms), *there]),
+            order(results),
+            ended(results),
             neutral(results),
             arm_table(every, "direct").to_markdown(),
             "![Tasks resolved by each arm, with intervals](figures/finding.png)",
@@ -49,7 +55,7 @@ def joined(results: Results) -> Results:
 
 
 def changes(results: Results, compared: Sequence[tuple[str, str]]) -> str:
-    """One row for each declared pair: what the change did to the tasks resolved and to the prompt tokens."""
+    """What is shown, and one row for each declared pair: what the change did to tasks resolved and prompt tokens."""
     found = [contrasts(results, arm, base) for arm, base in compared]
     adjusted = statistics.holm([resolved.p for resolved, _ in found])
     rows = [
@@ -68,7 +74,58 @@ def changes(results: Results, compared: Sequence[tuple[str, str]]) -> str:
         f"Points with 95 % intervals, p by McNemar's exact test after Holm over the {len(found)} pairs; tokens are "
         "described (geometric mean of the pairs' ratios) and not claimed. Missing pairs: worst case."
     ]
-    return Table("What each change did", columns, rows, notes, 2).to_markdown()
+    shown = [
+        f"{of.arm} and {of.baseline}" for (of, _), p in zip(found, adjusted, strict=True) if p is not None and p < 0.05
+    ]
+    said = (
+        f"Of the {len(found)} declared claims, that two arms resolve differently many tasks, "
+        f"{len(shown) or 'none'} {'is' if len(shown) < 2 else 'are'} shown{': ' if shown else ''}{', '.join(shown)}."
+    )
+    return said + "\n\n" + Table("What each change did", columns, rows, notes, 2).to_markdown()
+
+
+def order(results: Results) -> str:
+    """What the loops resolve under each rule, as one sentence; described and not claimed."""
+    found, loops = verdicts(results), loops_of(results)
+    totals = {change: [sum(found.get(loop + change, {}).values()) for loop in loops] for change in ("", LOOSE, STRICT)}
+    each = "; ".join(f"{change or 'as they are'} {', '.join(map(str, of))}" for change, of in totals.items())
+    return f"Tasks resolved by {', '.join(loops)}: {each} (described, not claimed)."
+
+
+def ended(results: Results) -> str:
+    """The runs that a rule ended, and what the same loop resolves of the same tasks where the rule is more lenient."""
+    rows: list[list[str]] = []
+    found = verdicts(results)
+    for stop, change, more in (("repeated", "", LOOSE), ("malformed", STRICT, "")):
+        for loop in loops_of(results):
+            arm, lenient = loop + change, loop + more
+            over = [_key(row) for row in results.rows if (row["arm"], row["stop"]) == (arm, stop)]
+            rows.append([arm, stop, *(str(n) for n in (len(over), *(_sum(found, of, over) for of in (arm, lenient))))])
+    columns = ["arm", "stop", "runs", "resolved", "resolved where the rule is more lenient"]
+    notes = ["More lenient: [repeated=none] for the stop `repeated`, the loop as it is for [malformed=1]."]
+    return Table("The runs that a rule ended", columns, rows, notes, 2).to_markdown()
+
+
+def verdicts(results: Results) -> dict[str, dict[str, bool]]:
+    """By arm and task: whether it was resolved, where that is known."""
+    found: dict[str, dict[str, bool]] = {}
+    for row in results.rows:
+        if (verdict := is_resolved(row)) is not None:
+            found.setdefault(row["arm"], {})[_key(row)] = verdict
+    return found
+
+
+def loops_of(results: Results) -> list[str]:
+    """The loops of which there is an arm under each rule."""
+    return [arm for arm in results.arms if {arm + LOOSE, arm + STRICT} <= set(results.arms)]
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return f"{row['suite']}/{row['task']}"
+
+
+def _sum(found: Mapping[str, Mapping[str, bool]], arm: str, tasks: Sequence[str]) -> int:
+    return sum(found.get(arm, {}).get(task, False) for task in tasks)
 
 
 def contrasts(results: Results, arm: str, base: str) -> tuple[Contrast, Contrast]:

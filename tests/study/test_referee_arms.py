@@ -94,6 +94,12 @@ def test_an_empty_message_adds_no_token(tmp_path: Path) -> None:
     )
     text = finding(results)
     assert all(f"| {arm} | {base} | 2 |" in text for arm, base in pairs(ARMS))
+    assert text.startswith(
+        f"Of the {len(ARMS) - 1} declared claims, that two arms resolve differently many tasks, none"
+    )
+    assert "Tasks resolved by code, lean, react: as they are 0, 0, 0; [repeated=none] 0, 0, 0; " in text
+    assert "| lean | repeated | 2 | 0 | 0 |" in text
+    assert "| code[malformed=1] | malformed | 0 | 0 | 0 |" in text
 
 
 def asked(job: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
