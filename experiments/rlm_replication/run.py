@@ -35,7 +35,9 @@ from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.tasks.long_context.oracle import Oracle
 
 HERE = Path(__file__).resolve().parent
-ORACLE = HERE / "results" / "oracle.jsonl"
+ORACLE, LOCAL = (HERE / "results" / f"{name}.jsonl" for name in ("oracle", "local"))
+#: The part of README.md that a run at its default place writes.
+SECTIONS = {ORACLE: "oracle", LOCAL: "finding"}
 #: In the manner of RULER: one needle, several, variables that are traced.  In that of OOLONG: counts, pairs, labels.
 SHAPES = {"needle": "RULER", "needles": "RULER", "chain": "RULER", "records": "OOLONG", "pairs": "OOLONG"} | {
     "classify": "OOLONG"
@@ -156,8 +158,8 @@ def main() -> None:
             append(out, row)
             print(f"{task.id} {arm.name}: {row['resolved']} {row['error'] or ''} ({row['seconds']} s)", file=sys.stderr)
     text = table(rows_of(out)).to_markdown()
-    if out == ORACLE:
-        write_between(HERE / "README.md", "oracle", text)
+    if section := SECTIONS.get(out):
+        write_between(HERE / "README.md", section, text)
     print(text)
 
 
