@@ -48,7 +48,10 @@ def chosen_options(pairs: list[str], split: str | None) -> dict[str, Any]:
 
 
 def load(experiment: str, **options: Any) -> Study:
-    """The study of a file, a folder with a `study.py`, or a name in `experiments/`."""
+    """The study of a file, a folder with a `study.py`, or a name in `experiments/`.
+
+    Raises `Misuse` for a value of `options` that its code refuses.
+    """
     from rlm_loop.study import StudyError, load_study_file
 
     where = place_of(experiment)
@@ -56,7 +59,12 @@ def load(experiment: str, **options: Any) -> Study:
         there = sorted(p.parent.name for p in Path("experiments").glob("*/study.py"))
         known = f"; experiments/ has {', '.join(there)}" if there else "; `rlm-loop study init` writes one"
         raise StudyError(f"there is no experiment {experiment}{known}")
-    return load_study_file(where, **options)
+    try:
+        return load_study_file(where, **options)
+    except (TypeError, ValueError) as error:
+        if not options:
+            raise
+        raise Misuse(f"{experiment}: {error} (given: {', '.join(f'{o}={v!r}' for o, v in options.items())})") from error
 
 
 def place_of(experiment: str) -> Path:

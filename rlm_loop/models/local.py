@@ -51,6 +51,10 @@ class LocalModel:
         verbose: bool = False,
         token_ids: bool = False,
     ) -> None:
+        counts = {"context_size": context_size, "threads": threads or 1, "slots": slots, "max_tokens": max_tokens}
+        for setting, value in counts.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"LocalModel: {setting} is a whole number of at least 1, not {value!r}")
         self._where = os.fspath(path_or_name)
         known = catalog.find(self._where)
         self._name = f"local:{known.name if known else Path(self._where).name}"

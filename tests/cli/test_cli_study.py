@@ -70,6 +70,21 @@ def test_a_study_goes_on_where_it_stopped(experiment: Path, capsys: pytest.Captu
     assert capsys.readouterr().out.count("right") >= 2
 
 
+@pytest.mark.parametrize(("value", "read"), [("abc", "'abc'"), ("-3", "-3")])
+def test_a_value_that_the_file_refuses_is_told_with_what_was_given(
+    experiment: Path, value: str, read: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EXPERIMENT.replace(
+        "model=None):", "model=None, steps=5):\n    from rlm_loop import Budget\n    Budget(steps=steps)"
+    )
+    (experiment / "study.py").write_text(text)
+    assert main(["study", "run", "small", "--set", f"steps={value}"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: small: Budget.steps")
+    assert f"(given: steps={read})" in err
+    assert "not expected" not in err
+
+
 def test_ctrl_c_keeps_what_is_finished(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (experiment / "study.py").write_text(EXPERIMENT.replace('ARMS = ["right", "wrong"]', 'ARMS = ["stopped"]'))
     assert main(["study", "run", "small"]) == 130

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -315,3 +316,10 @@ def test_loading_is_told(small: LocalModel) -> None:  # asked for so that it is 
     own = LocalModel("smollm2-135m", context_size=256)  # no other test has it loaded
     DirectAgent(model=own, max_tokens=2, max_steps=1).run("?", hooks=[heard])
     assert [kind for kind, _ in heard.told][:2] == ["begin", "loading"]
+
+
+@pytest.mark.parametrize("setting", ["context_size", "threads", "slots", "max_tokens"])
+@pytest.mark.parametrize("value", [-1, 1.5, "8"])
+def test_a_count_that_cannot_be_is_refused_before_anything_is_loaded(setting: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{setting} is a whole number of at least 1, not {value!r}"):
+        LocalModel("smollm2-135m", **{setting: value})
