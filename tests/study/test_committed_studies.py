@@ -19,6 +19,7 @@ CODER = "local:qwen2.5-coder-1.5b"
 LOOPS = ["code", "lean", "react-native", "react-text"]
 CHANGES = ["injectors=thought", "max_history=4", "max_depth=0", "require_code=True", "temperature=0.7"]
 
+RULES = [f"{loop}{rule}" for loop in ("code", "lean", "react") for rule in ("", "[repeated=none]", "[malformed=1]")]
 FRAMES, SIZES = ("mellea", "rlms", "smolagents"), ("x0.25", "x1", "x4", "filler")
 
 
@@ -53,6 +54,16 @@ STUDIES = {
     ),
     "recursion_depth/results": (20, ["direct", "depth-0"], CODER),
     "recursion_depth/results/subcalls": (10, ["depth-1", "depth-2"], CODER),
+    "referee_arms/results": (
+        24,
+        [
+            "direct",
+            *RULES,
+            *(f"lean[{c}]" for c in ("text_answers=no", "says=proceed", "says=empty")),
+            "react[example=no]",
+        ],
+        CODER,
+    ),
     "scaffold_length/results": (40, ["none", *(f"{frame}-{size}" for frame in FRAMES for size in SIZES)], CODER),
     "token_overhead/results": (
         28,
