@@ -64,6 +64,7 @@ STUDIES = {
         ],
         CODER,
     ),
+    "referee_arms/results/peers": (24, ["smolagents-code", "smolagents-tools"], CODER),
     "scaffold_length/results": (40, ["none", *(f"{frame}-{size}" for frame in FRAMES for size in SIZES)], CODER),
     "token_overhead/results": (
         28,
