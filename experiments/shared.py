@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any) -> Any:
     """The model of a study.  With more than one slot, a local one that answers that many episodes side by side.
 
-    Use as many `--jobs` as slots.  A batch may change a text, so for texts that come out alike in every run leave
-    `slots` at 1.
+    Use as many `--jobs` as slots.  A batch may change a text, and with one slot so may what of a prompt is cached
+    (`experiments/batching`).
     """
     if slots == 1:
         return model

@@ -128,7 +128,9 @@ def twice(results: Results) -> str:
             [loop, f"{moved} of {len(mine)}", f"{100 * low:.0f}-{100 * high:.0f}%", f"{max(totals, default=0)}"]
         )
     columns = ["loop", "ends otherwise", "95 % CI", "most that an arm's total moved"]
-    notes = ["The same arm, task and settings, run twice; at temperature 0 only batching can make a difference."]
+    notes = [
+        "The same arm, task and settings, run twice; at temperature 0 batching and the prompt cache can make a difference (../batching)."
+    ]
     return Table("The same arm twice", columns, rows, notes).to_markdown()
 
 

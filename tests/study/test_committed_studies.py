@@ -47,6 +47,11 @@ STUDIES = {
     "lean_vs_react/results": (36, ["code", "lean", "lean+nudge", "react-native", "react-text"], CODER),
     "mcp_as_code/results": (14, ["lean", "code"], CODER),
     "noise_floor/results": (32, [f"{loop}-w{n}" for loop in ("code", "lean", "react") for n in range(1, 6)], CODER),
+    "noise_floor/results/one_slot": (
+        6,
+        [f"{loop}-w{n}" for loop in ("code", "lean", "react") for n in range(1, 6)],
+        "local",
+    ),
     "recursion_depth/results/oracle": (
         24,
         ["direct", "depth-0", "depth-1", "depth-2"],
@@ -127,6 +132,12 @@ def test_writing_its_finding_again_changes_nothing(name: str, tmp_path: Path, mo
     readme.write_text(committed, "utf-8")
     write_between(readme, "finding", finding(load_study(EXPERIMENTS / name / "results")).strip())
     assert readme.read_text("utf-8") == committed
+
+
+def test_the_table_of_batching_is_that_of_the_rows() -> None:
+    """`python experiments/batching/finding.py` writes it."""
+    finding = importlib.import_module("experiments.batching.finding").finding
+    assert finding().strip() in (EXPERIMENTS / "batching/README.md").read_text("utf-8")
 
 
 def test_the_headline_of_the_pages_is_that_of_the_rows() -> None:
