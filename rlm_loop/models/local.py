@@ -32,10 +32,10 @@ class LocalModel:
     `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
     call, and models with the same file and settings share one loaded copy.  With one slot and a seed a text is
     the same where as much of its prompt was in the cache; more slots answer calls side by side, and change texts too.
-    `context_size` is the window in tokens, `max_tokens` limits a reply where the call does not.
-    Generation costs nothing, so the price is known and zero.  With `token_ids` a reply keeps what a trainer needs of it under `extra["tokens"]`: the ids
-    that were sampled and the logarithms of their probabilities, before temperature and filters; `prompt_ids` gives the
-    ids of a request.
+    `context_size` is the window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs
+    nothing, so the price is known and zero.  With `token_ids` a reply keeps what a trainer needs of it under
+    `extra["tokens"]`: the ids that were sampled and the logarithms of their probabilities, before temperature and
+    filters; `prompt_ids` gives the ids of a request.
     """
 
     def __init__(
