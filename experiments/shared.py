@@ -16,6 +16,7 @@ from rlm_loop import Suite
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Results, StudyError, load_study
+from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.tasks import Split, get_suite
 
 if TYPE_CHECKING:
@@ -68,6 +69,17 @@ def numbers(given: str | int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(given, int):
         return (given,)
     return tuple(map(int, given.split(","))) if isinstance(given, str) else tuple(given)
+
+
+def verdicts(results: Results) -> dict[tuple[str, str, int], bool]:
+    """By arm, task (with its suite) and seed: whether it was resolved, where that is known."""
+    known = ((row, is_resolved(row)) for row in results.rows)
+    return {episode_of(row): verdict for row, verdict in known if verdict is not None}
+
+
+def episode_of(row: Mapping[str, Any]) -> tuple[str, str, int]:
+    """What names an episode of a study with one model: its arm, its task (with the suite) and its seed."""
+    return row["arm"], f"{row['suite']}/{row['task']}", row["seed"]
 
 
 def write_finding(here: Path, finding: Callable[[Results], str], figure: Callable[[Results], Figure]) -> None:

@@ -16,16 +16,14 @@ from rlm_loop.report import Table, arm_table
 from rlm_loop.report.figures.style import PAGE, caption, finish, marks, sheet, style
 from rlm_loop.study import Results
 from rlm_loop.study.compare.contrast import p_value
-from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.statistics import wilson_by_cluster
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
 from experiments.noise_floor.study import PLAN
-from experiments.shared import write_finding
+from experiments.shared import verdicts, write_finding
 
 HERE = Path(__file__).resolve().parent
-Verdicts = dict[tuple[str, str, int], bool]
 
 
 def finding(results: Results) -> str:
@@ -89,12 +87,6 @@ def frame(results: Results) -> Any:
             "resolved": [float(verdict) for verdict in verdicts(results).values()],
         }
     )
-
-
-def verdicts(results: Results) -> Verdicts:
-    """By arm, task (with its suite) and seed: whether it was resolved, where that is known."""
-    known = ((row, is_resolved(row)) for row in results.rows)
-    return {(r["arm"], f"{r['suite']}/{r['task']}", r["seed"]): v for r, v in known if v is not None}
 
 
 def loop_of(arm: str) -> str:

@@ -6,22 +6,20 @@ python experiments/referee_arms/finding.py [--folder runs/referee_arms]
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from rlm_loop.report import Table, arm_table, resolve_rates
 from rlm_loop.study import Analysis, Results, load_study, statistics
 from rlm_loop.study.compare.contrast import Contrast
-from rlm_loop.study.compare.pair_keys import is_resolved
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
 from experiments.referee_arms.study import NEUTRAL, pairs
-from experiments.shared import write_finding
+from experiments.shared import episode_of, verdicts, write_finding
 
 HERE = Path(__file__).resolve().parent
 #: Each other framework's loop, and the one of ours that acts in the same way.
@@ -87,7 +85,9 @@ def changes(results: Results, compared: Sequence[tuple[str, str]]) -> str:
 def order(results: Results) -> str:
     """What the loops resolve under each rule, as one sentence; described and not claimed."""
     found, loops = verdicts(results), loops_of(results)
-    totals = {change: [sum(found.get(loop + change, {}).values()) for loop in loops] for change in ("", LOOSE, STRICT)}
+    totals = {
+        c: [sum(v for (arm, *_), v in found.items() if arm == loop + c) for loop in loops] for c in ("", LOOSE, STRICT)
+    }
     each = "; ".join(f"{change or 'as they are'} {', '.join(map(str, of))}" for change, of in totals.items())
     return f"Tasks resolved by {', '.join(loops)}: {each} (described, not claimed)."
 
@@ -99,33 +99,17 @@ def ended(results: Results) -> str:
     for stop, change, more in (("repeated", "", LOOSE), ("malformed", STRICT, "")):
         for loop in loops_of(results):
             arm, lenient = loop + change, loop + more
-            over = [_key(row) for row in results.rows if (row["arm"], row["stop"]) == (arm, stop)]
-            rows.append([arm, stop, *(str(n) for n in (len(over), *(_sum(found, of, over) for of in (arm, lenient))))])
+            over = [episode_of(row)[1:] for row in results.rows if (row["arm"], row["stop"]) == (arm, stop)]
+            resolved = [sum(found.get((of, *task), False) for task in over) for of in (arm, lenient)]
+            rows.append([arm, stop, *map(str, (len(over), *resolved))])
     columns = ["arm", "stop", "runs", "resolved", "resolved where the rule is more lenient"]
     notes = ["More lenient: [repeated=none] for the stop `repeated`, the loop as it is for [malformed=1]."]
     return Table("The runs that a rule ended", columns, rows, notes, 2).to_markdown()
 
 
-def verdicts(results: Results) -> dict[str, dict[str, bool]]:
-    """By arm and task: whether it was resolved, where that is known."""
-    found: dict[str, dict[str, bool]] = {}
-    for row in results.rows:
-        if (verdict := is_resolved(row)) is not None:
-            found.setdefault(row["arm"], {})[_key(row)] = verdict
-    return found
-
-
 def loops_of(results: Results) -> list[str]:
     """The loops of which there is an arm under each rule."""
     return [arm for arm in results.arms if {arm + LOOSE, arm + STRICT} <= set(results.arms)]
-
-
-def _key(row: Mapping[str, Any]) -> str:
-    return f"{row['suite']}/{row['task']}"
-
-
-def _sum(found: Mapping[str, Mapping[str, bool]], arm: str, tasks: Sequence[str]) -> int:
-    return sum(found.get(arm, {}).get(task, False) for task in tasks)
 
 
 def contrasts(results: Results, arm: str, base: str) -> tuple[Contrast, Contrast]:
