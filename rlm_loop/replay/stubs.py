@@ -145,7 +145,10 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
 
     try:
         if "made" not in start:
-            raise NotMade(f"the trace says not enough of the agent ({start.get('agent')}): give agent=")
+            raise NotMade(
+                f"the trace does not say how {start.get('agent')} is made (a class of your own, or a program that was "
+                "only metered): give agent= where it is an agent of yours"
+            )
         agent = agent_from_config(start["made"], Agent, unknown, {**UNTOLD, **settings})
     except NotMade as error:
         raise ReplayError(str(error)) from None
