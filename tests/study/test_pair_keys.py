@@ -26,6 +26,8 @@ from rlm_loop.study.statistics import wilson
         ({"resolved": False, "error": "ModuleNotFoundError: No module named 'mcp'"}, None),
         ({"resolved": False, "error": "WorkerLost: its worker ended in mid-episode"}, None),
         ({"resolved": False, "error": "AuthenticationFailed: no key"}, None),
+        ({"resolved": False, "error": "ModelUnreachable: is the server running?", "calls": 0}, None),
+        ({"resolved": False, "error": "ModelUnreachable: broke off", "calls": 3}, False),
         ({"resolved": False, "error": "scoring failed: ValueError: no", "error_class": "ValueError"}, None),
     ],
 )

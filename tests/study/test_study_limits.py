@@ -15,10 +15,10 @@ import killed_study
 import pytest
 from study_arms import Arm, Echo, suite
 
-from rlm_loop import Budget, DirectAgent, Task
-from rlm_loop.messages import Prompt, say
+from rlm_loop import Budget, DirectAgent, LeanAgent, Task
+from rlm_loop.messages import Prompt, Reply, say
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, RateLimited
+from rlm_loop.models.base import AuthenticationFailed, Measuring, ModelError, ModelUnreachable, RateLimited
 from rlm_loop.study import Study, StudyError, StudyWarning, load_study
 from rlm_loop.study.run.episode import agent_of, run_episodes
 from rlm_loop.study.run.jobs import portable
@@ -27,6 +27,7 @@ from rlm_loop.study.run.progress import Silent
 from rlm_loop.study.run.scheduler import Clock, Scheduler, no_room
 from rlm_loop.study.store.folder import Store
 from rlm_loop.study.store.reading import read_rows
+from rlm_loop.study.store.rows import to_run
 
 
 @dataclass
@@ -179,6 +180,22 @@ def test_a_missing_key_is_no_failed_episode(tmp_path: Path) -> None:
     assert [r["error_class"] for r in load_study(tmp_path).rows] == ["AuthenticationFailed"]
     found = Study("mine", {"a": Arm()}, suite("s", 3)).run(tmp_path, False)  # without retry_failed
     assert not found.crashed
+
+
+class Gone:
+    name = "gone"
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        raise ModelUnreachable("is the server running?", self.name)
+
+
+def test_a_server_that_is_not_there_ends_the_study_after_its_first_task(tmp_path: Path) -> None:
+    arms = {"direct": DirectAgent(), "lean": LeanAgent()}
+    with pytest.raises(ModelUnreachable, match="is the server running"):
+        Study("mine", arms, suite("s", 3), model=Gone()).run(tmp_path, False)
+    rows = load_study(tmp_path).rows
+    assert [r["error_class"] for r in rows] == ["ModelUnreachable"] * 2
+    assert all(to_run(row) for row in rows)
 
 
 def test_failed_episodes_are_counted_by_class(tmp_path: Path) -> None:

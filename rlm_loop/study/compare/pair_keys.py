@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from rlm_loop.study.errors import StudyError
-from rlm_loop.study.store.rows import NEVER_BEGUN, class_of, finished
+from rlm_loop.study.store.rows import class_of, finished, never_begun
 
 #: What arms are paired on: model, suite, task, seed.
 PairKey = tuple[str, str, str, int]
 AnyRow = TypeVar("AnyRow", bound=Mapping[str, Any])
 
-#: Classes of errors that say nothing of the arm: of the machine, and of a model that no call ever reached.
+#: Classes of errors of the machine, which say nothing of the arm.
 MACHINE = frozenset(
     {
         *("BlockingIOError", "ContextGone", "DiskFull", "FileExistsError", "FileNotFoundError", "ImportError"),
         *("IsADirectoryError", "MemoryError", "ModuleNotFoundError", "NotADirectoryError", "OSError"),
-        *("PermissionError", "SetupFailed", "WorkerLost", *NEVER_BEGUN),
+        *("PermissionError", "SetupFailed", "WorkerLost"),
     }
 )
 
@@ -49,9 +49,9 @@ def measured(row: Mapping[str, Any] | None) -> bool:
 
 
 def of_the_machine(row: Mapping[str, Any]) -> bool:
-    """Whether a crash was the fault of the machine or of the scorer, and not of the arm."""
+    """Whether a crash was the fault of the machine, the scorer or a model that was never reached, not of the arm."""
     error = str(row["error"])
-    return error.startswith(_SCORING) or (row.get("error_class") or class_of(error)) in MACHINE
+    return error.startswith(_SCORING) or never_begun(row) or (row.get("error_class") or class_of(error)) in MACHINE
 
 
 def complete_and_incomplete(

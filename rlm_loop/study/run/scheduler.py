@@ -17,7 +17,7 @@ from rlm_loop.study.run.isolations import Isolations
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.spending import Spending
 from rlm_loop.study.store.folder import Store
-from rlm_loop.study.store.rows import NEVER_BEGUN, Row
+from rlm_loop.study.store.rows import Row, never_begun
 
 #: The disk is full, a quota is used up, or a file may not grow any more.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -106,7 +106,7 @@ class Scheduler:
 
         An attempt that is broken off, to be begun again, has a row as well (`again`): it cost something too.  Raises
         `StudyError` where the disk is full (the episode runs again in the next run, or is only scored again), and the
-        fault itself where a missing key or model was met by every arm of the first task.
+        fault itself where a missing key, model or server was met by every arm of the first task.
         """
         self._running.pop(episode.key, None)
         crashed = row.get("error") is not None  # else it was the scorer that failed
@@ -127,7 +127,7 @@ class Scheduler:
             return
         self._progress.end(row)
         self.done += 1
-        self._never_begun += row.get("error_class") in NEVER_BEGUN
+        self._never_begun += never_begun(row)
         if crashed and fault is not None and self._never_begun == self._first == self.done:
             raise fault
 

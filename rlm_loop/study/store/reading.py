@@ -9,7 +9,7 @@ from typing import Any
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.fairness import SCHEMA as FAIRNESS_SCHEMA
 from rlm_loop.study.plan.fairness import FairnessCheck
-from rlm_loop.study.store.rows import NEVER_BEGUN, Row, class_of, finished, key
+from rlm_loop.study.store.rows import Row, finished, key, never_begun
 from rlm_loop.tasks.base import current_suite
 from rlm_loop.traces.received import file_bytes
 from rlm_loop.traces.received import parse as parse_json
@@ -110,7 +110,7 @@ def _both(before: Row, row: Row) -> Row:
     kept, other = (row, before) if finished(row) or not finished(before) else (before, row)
     if row.get("rescored"):  # the same attempt: nothing was spent again
         spent = before.get("cost"), before.get("broken_off", 0)
-    elif (other.get("error_class") or class_of(other["error"])) in NEVER_BEGUN:
+    elif never_begun(other):
         spent = kept.get("cost"), kept.get("broken_off", 0)
     else:
         costs = [kept.get("cost"), other.get("cost")]

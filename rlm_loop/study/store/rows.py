@@ -22,7 +22,7 @@ _NOT_PERFORMED = ("malformed", "cut_off", "skipped", "rejected", "budget", "deni
 _CLIP = 500
 
 #: Classes of errors after which an episode has not begun: nothing can succeed until a key or a model is put right.
-NEVER_BEGUN = ("AuthenticationFailed", "ModelNotFound")
+_NEVER_BEGUN = ("AuthenticationFailed", "ModelNotFound")
 _SCORING = "scoring failed: "
 
 
@@ -212,14 +212,20 @@ def finished(row: Mapping[str, Any]) -> bool:
 def to_run(row: Mapping[str, Any] | None, *, retry_failed: bool = False) -> bool:
     """Whether an episode is still to be run, by its row (`None`: it has none).
 
-    A failed or unscored episode is run again only on request; one that never began, for want of a key or a model,
-    or was broken off to be begun again, always is.
+    A failed or unscored episode is run again only on request; one that never began, for want of a key, a model or
+    its server, or was broken off to be begun again, always is.
     """
     if row is None:
         return True
     if finished(row):
         return retry_failed and bool(row.get("scorer_error"))
-    return retry_failed or bool(row.get("again")) or (row.get("error_class") or class_of(row["error"])) in NEVER_BEGUN
+    return retry_failed or bool(row.get("again")) or never_begun(row)
+
+
+def never_begun(row: Mapping[str, Any]) -> bool:
+    """Whether an episode ended before a model said anything: no key, no such model, or a server that was not there."""
+    kind = row.get("error_class") or class_of(row.get("error"))
+    return kind in _NEVER_BEGUN or (kind == "ModelUnreachable" and row.get("calls") == 0)
 
 
 def key(row: Mapping[str, Any]) -> tuple[str, str, str, str, int]:
