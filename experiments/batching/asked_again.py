@@ -1,4 +1,4 @@
-"""The first prompts of the runs with one slot, asked again of one idle slot, with little and with all of them cached.
+"""The first prompts of the runs with one slot, asked again of one idle slot: little, all and nothing of them cached.
 
 python experiments/batching/asked_again.py [--most 12]
 """
@@ -33,22 +33,26 @@ def prompts(most: int) -> Iterator[Prompt]:
         yield prompt
 
 
-def texts(model: Model, prompt: Prompt) -> list[str]:
-    """The reply after another question (of the prompt little is cached), then twice more (all but a token is)."""
+def texts(model: Model, prompt: Prompt, times: int = 3) -> list[str]:
+    """The reply after another question (of the prompt little is cached), then again (all but a token is)."""
     model.complete(Prompt.ask("Name a colour."), max_tokens=4)
-    return [model.complete(prompt, max_tokens=TOKENS).text for _ in range(3)]
+    return [model.complete(prompt, max_tokens=TOKENS).text for _ in range(times)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--most", type=int, default=12, help="prompts that are asked")
-    model = LocalModel("local")
-    asked = [texts(model, prompt) for prompt in tqdm(list(prompts(parser.parse_args().most)))]
+    model, whole_model = LocalModel("local"), LocalModel("local", prompt_cache=False)
+    chosen = list(prompts(parser.parse_args().most))
+    asked = [texts(model, prompt) for prompt in tqdm(chosen)]
+    uncached = [texts(whole_model, prompt, 2) for prompt in tqdm(chosen, desc="without the cache")]
     other = sum(little != whole for little, whole, _ in asked)
     again = sum(whole != once_more for _, whole, once_more in asked)
+    unequal = sum(first != second for first, second in uncached)
     said = (
         f"Asked again of one idle slot ({TOKENS} tokens a reply): {other} of {len(asked)} prompts got another reply "
-        f"with all of them cached than after another question, and {again} of {len(asked)} with all cached twice over."
+        f"with all of them cached than after another question, and {again} of {len(asked)} with all cached twice over. "
+        f"With `LocalModel(prompt_cache=False)` {unequal} of {len(asked)} got another reply."
     )
     write_between(HERE / "README.md", "asked", said)
     sys.stdout.write(said + "\n")

@@ -30,8 +30,10 @@ class LocalModel:
     """A GGUF model run by llama.cpp in this process.
 
     `path_or_name` is a known name (`rlm-loop models list`) or the path of a GGUF file.  It is loaded at the first
-    call, and models with the same file and settings share one loaded copy.  With one slot and a seed a text is
-    the same where as much of its prompt was in the cache; more slots answer calls side by side, and change texts too.
+    call, and models with the same file and settings share one loaded copy.  More `slots` answer calls side by side.
+    What was read of earlier prompts is not read again; but read in other pieces, a prompt may get another reply.
+    With `prompt_cache=False` every prompt is read whole, and with one slot the same prompt and seed then give the
+    same text, at the price of the reading (`benchmarks/prompt_cache.py`).
     `context_size` is the window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs
     nothing, so the price is known and zero.  With `token_ids` a reply keeps what a trainer needs of it under
     `extra["tokens"]`: the ids that were sampled and the logarithms of their probabilities, before temperature and
@@ -47,6 +49,7 @@ class LocalModel:
         seed: int = 0,
         temperature: float = 0.0,
         slots: int = 1,
+        prompt_cache: bool = True,
         max_tokens: int = 512,
         verbose: bool = False,
         token_ids: bool = False,
@@ -63,6 +66,7 @@ class LocalModel:
         self.seed = seed
         self.temperature = temperature
         self.slots = slots
+        self.prompt_cache = prompt_cache
         self.max_tokens = max_tokens
         self.token_ids = token_ids
         self._verbose = verbose
@@ -89,6 +93,7 @@ class LocalModel:
             "seed": self.seed,
             "max_tokens": self.max_tokens,
             "context_size": self.context_size,
+            **({} if self.prompt_cache else {"prompt_cache": False}),  # as it was before it could be off
         }
 
     @property
@@ -130,7 +135,7 @@ class LocalModel:
             "max_tokens": self.max_tokens if max_tokens is None else max_tokens,
             "temperature": self.temperature,
             "seed": self.seed,
-            "cache_prompt": True,
+            "cache_prompt": self.prompt_cache,
             **prompt.sampling,
             **({"logprobs": True, "top_logprobs": 1} if self.token_ids else {}),  # without `top_` there are none
         }
