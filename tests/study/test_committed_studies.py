@@ -37,6 +37,7 @@ STUDIES = {
         CODER,
     ),
     "answer_contract/results": (128, ["direct", "lean", "lean-strict", "code", "react"], CODER),
+    "answer_contract/results/one_slot": (10, ["direct", "lean", "lean-strict", "code", "react"], "local"),
     "bug_fixing/results": (40, LOOPS, CODER),
     "context_dose/results": (
         24,
@@ -71,6 +72,11 @@ STUDIES = {
     ),
     "referee_arms/results/peers": (24, ["smolagents-code", "smolagents-tools"], CODER),
     "scaffold_length/results": (40, ["none", *(f"{frame}-{size}" for frame in FRAMES for size in SIZES)], CODER),
+    "scaffold_length/results/one_slot": (
+        4,
+        ["none", *(f"{frame}-{size}" for frame in FRAMES for size in SIZES)],
+        "local",
+    ),
     "token_overhead/results": (
         28,
         ["lean", "thought-52", "thought-208", "thought-832", "nudge-every-2", "nudge-every-1"],
