@@ -5,7 +5,6 @@ The law of this module: the rows of a call sum to the prompt tokens which that c
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Again, Part, Row, apportion, attribute, reconcile, rows_of
 from rlm_loop.accounting.calls import Cached, Call
 from rlm_loop.accounting.later import Later
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.messages import Usage
 from rlm_loop.traces.display import drawing
@@ -36,7 +36,7 @@ class Ledger:
     calls: list[Call] = field(default_factory=list["Call"])
     cached: list[Cached] = field(default_factory=list["Cached"])
     """Sub-calls that cost nothing, because an identical one was answered before."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _lock: OwnLock = field(default_factory=OwnLock, repr=False, compare=False)
 
     def charge(
         self,

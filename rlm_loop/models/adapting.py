@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models.base import RequestRejected
 
@@ -47,7 +47,7 @@ class Adapting:
 
     name: str
     not_applied: dict[str, str] = field(default_factory=dict[str, str])
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: OwnLock = field(default_factory=OwnLock, repr=False)
 
     def call(
         self, prompt: Prompt, settings: Mapping[str, Any], attempt: Callable[[Prompt, dict[str, Any]], T]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, Span
 from rlm_loop.models import catalog, weights, wire
 from rlm_loop.models.base import RequestRejected
@@ -72,7 +72,7 @@ class LocalModel:
         self._verbose = verbose
         self._settings: ServerSettings | None = None
         self._measured: list[tuple[Prompt, list[Part]]] = []
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
 
     interruptible = True
 

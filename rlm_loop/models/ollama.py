@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.listening import Kind
@@ -71,7 +71,7 @@ class OllamaModel(OpenAICompatibleModel):
         self._length: int | None = None
         self._asked = False
         self._checked: dict[int, int | None] = {}  # by window asked for, what the server loaded
-        self._growing = threading.Lock()
+        self._growing = OwnLock()
 
     @property
     def window(self) -> int | None:

@@ -7,12 +7,12 @@ general one costs 30 to 45 (see `benchmarks/`).
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
@@ -103,7 +103,7 @@ class OpenAICompatibleModel(RemoteModel):
         self._listed_as: str | None = None  # in the tables of prices, at the provider's own address
         self._options = dict(options or {})
         self._client: Http | None = None
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
 
     provider = OPENAI
     #: How a reply in events is read.
@@ -122,6 +122,10 @@ class OpenAICompatibleModel(RemoteModel):
             if self._client is not None:
                 self._client.close()
                 self._client = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy, which opens connections of its own."""
+        return {**self.__dict__, "_client": None}
 
     def _found_key(self) -> str | None:
         return self._key or (os.environ.get(self._variable) if self._trusted else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from rlm_loop.accounting.attribution import Part, apportion
 from rlm_loop.accounting.charges import accounts_of
 from rlm_loop.accounting.limits import BudgetSpent
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, common
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import size_unmeasured
@@ -49,7 +49,7 @@ class RecordedModel:
         self._todo = list(range(len(self._calls)))
         self._together = [*together, *[False] * len(self._calls)]
         self._name = name
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
 
     @classmethod
     def from_trace(cls, path: str | Path, *, run: Run = None) -> RecordedModel:

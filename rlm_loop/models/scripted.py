@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
 from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models.base import ModelError, RequestRejected
 
@@ -73,7 +73,7 @@ class ScriptedModel:
         self._name = name
         self._price = price
         self.window = window
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
         self._measured: tuple[Prompt | None, tuple[Part, ...]] = None, ()
 
     interruptible = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.accounting.attribution import Part
+from rlm_loop.accounting.own_lock import OwnLock
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.chat_template import END, EXTRA, SEPARATOR, START, ChatTemplate, openai_chat
@@ -54,7 +54,7 @@ class Tokenized:
             kind = type(tokenizer).__name__
             raise ModelError(f"{kind} is no tokenizer: give a folder, a tokenizers.Tokenizer or a tiktoken Encoding")
         self._measured: list[tuple[Prompt, list[Part]]] = []
-        self._lock = threading.Lock()
+        self._lock = OwnLock()
 
     @property
     def interruptible(self) -> bool:

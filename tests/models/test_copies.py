@@ -1,0 +1,74 @@
+"""Agents, models and what a run gives are values: they can be copied, pickled and sent to another process."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+from chat_server import ChatServer, completion
+
+from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop.messages import Prompt
+from rlm_loop.models import (
+    AnthropicModel,
+    LiteLLMModel,
+    LocalModel,
+    Model,
+    OllamaModel,
+    OpenAICompatibleModel,
+    ResponsesModel,
+    ScriptedModel,
+)
+
+COPIES: list[Callable[[Any], Any]] = [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
+CELL = "```python\nfinal_answer = 6 * 7\n```"
+
+
+@pytest.mark.parametrize("again", COPIES, ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LocalModel("local"),
+        ScriptedModel([CELL]),
+        OpenAICompatibleModel("m", "http://127.0.0.1:9/v1"),
+        OllamaModel("m"),
+        AnthropicModel("m"),
+        ResponsesModel("m"),
+        LiteLLMModel("openai/m"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_an_agent_can_be_copied_with_its_model(model: Model, again: Callable[[Any], Any]) -> None:
+    copied = again(ToolLoopAgent(model=model))
+    assert copied.model is not model
+    assert copied.model.name == model.name
+
+
+@pytest.mark.parametrize("again", COPIES, ids=["deepcopy", "pickle"])
+def test_a_model_that_was_used_is_copied_without_its_connections(
+    chat_server: ChatServer, again: Callable[[Any], Any]
+) -> None:
+    chat_server.say(completion("hi"))
+    model = OpenAICompatibleModel("m", chat_server.address)
+    said = model.complete(Prompt.ask("Hello")).text
+    assert again(model).complete(Prompt.ask("Hello")).text == said
+    assert len(chat_server.connections) == 2
+
+
+@pytest.mark.parametrize("again", COPIES, ids=["deepcopy", "pickle"])
+def test_an_outcome_is_kept_whole(again: Callable[[Any], Any]) -> None:
+    outcome = ToolLoopAgent(model=ScriptedModel([CELL])).run("What is 6 * 7?")
+    kept = again(outcome)
+    assert (kept.answer, kept.turns, kept.usage) == (42, outcome.turns, outcome.usage)
+    assert kept.ledger.rows == outcome.ledger.rows
+
+
+def test_runs_of_a_process_pool_come_back() -> None:
+    agent = LeanAgent(model=ScriptedModel(["forty-two"]))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert [outcome.answer for outcome in pool.map(agent.run, ["a?", "b?"])] == ["forty-two"] * 2
