@@ -100,7 +100,7 @@ class _Pool(HTTPConnectionPool):
     def _put_conn(self, conn: Any) -> None:
         if (call := _under_way.get()) is not None:
             call.done()
-            if call.once:
+            if call.once and conn is not None:  # urllib3 gives back none where the connection failed
                 conn.close()  # it opens again where it is used again
         super()._put_conn(conn)
 

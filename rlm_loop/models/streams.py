@@ -141,10 +141,21 @@ def joined(events: Iterable[Event]) -> dict[str, Any]:
                 elif isinstance(value, Mapping):  # a function call of the older form
                     _grow(message.setdefault(name, {}), cast("Event", value))
                 elif isinstance(value, (str, list)) and value and name != "role":
-                    message[name] = message[name] + value if message.get(name) else value
+                    message[name] = _joined(message.get(name), value)
     if calls:
         message["tool_calls"] = [call for _, call in calls]
     return {**whole, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+
+def _joined(so_far: Any, more: str | list[Any]) -> Any:
+    """Text or parts, and what comes next; where a provider goes from parts to text (Mistral), the text is a part."""
+    if not so_far or isinstance(so_far, str) == isinstance(more, str):
+        return so_far + more if so_far else more
+    return _parts(so_far) + _parts(more)
+
+
+def _parts(content: str | list[Any]) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _call(calls: list[tuple[Any, dict[str, Any]]], more: Event) -> dict[str, Any]:

@@ -282,6 +282,12 @@ def test_a_model_of_ones_own_need_not_know_of_it() -> None:
     assert once.heard == ["", ""]  # that the call begins and ends
 
 
+def test_a_server_that_is_not_there_is_told_as_without_a_listener() -> None:
+    nobody = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", retry=RetryPolicy(2, first=0.0, sleep=lambda _: None))
+    with pytest.raises(ModelUnreachable, match="is the server running"):
+        asked(nobody)
+
+
 # -- how events are read
 
 
@@ -312,4 +318,15 @@ def test_calls_with_the_same_index_and_other_ids_are_several() -> None:
     assert [(c["id"], c["function"]["name"], c["function"]["arguments"]) for c in calls] == [
         ("a", "f", '{"x": 1}'),
         ("b", "g", "{}"),
+    ]
+
+
+def test_parts_and_then_text_are_parts() -> None:
+    """As Mistral's reasoning models stream: parts of thought first, the answer as text."""
+    think = {"type": "thinking", "thinking": [{"type": "text", "text": "6 * 7"}]}
+    body = joined([{"choices": [{"delta": {"content": piece}}]} for piece in ([think], "4", "2")])
+    assert body["choices"][0]["message"]["content"] == [
+        think,
+        {"type": "text", "text": "4"},
+        {"type": "text", "text": "2"},
     ]
