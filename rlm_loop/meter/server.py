@@ -324,7 +324,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._headers_buffer.append(b"\r\n")  # one write for all, so that no packet waits for another
         head = b"".join(self._headers_buffer)
         self._headers_buffer = []
-        self.wfile.write(head + body)
+        self.wfile.write(head if self.command == "HEAD" else head + body)  # RFC 9110, 9.3.2
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed for a request: the meter's own record says more."""

@@ -357,6 +357,12 @@ def test_one_connection_serves_many_requests() -> None:
         assert len(pool._pool.connections) == 1
 
 
+def test_an_answer_to_head_has_no_body() -> None:
+    with metered_endpoint(ScriptedModel([])) as url, httpx.Client(trust_env=False, verify=False) as client:
+        assert client.head(f"{url}/models").status_code == 501
+        assert client.get(f"{url}/models").status_code == 200  # a body would be read as this answer
+
+
 def test_it_is_closed_when_the_block_ends() -> None:
     with metered_endpoint(ScriptedModel([])) as url:
         pass
