@@ -182,6 +182,8 @@ class Agent(metaclass=TakesLimits):
         seconds = property(lambda self: self.limits().seconds, doc="The seconds of a run at most: a limit.")
 
         def __getattr__(self, name: str) -> Any:
+            if name in dir(type(self)):  # a property of ours that failed inside: what failed is to be seen
+                return object.__getattribute__(self, name)
             raise missing(self, name)
 
     def __post_init__(self) -> None:

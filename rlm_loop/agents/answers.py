@@ -52,7 +52,7 @@ class AnswerCheck:
             said = self.verify(value)
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
-        if said is None or said is True:
+        if said is None or (not isinstance(said, str) and said):  # a check may say numpy.True_, 1 or a match
             self.evidence = {"verify": getattr(self.verify, "__name__", "verify")}
             return None
         return said if isinstance(said, str) and said else "The answer did not pass its check."

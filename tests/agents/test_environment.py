@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
@@ -159,6 +161,10 @@ def test_text_answers_and_require_code(repl: PythonREPL) -> None:
         (AnswerCheck(None, lambda v: v > 3), "2", None, "did not pass"),
         (AnswerCheck(None, lambda v: "too small" if v < 3 else None), "2", None, "too small"),
         (AnswerCheck(None, lambda v: v["x"]), "2", None, "TypeError"),
+        (AnswerCheck(None, lambda v: 1), "4", 4, ""),
+        (AnswerCheck(None, lambda v: re.match("4", str(v))), "4", 4, ""),
+        (AnswerCheck(None, lambda v: numpy.int64(v) > 3), "4", 4, ""),
+        (AnswerCheck(None, lambda v: numpy.int64(v) > 3), "2", None, "did not pass"),
     ],
 )
 def test_typed_and_verified_answers(
