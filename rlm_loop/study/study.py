@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import product
@@ -95,6 +96,7 @@ class Study:
             raise StudyError(f"a study's name is a text, not {self.name!r:.60}: Study(name, arms, tasks)")
         if isinstance(self.seeds, int):
             raise StudyError(f"study {self.name!r}: seeds is a list, not {self.seeds}: write seeds=[{self.seeds}]")
+        object.__setattr__(self, "seeds", _whole(self.seeds, self.name))
         if self.budget is not None and not isinstance(self.budget, Budget):
             raise StudyError(
                 f"study {self.name!r}: budget is a Budget, such as Budget(steps=5), not {self.budget!r:.60}"
@@ -259,3 +261,11 @@ class Study:
         tasks = {(c.suite, c.task.id): c.task for c in grid}
         local = local_models(agent for by_arm in agents.values() for agent in by_arm.values())
         return identity(self.name, arms, [(s, t, task_digest(t)) for (s, _), t in tasks.items()], self.seeds, local)
+
+
+def _whole(seeds: Iterable[Any], name: str) -> tuple[int, ...]:
+    """The seeds as numbers of Python's own: they go into every row."""
+    try:
+        return tuple(operator.index(seed) for seed in seeds)
+    except TypeError:
+        raise StudyError(f"study {name!r}: seeds are whole numbers, such as [0, 1], not {seeds!r:.60}") from None

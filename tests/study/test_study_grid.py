@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,17 @@ def test_factors_that_cannot_be(factors: Any, message: str) -> None:
     with pytest.raises(StudyError, match=message) as refused:
         Study("mine", {"a": Arm()}, suite("s", 1), factors=factors).agents()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("seeds", [[None], ["a"], [1.5], "01", 5])
+def test_seeds_are_whole_numbers(seeds: Any) -> None:
+    with pytest.raises(StudyError, match="study 'mine': seeds"):
+        Study("mine", {"a": Arm()}, suite("s", 1), seeds=seeds)
+
+
+def test_seeds_of_numpy_are_pythons_own_in_the_rows(tmp_path: Path) -> None:
+    results = Study("mine", {"a": Arm()}, suite("s", 1), seeds=numpy.arange(2)).run(tmp_path, False)  # pyright: ignore
+    assert [row["seed"] for row in results.rows] == [0, 1]
 
 
 def test_a_value_that_an_agent_refuses_names_the_arm() -> None:
