@@ -41,6 +41,10 @@ class TraceError(Exception):
     """A trace cannot be written or read; the message is one line that says what to do."""
 
 
+class TraceUnwritable(TraceError):
+    """A trace cannot be written: a fault of the machine, and not of the run."""
+
+
 class _Memory:
     """Events that go to no file."""
 
@@ -109,7 +113,9 @@ class Trace:
             try:
                 self._out = LineFile(path)
             except OSError as error:
-                raise TraceError(f"cannot write the trace {path}: {error.strerror}; choose another path") from error
+                raise TraceUnwritable(
+                    f"cannot write the trace {path}: {error.strerror}; choose another path"
+                ) from error
 
     def for_run(self) -> Trace:
         """For one run: this trace, or another of the same file or list where this one is taken.
@@ -157,7 +163,7 @@ class Trace:
             with self._lock:
                 self._out.append("\n".join([*lines, ""]))
         except OSError as error:
-            raise TraceError(
+            raise TraceUnwritable(
                 f"cannot write the trace {self.path}: {error.strerror or error}; "
                 "free some space, or choose another path"
             ) from error

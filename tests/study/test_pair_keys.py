@@ -24,6 +24,7 @@ from rlm_loop.study.statistics import wilson
         ({"resolved": False, "error": "RateLimited: for good", "error_class": "RateLimited"}, False),
         ({"resolved": False, "error": "OSError: [Errno 28] No space left on device"}, None),
         ({"resolved": False, "error": "ModuleNotFoundError: No module named 'mcp'"}, None),
+        ({"resolved": False, "error": "TraceUnwritable: cannot write the trace x: No space left on device"}, None),
         ({"resolved": False, "error": "WorkerLost: its worker ended in mid-episode"}, None),
         ({"resolved": False, "error": "AuthenticationFailed: no key"}, None),
         ({"resolved": False, "error": "ModelUnreachable: is the server running?", "calls": 0}, None),

@@ -17,7 +17,7 @@ MACHINE = frozenset(
     {
         *("BlockingIOError", "ContextGone", "DiskFull", "FileExistsError", "FileNotFoundError", "ImportError"),
         *("IsADirectoryError", "MemoryError", "ModuleNotFoundError", "NotADirectoryError", "OSError"),
-        *("PermissionError", "SetupFailed", "WorkerLost"),
+        *("PermissionError", "SetupFailed", "TraceUnwritable", "WorkerLost"),
     }
 )
 
