@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from study_arms import Arm, suite, task
 
-from rlm_loop import Budget, LeanAgent, Suite
+from rlm_loop import Budget, LeanAgent, Suite, Task
 from rlm_loop.dialects.injectors import Nudge
 from rlm_loop.study import Study, StudyError, load_study, load_study_file
 from rlm_loop.study.plan.factorial_design import DesignedArm
@@ -100,6 +100,15 @@ def test_a_budget_holds_for_every_episode() -> None:
     assert {a.budget.steps for a in study.agents()["local", 0].values()} == {2}  # type: ignore[attr-defined]
     with pytest.raises(StudyError, match=r"arm 'x'.*has no field 'budget'"):
         replace(study, arms={"x": Arm()}).agents()
+
+
+def test_names_of_any_length_are_files(tmp_path: Path) -> None:
+    """A file's name has 255 bytes at most; two long names that begin alike stay two."""
+    tasks = Suite("s" * 300, tuple(Task("t" * 300 + end, "?", 1) for end in "ab"))
+    results = Study("mine", {"a" * 300: Arm()}, tasks).run(tmp_path, False)
+    assert [row["error"] for row in results.rows] == [None, None]
+    assert all((tmp_path / row["trace"]).exists() for row in results.rows)
+    assert len({row["trace"] for row in results.rows}) == 2
 
 
 # -- order

@@ -29,6 +29,9 @@ Arms = Mapping[str, StudyAgent] | Sequence[tuple[str, StudyAgent]]
 #: Makes the arms for a model (a name or an object) and a seed.
 ArmFactory = Callable[[Any, int], Arms]
 
+#: Bytes of a name in a file's name.
+_LONGEST = 100
+
 #: Settings that say how a model is reached, not what it computes: a change of these may resume a study.
 TRANSPORT = frozenset(
     {"api_base", "api_key", "base_url", "headers", "hooks", "max_retries", "organization", "retries", "timeout"}
@@ -185,8 +188,9 @@ def trace_path(arm: str, model: str, suite: str, task: str, seed: int) -> str:
 
 
 def slug(name: str) -> str:
-    """A name as a file name."""
-    return re.sub(r"[^A-Za-z0-9.+_-]+", "_", name.replace("/", "-")).lstrip(".") or "_"
+    """A name as a file name; a long one ends in its hash, since two of them and a seed have 255 bytes together."""
+    plain = re.sub(r"[^A-Za-z0-9.+_-]+", "_", name.replace("/", "-")).lstrip(".") or "_"
+    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 9]}-{digest(name)[:8]}"
 
 
 def task_digest(task: Task) -> str:
