@@ -75,6 +75,8 @@ class Results:
     def baseline(self) -> str:
         """The arm that the study declared to compare with, where it has rows; else the first."""
         declared = (self.lock.get("analysis") or {}).get("baseline")
+        if not self.rows:
+            raise StudyError("the study has no episode yet: run it first")
         return declared if declared in self.arms else self.arms[0]
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -244,6 +245,17 @@ def test_each_model_is_compared_by_itself() -> None:
 def test_wrong_options_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(StudyError, match=message):
         compare(paired(SMALL), **wrong)
+
+
+@pytest.mark.parametrize("asked", [compare, lambda results: results.baseline])
+def test_a_study_without_episodes_says_so(asked: Callable[[Results], Any]) -> None:
+    with pytest.raises(StudyError, match="no episode"):
+        asked(Results([], {"name": "made"}))
+
+
+def test_ratios_beyond_what_a_float_holds_are_ratios() -> None:
+    found = compare(paired([("y", "y")] * 8, tokens=[(1e-200, 1e200)] * 8))
+    assert next(c for c in found.contrasts if c.measure == "input_tokens").estimate == 0.0
 
 
 def test_one_arm_has_nothing_to_be_compared_with() -> None:

@@ -40,6 +40,9 @@ UNDECLARED: Mapping[str, Any] = {"defaults": {"missing": "bounds"}}
 
 _RIGHT = {"true", "yes", "y", "pass", "passed", "correct", "resolved", "success", "succeeded", "c"}
 _WRONG = {"false", "no", "n", "fail", "failed", "incorrect", "unresolved", "failure", "wrong", "i"}
+_NO_ERROR = {"false", "0", "0.0", "no", "n", "ok"}
+#: What is called as somebody likes, `none` and `NA` included.
+_NAMES = {"task", "arm", "suite", "model"}
 _NOTHING = {"", "nan", "none", "null", "n/a", "na", "<na>", "nat"}
 #: What tables of a study ask of a row, where a result of others says nothing of it.
 _UNKNOWN: Row = {
@@ -156,23 +159,22 @@ def guessed_columns(
 
 
 def _row(record: Mapping[str, Any], names: Mapping[str, str], arm: str | None, threshold: float | None, at: str) -> Row:
-    said = {name: _plain(record.get(column)) for name, column in names.items()}
-    if said["task"] is None:
-        raise StudyError(f"{at}: there is no {names['task']}")
-    if said.get("arm") is None and arm is None:
-        raise StudyError(f"{at}: there is no {names['arm']}")
+    said = {name: (_named if name in _NAMES else _plain)(record.get(column)) for name, column in names.items()}
+    for name in ("task", "arm"):
+        if name in names and said[name] is None:
+            raise StudyError(f"{at}: there is no {names[name]}")
     numbers = {n: as_number(said[n], f"{at}, {names[n]}") for n in NUMBERS if n in said}
     if "tokens" not in names:
         numbers.pop("tokens", None)
     error = said.get("error")
     return make_row(
-        str(said["arm"] if said.get("arm") is not None else arm),
+        str(said.get("arm", arm)),
         said["task"],
         _seed(said.get("seed")),
         as_resolved(said["resolved"], f"{at}, {names['resolved']}", threshold),
         suite=str(said.get("suite") or ""),
         model=str(said.get("model") or ""),
-        error=None if error in (None, False) or str(error).lower() == "false" else str(error),
+        error=None if error in (None, False) or str(error).strip().lower() in _NO_ERROR else str(error),
         **({"cluster": said["cluster"]} if said.get("cluster") is not None else {}),
         **numbers,
     )
@@ -207,7 +209,7 @@ def as_number(value: Any, at: str) -> float | int | None:
         return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number) or number < 0:
         raise StudyError(f"{at}: {clip(value)} is no amount (a number, 0 or more)")
@@ -224,16 +226,19 @@ def _seed(value: Any) -> int | str:
     """A number where it is one, else what it is called; 0 where there is none."""
     try:
         return int(value or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return str(value)
 
 
-def _plain(value: Any) -> Any:
-    """A value without numpy's and pandas' wrappings; what says that nothing is known is `None`."""
+def _named(value: Any) -> Any:
+    """A name without numpy's and pandas' wrappings; an empty cell is `None`."""
     if hasattr(value, "item") and not isinstance(value, (list, tuple)):
         value = value.item()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, bool):
-        return value
-    return None if str(value).strip().lower() in _NOTHING else value
+    gone = value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("<NA>", "NaT")
+    return None if gone or (isinstance(value, str) and not value.strip()) else value
+
+
+def _plain(value: Any) -> Any:
+    """As `_named`; what says that nothing is known is `None` as well."""
+    value = _named(value)
+    return None if isinstance(value, str) and value.strip().lower() in _NOTHING else value

@@ -249,8 +249,10 @@ def compare(
 
 def _checked(results: Rows, baseline: str | None, alpha: float) -> str:
     arms = results.arms
+    if not arms:
+        raise StudyError("there is no episode to compare yet: run the study first")
     if len(arms) < 2:
-        raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms) or 'none'}")
+        raise StudyError(f"a comparison needs two arms; there is only {', '.join(arms)}")
     if baseline is not None and baseline not in arms:
         raise StudyError(f"there is no arm {baseline!r}; there are {', '.join(arms)}")
     if not 0 < alpha < 1:

@@ -161,7 +161,8 @@ def totals_effect(pairs: Pairs, level: float) -> Effect | None:
 def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, totals: bool) -> Effect:
     codes, parts = statistics.codes_of(pairs.clusters), pairs.weights
     here, there = [h for h, _ in values], [t for _, t in values]
-    used, weights, null = (here, there, 1.0) if totals else ([math.log(h / t) for h, t in values], parts, 0.0)
+    logs = [] if totals else [math.log(h) - math.log(t) for h, t in values]
+    used, weights, null = (here, there, 1.0) if totals else (logs, parts, 0.0)
     if parts is not None:  # a weighted mean is the ratio of the totals of two weighted sums
         used = [w * u for w, u in zip(parts, used, strict=True)]
         weights = [w * t for w, t in zip(parts, there, strict=True)] if totals else parts
@@ -169,7 +170,7 @@ def _ratio(values: Sequence[tuple[float, float]], pairs: Pairs, level: float, to
     p = statistics.mean_p(used, codes, null, weights=weights)
     estimate, low, high = found if totals else map(math.exp, found)
     scale = estimate * _mean(there, parts)  # of the logarithm of a ratio of totals, to the first order
-    moved = [((h - estimate * t) / scale if scale else math.nan) if totals else math.log(h / t) for h, t in values]
+    moved = [(h - estimate * t) / scale if scale else math.nan for h, t in values] if totals else logs
     variance = float(statistics.variance_of_mean(moved, codes, parts))
     return Effect(
         estimate=estimate,

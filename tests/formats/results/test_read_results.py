@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from rlm_loop.formats.results import Loaded, load_results, load_sources
 from rlm_loop.formats.results.source import ReadOptions
 from rlm_loop.study import StudyError
-from rlm_loop.study.compare.columns import SPELLINGS
+from rlm_loop.study.compare.columns import SPELLINGS, table_of
 
 HERE = Path(__file__).parent
 FILES = HERE / "files"
@@ -285,6 +286,28 @@ def test_a_table_that_cannot_be_read_says_what_and_where(tmp_path: Path, text: s
     with pytest.raises(StudyError) as error:
         load_results(path)
     assert str(error.value) == str(tmp_path / told)
+
+
+def test_names_are_anybodys_and_what_says_no_error_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    errors = {"none": "False", "t1": "0", "t2": "no", "t3": "", "t4": "None", "t5": "Timeout"}
+    lines = [f"{task},{arm},1,{error}" for arm in ("NA", "none") for task, error in errors.items()]
+    path.write_text("\n".join(["task,arm,resolved,error", *lines]), encoding="utf-8")
+    loaded = load_sources(path)
+    assert loaded.results.arms == ["NA", "none"]
+    assert [(r["task"], r["error"]) for r in loaded.results.rows[:6]] == [
+        (task, "Timeout" if error == "Timeout" else None) for task, error in errors.items()
+    ]
+
+
+def test_what_is_no_name_and_no_number_of_a_frame_is_said() -> None:
+    for task, arm, tokens, told in (
+        (math.nan, "x", 1, "there is no task"),
+        ("a", None, 1, "there is no arm"),
+        ("a", "x", 10**400, "is no amount"),
+    ):
+        with pytest.raises(StudyError, match=told):
+            table_of([{"task": task, "arm": arm, "resolved": 1, "tokens": tokens}])
 
 
 @pytest.mark.parametrize(
