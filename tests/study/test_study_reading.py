@@ -206,6 +206,28 @@ def test_folders_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, 
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("input_tokens", '"many"'),
+        ("input_tokens", "NaN"),
+        ("seconds", "Infinity"),
+        ("steps", "[]"),
+        ("cost", '"free"'),
+        ("task", "7"),
+    ],
+)
+def test_a_row_whose_figures_cannot_be_is_named(tmp_path: Path, field: str, value: str) -> None:
+    recorded(tmp_path)
+    path = tmp_path / "results.jsonl"
+    lines = path.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if '"arm"' in line)
+    row = json.dumps({**json.loads(lines[at]), field: "here"})
+    path.write_text("\n".join([*lines[:at], row.replace('"here"', value), *lines[at + 1 :], ""]))
+    with pytest.raises(StudyError, match=rf"results.jsonl:{at + 1} is damaged"):
+        load_study(tmp_path)
+
+
 def test_a_folder_without_a_study(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"no study\.json"):
         load_study(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,13 @@ _OF_ROW: dict[str, Any] = {
     "resolved": (*_NUMBER, bool),
     "trace": (str, type(None)),
 }
-_IN_ROW = {**_OF_ROW, "error": (str, type(None)), "cost": _NUMBER, "broken_off": int}
+_IN_ROW = {
+    **_OF_ROW,
+    "error": (str, type(None)),
+    "broken_off": int,
+    **dict.fromkeys(("input_tokens", "output_tokens", "cached_tokens", "new_tokens", "scaffold_tokens"), _NUMBER),
+    **dict.fromkeys(("cost", "seconds", "steps", "value"), _NUMBER),
+}
 
 
 def parse(line: str) -> dict[str, Any] | None:
@@ -181,13 +188,17 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
                 f"{path}:{number} is no row that this version knows (no {missing[0]}); read it with the version of "
                 "rlm-loop that wrote it"
             )
-        wrong = [name for name, kinds in _IN_ROW.items() if name in value and not isinstance(value[name], kinds)]
+        wrong = [name for name, kinds in _IN_ROW.items() if name in value and not _can_be(value[name], kinds)]
         if wrong or "error" not in value:
             raise StudyError(
                 f"{path}:{number} is damaged (its {wrong[0] if wrong else 'error'} cannot be); delete that line and "
                 "resume: its episode runs again"
             )
         yield value
+
+
+def _can_be(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def bytes_of(path: Path) -> bytes:
