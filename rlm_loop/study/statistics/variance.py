@@ -50,8 +50,9 @@ def variance_components(
     Biometrics 9 (1953), method 3.  Of balanced data all this is the analysis of variance.  The interval is a percentile
     bootstrap over whole tasks, `resamples` fits.  A group that the frame has not, or has one level of, is left out, and
     a fit without variance gives 0; `note` says both.  Levels that each belong to one level of another group (wordings
-    that are named after their loop) are compared within it.  Raises `StudyError` for fewer than 3 tasks, an outcome
-    that is no number, and where statsmodels is missing.
+    that are named after their loop) are compared within it.  A resample that cannot be fitted is left out, and `note`
+    counts these.  Raises `StudyError` for fewer than 3 tasks, an outcome that is no number, data
+    that no model can be fitted to, and where statsmodels is missing.
     """
     try:
         import pandas
@@ -62,16 +63,21 @@ def variance_components(
         raise StudyError("variance components are those of tasks and other groups; name 'task' among them")
     data, left_out = _data(frame, outcome, groups)
     found = _fitted(data, None)
+    if found is None:
+        raise StudyError("no mixed model can be fitted to so little data: more tasks, or fewer groups")
     rng, drawn = np.random.default_rng(seed), list[dict[str, float]]()
     for _ in range(resamples):
-        drawn.append(_fitted(data.of_tasks(rng.integers(0, data.tasks, data.tasks)), found.start).variances)
+        if again := _fitted(data.of_tasks(rng.integers(0, data.tasks, data.tasks)), found.start):
+            drawn.append(again.variances)
+    lost = resamples - len(drawn)
+    without = f"the interval is of {len(drawn)} of {resamples} resamples, the others cannot be fitted" if lost else ""
     tail = expanded_tail(data.tasks, alpha)
     total = sum(found.variances.values())
     rows: list[dict[str, Any]] = []
     for name, variance in found.variances.items():
         of = [one[name] for one in drawn if name in one]
         low, high = np.quantile(of, [tail, 1 - tail]) if of else (math.nan, math.nan)
-        note = _SINGULAR if not variance else ""
+        note = "; ".join(filter(None, [_SINGULAR if not variance else "", without]))
         rows.append(
             dict(
                 zip(
@@ -157,7 +163,8 @@ def _codes(values: Any) -> Any:
     return values.astype("category").cat.codes.to_numpy().astype(int)
 
 
-def _fitted(data: _Data, start: Any) -> _Fit:
+def _fitted(data: _Data, start: Any) -> _Fit | None:
+    """The fit, searched for from `start`; `None` where there is none, as of data that has too little in it."""
     from statsmodels.regression.mixed_linear_model import (  # pyright: ignore[reportMissingTypeStubs]
         MixedLM,
         VCSpec,
@@ -182,7 +189,10 @@ def _fitted(data: _Data, start: Any) -> _Fit:
         warnings.simplefilter("ignore")  # of a variance that is 0, which `note` says
         model: Any = MixedLM(data.y, exog, data.task, exog_re=np.ones((data.y.size, 1)), exog_vc=spec)
         # gradients lead nowhere where the largest likelihood is at a variance of 0, as it often is
-        fit: Any = model.fit(reml=True, start_params=start, method="powell")
+        try:
+            fit: Any = model.fit(reml=True, start_params=start, method="powell")
+        except np.linalg.LinAlgError:
+            return None
     variances = {"task": float(fit.cov_re[0, 0])}
     for name, part in parts.items():
         chosen, every = part.columns, part.effects

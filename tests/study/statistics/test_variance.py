@@ -83,6 +83,20 @@ def test_where_nothing_varies_every_component_is_0() -> None:
     assert (found["variance"] == 0).all()
 
 
+def test_resamples_that_cannot_be_fitted_are_counted() -> None:
+    """Three tasks in two loops, twice: a resample of one task alone has a singular design."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"task": t, "arm": "ab"[a], "seed": s, "resolved": bool(rng.integers(2))}
+        for t in range(int(rng.integers(3, 6)))
+        for a in range(2)
+        for s in range(2)
+    ]
+    found = variance_components(pd.DataFrame(rows), resamples=10).set_index("component")
+    assert found.loc["task", "note"] == "the interval is of 7 of 10 resamples, the others cannot be fitted"
+    assert found.loc["task", "high"] > 0
+
+
 def test_wordings_of_a_loop_are_compared_with_each_other() -> None:
     """Two loops of three wordings each: balanced, so the effects are means, and their variance is without the error."""
     rng = np.random.default_rng(2)
