@@ -21,14 +21,17 @@ def rescore(folder: str | Path, suite: Callable[[str], Suite] = get_suite) -> It
 
     `recorded` is what the row says.  `suite` finds a suite by its name; `resolved`, `value` and `score_reason` are by
     the task's own contract.  Only scorers run, isolated as the run's cells were.  Raises `StudyError` for a task that
-    its suite no longer has, `TraceError` where a trace is missing or damaged, what `suite` raises for an unknown name,
+    its suite no longer has, or a suite that `suite` does not know, `TraceError` where a trace is missing or damaged,
     and what a scorer raises.
     """
     suites: dict[str, dict[str, Any]] = {}
     for row, path in traces_of(folder):
         name = row["suite"]
         if name not in suites:
-            suites[name] = {task.id: task for task in suite(name)}
+            try:
+                suites[name] = {task.id: task for task in suite(name)}
+            except ValueError as error:
+                raise StudyError(f"{error}; of a suite of your own: rescore(folder, suite=lambda name: ...)") from error
         task = suites[name].get(row["task"])
         if task is None:
             raise StudyError(f"the suite {name} has no task {row['task']} today: score it with the version that ran it")

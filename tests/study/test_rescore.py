@@ -60,6 +60,13 @@ def test_a_task_with_one_contract_has_no_such_field(tmp_path: Path) -> None:
     assert "by_submission" not in row
 
 
+def test_a_suite_of_ones_own_is_asked_for(tmp_path: Path) -> None:
+    agent = {"lean": LeanAgent(model=ScriptedModel(["2"]), presentation="text")}
+    Study("one", agent, Suite("values", (Task("one", "1 + 1?", 2),))).run(tmp_path, progress=False)
+    with pytest.raises(StudyError, match=r"no suite 'values'.*of a suite of your own: rescore\(folder, suite="):
+        list(rescore(tmp_path))
+
+
 def test_a_task_that_is_gone_is_named(tmp_path: Path, suite: Suite) -> None:
     contracts(suite).run(tmp_path / "runs", progress=False)
     with pytest.raises(StudyError, match="no task HumanEval/0 today"):
