@@ -51,8 +51,9 @@ def headline(results: Results, noise: Results | None) -> str:
     compared = fair.compare(analysis=PLAN)
     suites = len({row["suite"] for row in fair.rows})
     said = (
-        f"**On {_tasks(fair)} held tasks of {suites} suites with a 1.5B model, scored for every loop by what its run "
-        f"left behind, {_counts(fair)}; points more than {BASELINE}: {_differences(compared)}; "
+        f"**On {_tasks(fair)} held tasks of {suites} suites with a 1.5B model, scored for every loop by the code its "
+        f"run left behind where code is asked for ({_code(fair)} tasks) and by its answer elsewhere, "
+        f"{_counts(fair)}; points more than {BASELINE}: {_differences(compared)}; "
         f"{_noise(noise)}.**"
     )
     more = [*_depends(compared), _suites(fair), _claims(compared), _spent(fair)]
@@ -116,7 +117,14 @@ def _noise(noise: Results | None) -> str:
     pairs = rerun_pairs(noise)
     moved = sum(here != there for _, here, there in pairs)
     share = 100 * moved / len(pairs)
-    return f"the same arm, run again, ends otherwise on {share:.0f} % of tasks ({moved} of {len(pairs)})"
+    return (
+        f"in another study the same arm, run again, ends otherwise in {share:.0f} % of pairs ({moved} of {len(pairs)})"
+    )
+
+
+def _code(fair: Results) -> int:
+    """How many tasks ask for code, whose artifact is scored."""
+    return len({(row["suite"], row["task"]) for row in fair.rows if "by_submission" in row})
 
 
 def _suites(fair: Results) -> str:
