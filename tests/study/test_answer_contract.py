@@ -99,7 +99,12 @@ def test_its_headline_names_n_interval_contract_and_noise_floor(results: Results
     again = [("a", 0, True), ("a", 1, False), ("b", 0, True), ("b", 1, True)]
     noise = [{"arm": "code-w1", "suite": "s", "task": t, "seed": n, "resolved": v, "error": None} for t, n, v in again]
     text = headline(results, Results(noise))
-    for part in ("**On 10 held tasks of 5 suites", "what its run left behind", "interval", "50 % of tasks (1 of 2)"):
+    for part in (
+        "**On 10 held tasks of 5 suites",
+        "the code its run left behind",
+        "interval",
+        "in 50 % of pairs (1 of 2)",
+    ):
         assert part in text
     assert "In no suite is an effect of the loop shown" in text
     assert "no more than 3 points fewer than ReAct. It is not shown for" in text
