@@ -112,6 +112,9 @@ class Environment:
         self._answer: FinalAnswer | None = None
         self._result = ""  # of the last action that did not fail
         self._cell: CellResult | None = None
+        self._fault: Exception | None = (
+            None  # of ours, where `python` was called: it ends the run as a fenced cell's does
+        )
         gateway_tools = list(own)
         if action_mode == "calls":
             if repl is not None:
@@ -318,6 +321,8 @@ class Environment:
         except BudgetSpent as spent:
             return failed_action("budget", spent.reason)
         self._may_repeat |= name in self._polls or result.repeated
+        if self._fault is not None:
+            raise self._fault
         if self._cell is not None:
             return self._cell_observation(self._cell)
         seen = Observation(result.text, seconds=result.seconds, truncated=result.truncated, full=result.full)
@@ -372,18 +377,28 @@ class Environment:
         return call
 
     def _python(self, code: str) -> str:
-        self._cell = self._run(dedented(code))  # as a fenced block is
+        try:
+            self._cell = self._run(dedented(code))  # as a fenced block is
+        except Exception as fault:
+            self._fault = fault
+            raise
         return self._cell.output
 
     def _repl(self) -> Session:
         if self._session is None:
             if self._open_repl is None:
                 raise RuntimeError("this task has no REPL; open the environment with repl=...")
-            self._session = self._open_repl()
-            self._session.new_run()
-            if self._context is not None:
-                self._session.set("context", self._context, reserved=True)
-            self._session.add_tools(self._in_cell)
+            session = self._open_repl()
+            try:
+                session.new_run()
+                if self._context is not None:
+                    session.set("context", self._context, reserved=True)
+                session.add_tools(self._in_cell)
+            except BaseException:
+                if session is not self._lent:
+                    session.close()
+                raise
+            self._session = session
         return self._session
 
 

@@ -1360,6 +1360,11 @@ def _unpickled(job: dict[str, Any], form: str) -> Any:
             f"the REPL's Python ({who}, {sys.executable}) has no usable {needs}, which the value needs ({error}): "
             "install it there, or give plain lists and dicts"
         ) from None
+    except AttributeError as error:  # `Can't get attribute 'Order' on <module '__main__'>`
+        raise AttributeError(
+            f"the value holds objects of a class of your script or notebook, which the REPL's Python does not know "
+            f"({error}): give plain lists and dicts (such as dataclasses.asdict), or put the class into a module"
+        ) from None
     except MemoryError:
         size = os.path.getsize(job["path"])
         raise MemoryError(

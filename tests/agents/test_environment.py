@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy
 import pytest
 
+from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.observations import PENDING
+from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 
 
@@ -232,3 +235,16 @@ def test_the_model_is_never_told_of_unlisted_tools(repl: PythonREPL) -> None:
 def quiet() -> str:
     """Be there without being told of."""
     return "heard"
+
+
+@pytest.mark.parametrize("kind", [ToolLoopAgent, LeanAgent, ReActAgent])
+def test_a_context_that_cannot_be_sent_ends_the_run_of_every_loop(kind: Any) -> None:
+    """Told to the model as a failed tool, it would count against the loops that call, and not the one of code."""
+    cell = "```python\nprint(len(context))\n```"
+    if kind is not ToolLoopAgent:
+        cell = '{"tool": "python", "arguments": {"code": "print(len(context))"}}'
+    if kind is ReActAgent:
+        cell = 'Thought: I look.\nAction: python\nAction Input: {"code": "print(len(context))"}'
+    with pytest.raises(TypeError, match="cannot send 'context'") as ended:
+        kind(model=ScriptedModel([cell] * 3), max_steps=3).run("?", context=[threading.Lock()])
+    assert ended.value.outcome.usage.calls == 1  # type: ignore[attr-defined]

@@ -237,6 +237,16 @@ def test_a_value_whose_package_is_missing_there_is_one_clear_line(tmp_path: Path
             repl.run("1")
 
 
+def test_objects_of_a_class_of_the_script_are_named_with_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a notebook's cell: pickle finds the class in `__main__` here, and in no other process."""
+    order = type("Order", (), {"__module__": "__main__"})
+    monkeypatch.setattr(sys.modules["__main__"], "Order", order, raising=False)
+    with PythonREPL() as repl:
+        repl.set("context", [order()])
+        with pytest.raises(ReplError, match=r"a class of your script or notebook.*'Order'.*dataclasses\.asdict"):
+            repl.run("1")
+
+
 @pytest.mark.parametrize(
     "value",
     [
