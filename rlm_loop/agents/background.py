@@ -11,6 +11,8 @@ from collections.abc import Callable
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.outcome import Outcome
 
+_LOOK = 0.2  # seconds
+
 
 class _Begins:
     """A hook that is told of the first step of a run."""
@@ -76,7 +78,7 @@ class BackgroundRun:
                 return
             self._stop_requested = True
             if self._begun:  # else the first step ends it: what is made ready before it has no outcome yet
-                _interrupt(self._thread.ident)
+                interrupt_thread(self._thread.ident)
 
     def result(self, seconds: float | None = None) -> Outcome:
         """Wait for the end and return the outcome; of a run that was stopped, the partial one.
@@ -123,16 +125,18 @@ async def awaited(work: Callable[[tuple[object, ...]], Outcome]) -> Outcome:
 
     run = BackgroundRun(work, then=tell)
     run.begin()
+    ended = asyncio.ensure_future(over.wait())
     try:
-        await over.wait()
+        while not ended.done():  # a kernel's stop button cancels the cell, and wakes no loop that waits for ever
+            await asyncio.wait([ended], timeout=_LOOK)
     except asyncio.CancelledError:
         run.stop()
-        await over.wait()
+        await ended
         raise
     return run.result()
 
 
-def _interrupt(thread: int) -> None:
+def interrupt_thread(thread: int) -> None:
     """Leave a Ctrl-C for a thread to find at its next step of Python code.
 
     On Python 3.11 a thread that is being started has the number of the one that starts it until it runs, and would be

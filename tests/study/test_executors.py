@@ -226,16 +226,20 @@ from rlm_loop.study import Study
 
 def slow(task):
     print("begun", flush=True)
-    time.sleep(1.0 if task.id == "a-1" else 600.0)
+    until = time.monotonic() + (1.0 if task.id == "a-1" else 600.0)
+    while time.monotonic() < until:
+        time.sleep(0.02)
 
 {guard}
-    Study("mine", {{"x": Arm(before=slow)}}, suite("a", 9)).run({folder!r}, False, executor="processes:1")
+    Study("mine", {{"x": Arm(before=slow)}}, suite("a", 9)).run({folder!r}, False, executor={executor!r})
 """
 
 
-def script(tmp_path: Path, guard: str = 'if __name__ == "__main__":') -> subprocess.Popen[str]:
+def script(
+    tmp_path: Path, guard: str = 'if __name__ == "__main__":', executor: str = "processes:1"
+) -> subprocess.Popen[str]:
     file = tmp_path / "script.py"
-    file.write_text(SCRIPT.format(tests=str(HERE), folder=str(tmp_path / "out"), guard=guard))
+    file.write_text(SCRIPT.format(tests=str(HERE), folder=str(tmp_path / "out"), guard=guard, executor=executor))
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
     return subprocess.Popen(
         [sys.executable, str(file)],
@@ -255,6 +259,21 @@ def test_ctrl_c_keeps_what_runs_and_fails_nothing(tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode != 0
+    assert "stopped with 8 episodes to go" in said
+    assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
+
+
+@pytest.mark.parametrize("executor", ["threads:2", "processes:2"])
+def test_a_second_ctrl_c_ends_what_runs_and_keeps_what_has_ended(tmp_path: Path, executor: str) -> None:
+    process = script(tmp_path, executor=executor)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    for _ in range(3):  # one is over, and two go on for ten minutes
+        assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    assert "waiting for 2 running episodes" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
     assert "stopped with 8 episodes to go" in said
     assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.agents.background import interrupt_thread
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent
 from rlm_loop.study.run.episode import run_episode
@@ -16,6 +19,7 @@ from rlm_loop.study.run.executors import capacity, in_this_process, on_this_mach
 from rlm_loop.study.run.jobs import Done, Job, keep_trace, pack, perform
 from rlm_loop.study.run.limits import Pace, pacing
 from rlm_loop.study.run.processes import BREAKING, SeparateProcesses
+from rlm_loop.study.run.progress import to_stderr
 from rlm_loop.study.run.scheduler import Scheduler
 from rlm_loop.study.store.rows import crash_line, make_row
 
@@ -50,7 +54,8 @@ def run_on(
     `LOST_AT_MOST` workers in a row are lost.
 
     Ctrl-C starts no further episode, waits for the running ones (their rows are kept) and raises `StudyInterrupted`; a
-    second one does not wait.  Seconds of an episode are wall time, in which the other episodes share the machine.
+    second one stops these too, and keeps those that have ended.  Seconds of an episode are wall time, in which the
+    other episodes share the machine.
     """
     with _Run(executor, study, scheduler, agents, folder, jobs, rate) as run:
         return run.through()
@@ -83,6 +88,7 @@ class _Run:
         self._running: dict[Future[Any], _Begun] = {}
         self._again: list[Episode] = []
         self._lost = 0
+        self._threads: set[int] = set()  # those of this process that run an episode
         self._capacity, self._ask_at = 0, float("-inf")
         self._own: SeparateProcesses | None = None
 
@@ -127,7 +133,7 @@ class _Run:
         clock = self._scheduler.clock
         begun = _Begun(episode, clock.now(), clock.seconds())
         if in_this_process(self._executor):
-            future = self._executor.submit(run_episode, self._study, episode, self._agents, self._folder, clock)
+            future = self._executor.submit(self._in_thread, episode)
         else:
             shared = self._folder if on_this_machine(self._executor) else None
             share = None if self._rate is None else self._rate / self._room()
@@ -138,6 +144,13 @@ class _Run:
                 self._replace()
                 future = self._executor.submit(perform, payload)
         self._running[future] = replace(begun, alone=isinstance(self._executor, SeparateProcesses))
+
+    def _in_thread(self, episode: Episode) -> Any:
+        self._threads.add(threading.get_ident())
+        try:
+            return run_episode(self._study, episode, self._agents, self._folder, self._scheduler.clock)
+        finally:
+            self._threads.discard(threading.get_ident())
 
     def _record(self, ended: set[Future[Any]]) -> None:
         for future in ended:
@@ -195,13 +208,23 @@ class _Run:
         self._executor = self._own
 
     def _end_softly(self) -> None:
-        if in_this_process(self._executor) or on_this_machine(self._executor):
-            for future in [f for f in self._running if f.cancel()]:  # elsewhere it could be running, and would be lost
-                del self._running[future]
         try:
+            if in_this_process(self._executor) or on_this_machine(self._executor):
+                for future in [f for f in self._running if f.cancel()]:  # elsewhere it could be running, and be lost
+                    del self._running[future]
+            if self._running:
+                to_stderr(f"waiting for {len(self._running)} running episodes to keep them; Ctrl-C again drops them")
             while self._running:
                 self._record(wait(self._running, return_when=FIRST_COMPLETED).done)
         except KeyboardInterrupt:
-            if isinstance(self._executor, SeparateProcesses):
-                self._executor.kill()
-            self._running.clear()
+            self._drop()
+
+    def _drop(self) -> None:
+        """Stop what runs; what has ended is kept."""
+        if isinstance(self._executor, SeparateProcesses):
+            self._executor.kill()
+        for thread in tuple(self._threads):
+            interrupt_thread(thread)
+        with suppress(KeyboardInterrupt):
+            self._record({f for f in self._running if f.done() and not f.cancelled() and f.exception() is None})
+        self._running.clear()

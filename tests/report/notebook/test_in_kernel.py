@@ -69,6 +69,15 @@ def test_the_stop_button_keeps_what_was_done(kernel: Kernel) -> None:
     assert kernel.run("print(outcome.stop, outcome.steps >= 1)").text == "interrupted True\n"
 
 
+def test_the_stop_button_stops_what_is_awaited(kernel: Kernel) -> None:
+    kernel.run("from rlm_loop.models import ScriptedModel as S; import threading; gone = threading.Event()")
+    kernel.run("agent = ToolLoopAgent(model=S([lambda prompt: 'x' if gone.wait(600) else 'y']))")
+    heard = kernel.run("print('begun', flush=True); await agent.arun('?')", until=lambda h: h.text == "begun\n")
+    assert heard.error
+    assert "CancelledError" in heard.error[-1] or "KeyboardInterrupt" in heard.error[-1]
+    assert kernel.run("gone.set(); print('free')").text == "free\n"
+
+
 def test_in_the_background_the_kernel_is_free_and_another_cell_stops_the_run(kernel: Kernel) -> None:
     kernel.run("model = scripted('while True: pass')")
     assert kernel.run("run = start(ToolLoopAgent(model=model, cell_timeout=600), '?', button=False)").error == []
