@@ -12,7 +12,7 @@ from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun, awaited, started
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in
+from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in, workspace_of
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
@@ -364,6 +364,7 @@ class Agent(metaclass=TakesLimits):
         exchange: Exchange | None = None,
     ) -> Outcome:
         """Work on a task of a suite; raises as `run` does.  `exchange` is its place in a session."""
+        workspace = workspace_of(workspace)
         context = as_context(task.material())  # a deferred context is made before the clock starts
         task = task if context is task.context else replace(task, context=context)
         model = self.own_model()

@@ -5,9 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import CallTool, FinalAnswer, RunCode
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+def adapter_of(answer_type: Any) -> TypeAdapter[Any]:
+    """What checks an answer against its type; raises `TypeError` for what pydantic knows no type in."""
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
+
+    try:
+        return TypeAdapter(answer_type)
+    except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+        raise TypeError(
+            f"answer_type is a type that pydantic checks, such as int or list[str], not {answer_type!r:.60} "
+            f"({str(error).partition(chr(10))[0]:.120}); verify= takes a function of the answer"
+        ) from error
 
 
 @dataclass
@@ -30,9 +46,9 @@ class AnswerCheck:
     def _typed(self, given: FinalAnswer) -> tuple[FinalAnswer, str | None]:
         if self.answer_type is None:
             return given, None
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
-        adapter = TypeAdapter[Any](self.answer_type)
+        adapter = adapter_of(self.answer_type)
         try:
             return replace(given, value=adapter.validate_python(given.value)), None
         except ValidationError as error:

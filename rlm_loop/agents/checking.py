@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isnan
+from os import PathLike
 from typing import Any
 
 from rlm_loop.accounting.budget import Budget
+from rlm_loop.agents.answers import adapter_of
 from rlm_loop.hints.spelling import nearest
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import Session
@@ -102,6 +104,8 @@ def checked(agent: Any) -> None:
         raise ValueError(f"allow is a list of tool names, not the text {agent.allow!r}")
     if isinstance(named := agent.sub_models, str):
         raise ValueError(f"sub_models is a list of names or a mapping from names to models, not the text {named!r}")
+    if agent.answer_type is not None:
+        adapter_of(agent.answer_type)
     if agent.verify is not None and not callable(agent.verify):
         raise TypeError(f"verify is a function of the answer, or None, not {agent.verify!r:.60}")
 
@@ -112,10 +116,22 @@ def listed(name: str, value: Any, one: str) -> tuple[Any, ...]:
         shown = getattr(value, "__name__", None) or getattr(value, "name", None) or type(value).__name__
         raise TypeError(f"{name} is a list of {one}, not {value!r:.60}: write {name}=[{shown}]")
     found = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
-    if name == "tools":
-        for each in found:
+    for each in found:
+        if name == "tools":
             as_tool(each)
+        elif name == "injectors" and not (hasattr(each, "opening") and hasattr(each, "after")):
+            raise TypeError(
+                f"an injector has name, opening(problem) and after(turn), such as Nudge(), not {each!r:.60} "
+                "(rlm_loop.dialects.injectors)"
+            )
     return found
+
+
+def workspace_of(value: Any) -> Any:
+    """The workspace as it is; raises `TypeError` for a folder's name in its place."""
+    if isinstance(value, (str, PathLike)):
+        raise TypeError(f"workspace is a Workspace, not {value!r:.60}: write workspace=Workspace({str(value)!r})")
+    return value
 
 
 def session_in(tool: Any) -> Session | None:

@@ -144,6 +144,10 @@ class Metered:
                     lambda: self.model.complete(self._warmed(prompt), max_tokens=held.max_tokens),
                     late=lambda reply: self._record_late(request, turn, number, reply),
                 )
+                if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise TypeError(
+                        f"complete() of {self.name} returned {reply!r:.60}: return a Reply (rlm_loop.messages)"
+                    )
             except BudgetSpent as spent:  # the reply may come yet, and be billed
                 self.node.arrive(call)
                 self._write_off(held, request, turn, number, f"BudgetSpent: {spent.reason}")

@@ -33,6 +33,7 @@ from rlm_loop.study.plan.grid import (
 )
 from rlm_loop.study.plan.identity import identity, local_models, mark_of
 from rlm_loop.study.results import Results
+from rlm_loop.study.run.limits import require_limits
 from rlm_loop.study.run.progress import Progress
 from rlm_loop.study.run.run_plan import RunPlan, run_plan
 from rlm_loop.tasks.base import Suite, Task
@@ -221,6 +222,7 @@ class Study:
         `Unfair` where arms differ in what is not declared, `StudyInterrupted` on Ctrl-C, and `ModelError` where no arm
         could reach its model at all.
         """
+        require_limits(limit=limit, seconds=seconds, jobs=jobs)
         agents, arms = self._made()
         grid = self._episodes(agents, arms, limit)
         names = list(dict.fromkeys(c.name for c in arms))

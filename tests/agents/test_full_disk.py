@@ -37,7 +37,7 @@ CELL = "```python\nprint(1)\n```"
 @pytest.mark.parametrize(
     ("first", "keep", "context", "kind", "says", "steps"),
     [
-        (CELL, True, 0, "TraceError", "cannot write the trace", 1),
+        (CELL, True, 0, "TraceUnwritable", "cannot write the trace", 1),
         ("", False, 0, "ReplError", "the REPL's files cannot be written", 0),
         ("", False, 3_000_000, "ReplError", "the REPL's files cannot be written", 0),
     ],

@@ -26,6 +26,15 @@ def four() -> ScriptedModel:
     return ScriptedModel(["4"])
 
 
+class Mute:
+    """A model of a user's that forgets to return."""
+
+    name = "mute"
+
+    def complete(self, prompt: Any, *, max_tokens: int | None = None) -> Any:
+        return None
+
+
 def study(*args: Any, **given: Any) -> Study:
     return Study("s", *(args or ({"lean": LeanAgent(four())}, [TASK])), **given)
 
@@ -67,6 +76,11 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: LeanAgent(presentation="nativ"), "did you mean 'native'"),
     (lambda: ReActAgent(form="json"), 'form is "text" or "calls", not \'json\''),
     (lambda: ToolLoopAgent(verify="yes"), "verify is a function"),
+    (lambda: ToolLoopAgent(answer_type=5), "answer_type is a type that pydantic checks, .* not 5"),
+    (lambda: ToolLoopAgent(answer_type=object()), "answer_type is a type .* verify= takes a function"),
+    (lambda: LeanAgent(injectors=["think"]), r"an injector has name, .* not 'think'"),
+    (lambda: LeanAgent(four()).run("?", workspace="."), r"write workspace=Workspace\('\.'\)"),
+    (lambda: LeanAgent(Mute()).run("?"), r"complete\(\) of mute returned None: return a Reply"),
     (lambda: ToolLoopAgent(system=["a"]), "system is a text"),
     (lambda: LeanAgent(four()).run(5), "the question is a text, not 5"),
     (lambda: LeanAgent(four()).run("?", contxt="a"), "run has no 'contxt'; did you mean 'context'"),
@@ -98,6 +112,9 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: study(5, [TASK]).episodes(), "arms are agents by name"),
     (lambda: study(factors={"max_step": [2]}).episodes(), "no field 'max_step'; .* did you mean 'max_steps'"),
     (lambda: study().run("x", n_jobs=2), "no 'n_jobs': write jobs="),
+    (lambda: study().run("x", limit=-1), "limit is a whole number, 0 or more, or None, not -1"),
+    (lambda: study().run("x", seconds=-1), "seconds is a number, 0 or more, or None, not -1"),
+    (lambda: study().run("x", jobs="2"), "jobs is a whole number, 1 or more, or None, not '2'"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""How many calls a minute a study may make."""
+"""How many calls a minute a study may make, and the limits that cannot be meant."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import get_model
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import Episode, StudyAgent
+
+
+def require_limits(*, limit: Any, seconds: Any, jobs: Any) -> None:
+    """Raises `StudyError` for a number of tasks, of seconds or of episodes at a time that is none."""
+    for name, value, kind, least in (
+        ("limit", limit, int, 0),
+        ("seconds", seconds, (int, float), 0),
+        ("jobs", jobs, int, 1),
+    ):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not value >= least):
+            what = "a number" if name == "seconds" else "a whole number"
+            raise StudyError(f"{name} is {what}, {least} or more, or None, not {value!r:.60}")
 
 
 class Pace:
