@@ -11,13 +11,14 @@ DOCS_READY = $(VENV)/.ready-docs
 PYTEST = $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test test-all hosted formats notebooks docs lint format clean
+.PHONY: help demo test test-all hosted formats notebooks figures docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
 	@echo "make test       run the tests of every day, with the network forbidden (5 to 7 minutes)"
 	@echo "make test-all   run all tests, those that are long by nature too"
 	@echo "make notebooks  execute the notebooks on recorded results"
+	@echo "make figures    derive every figure of the README from the committed rows again"
 	@echo "make docs       build the documentation as a site, into site/; open site/index.html"
 	@echo "make lint       format check, linter, types"
 	@echo "make format     apply the format"
@@ -48,6 +49,10 @@ formats: | $(VENV)/bin/python
 
 notebooks: $(TEST_READY)
 	$(RUN) tests/run_notebooks.py notebooks
+
+figures: $(TEST_READY)
+	$(RUN) experiments/harness_tax/figures.py
+	$(RUN) experiments/answer_contract/headline.py
 
 docs: $(DOCS_READY)
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
