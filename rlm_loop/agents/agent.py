@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
@@ -18,6 +17,7 @@ from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
 from rlm_loop.agents.exchange import Exchange, KeptSession
 from rlm_loop.agents.first_request import FirstRequest, first_request
+from rlm_loop.agents.identity import identifying
 from rlm_loop.agents.localise import Localise
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
@@ -32,7 +32,7 @@ from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.dialects.wrapped import ADAPTER, complete
+from rlm_loop.dialects.wrapped import complete
 from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
@@ -45,43 +45,8 @@ from rlm_loop.repl.contexts.fingerprint import Fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.display import drawing
-from rlm_loop.traces.trace import Trace, plain
+from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
-
-#: Settings that came later, and what was done before: an agent that does so is the one that it was.
-UNTOLD: Mapping[str, Any] = MappingProxyType(
-    {
-        "allow": None,
-        "localise": None,
-        "sub_models": (),
-        "may_block": False,
-        "context_tokens": 60,
-        "temperature": None,
-    }
-)
-
-
-def settled(budget: Budget) -> dict[str, Any]:
-    """A budget as it identifies a strategy: `repeated` only where it is not what it was before it could be set."""
-    own: dict[str, Any] = plain(budget)
-    if own["repeated"] == 2:
-        del own["repeated"]
-    return own
-
-
-def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
-    """A dialect's settings by the names that studies and traces of 0.1 have: another name would be another study.
-
-    What they did not have is told only where it is on.
-    """
-    if dialect["is"] == ADAPTER:
-        return _as_recorded(dialect["dialect"])
-    named = {"action_mode": "hands"}
-    return {
-        named.get(k, k): _as_recorded(v) if k == "dialect" else v
-        for k, v in dialect.items()
-        if k != "finish_with_result" or v
-    }
 
 
 @spelled(HINTS)
@@ -271,15 +236,7 @@ class Agent(metaclass=TakesLimits):
 
     def settings(self) -> dict[str, Any]:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
-        skipped = {"model", "hooks", "tools", "repl", "verify", "answer_type", "approve", "budget", "sub_budget"}
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in skipped}
-        for name, before in UNTOLD.items():
-            if own[name] == before:
-                del own[name]
-        own = plain(own)
-        sub_budget = None if self.sub_budget is None else settled(self.sub_budget)
-        own |= {"budget": settled(self.budget), "sub_budget": sub_budget}
-        return {"agent": type(self).__name__, "dialect": _as_recorded(plain(self.dialect())), **own}
+        return identifying(self, self.dialect())
 
     @spelled(RUN_HINTS)
     def run(

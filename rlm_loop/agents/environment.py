@@ -15,6 +15,7 @@ from typing import Any
 from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
+from rlm_loop.agents.loop_tools import FINAL_ANSWER, OF_THE_LOOP, python_tool, require_own_names
 from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action, simple_names
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.dialects.base import Dialect, Problem
@@ -31,9 +32,6 @@ from rlm_loop.tools.gateway import ToolGateway
 from rlm_loop.workspace import Workspace
 
 _log = logging.getLogger(__name__)
-
-#: Names that belong to the REPL protocol; no tool may take them.
-RESERVED = frozenset(("context", "final_answer", "python"))
 
 _LAST = 2.0  # seconds to take the artifact of a run whose time is up; a `__repr__` of a cell's may never end
 _HURRY = 0.2  # seconds for a cell to stop at the time limit of the run, which is to be kept
@@ -95,10 +93,7 @@ class Environment:
     ) -> None:
         own = list(map(as_tool, (*tools, *(workspace.tools() if workspace is not None else ()))))
         quiet = list(map(as_tool, unlisted))
-        names = [t.name for t in (*own, *quiet)]
-        if len(set(names)) < len(names) or not RESERVED.isdisjoint(names):
-            clashes = sorted({n for n in names if names.count(n) > 1 or n in RESERVED})
-            raise ValueError(f"these tool names are taken or used twice: {', '.join(clashes)}; rename them")
+        require_own_names(own, quiet)
         self.faults: list[str] = []  # what went wrong when it was closed, a line each
         self._sampled, self._may_repeat = sampled, False
         self._lent = repl if isinstance(repl, Session) else None
@@ -115,18 +110,15 @@ class Environment:
         self._fault: Exception | None = (
             None  # of ours, where `python` was called: it ends the run as a fenced cell's does
         )
-        gateway_tools = list(own)
+        called = list(own)
         if action_mode == "calls":
-            if repl is not None:
-                gateway_tools.append(Tool("python", _PYTHON_HELP, self._python, timeout=float("inf")))
-            if answer_tool:
-                gateway_tools.append(Tool("final_answer", "Give the answer and end the task.", _final_answer))
+            called += ([python_tool(self._python)] if repl is not None else []) + (FINAL_ANSWER if answer_tool else [])
         self._approve = approve
         told: dict[str, Any] = {"hooks": hooks, "node": node, "about": about, "seconds_left": seconds_left}
         told["approve"] = approve
-        allowed = None if allow is None else {*allow, "python", "final_answer"}  # no list of tools is about these
+        allowed = None if allow is None else {*allow, *OF_THE_LOOP}  # no list of tools is about these
         kept = IdempotencyCache()  # one for both gates: a key is the same in a cell and in a call
-        self._gateway = ToolGateway(gateway_tools, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
+        self._gateway = ToolGateway(called, timeout=tool_timeout, cap=cap, allow=allowed, kept=kept, **told)
         # cells call through a gate of their own: a model is never told of an unlisted tool, in an error either
         in_cell = ToolGateway([*own, *quiet], timeout=tool_timeout, cap=cap, allow=allow, kept=kept, **told)
         self._keep_calls, self._noted = keep_calls, Noted()
@@ -400,13 +392,6 @@ class Environment:
                 raise
             self._session = session
         return self._session
-
-
-_PYTHON_HELP = "Run Python code in a persistent REPL and get what it prints."
-
-
-def _final_answer(answer: Any) -> Any:
-    return answer
 
 
 def _ends(action: Action) -> bool:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rlm_loop.accounting.budget import Budget
-from rlm_loop.agents.agent import Agent, settled
+from rlm_loop.agents.agent import Agent
 from rlm_loop.agents.checking import one_of
 from rlm_loop.agents.exchange import Exchange
+from rlm_loop.agents.identity import settled
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.code_blocks import CodeBlocks
 from rlm_loop.dialects.direct import Direct

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.agent import UNTOLD
 from rlm_loop.agents.config import NotMade, Unknown, agent_from_config
+from rlm_loop.agents.identity import UNTOLD
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message
 from rlm_loop.outcome import Turn

@@ -91,13 +91,13 @@ CHANGES = {
     ),
     "help of a tool of ours": (
         "lean_native",
-        "rlm_loop.agents.environment._PYTHON_HELP",
+        "rlm_loop.agents.loop_tools._PYTHON_HELP",
         "Run Python code.",
         r"call 1, schema of python, function.description, tool_schema, from character 15",
     ),
     "help of a tool, as text": (
         "lean_text",
-        "rlm_loop.agents.environment._PYTHON_HELP",
+        "rlm_loop.agents.loop_tools._PYTHON_HELP",
         "Run Python code.",
         r"call 1, message 0 \(system\), system, from character \d+",
     ),
