@@ -44,12 +44,13 @@ def read(body: Any) -> Request:
     choice = form.take("tool_choice")
     if choice not in (None, "auto", "none"):
         not_applied["tool_choice"] = choice
-    too_many = f"n is {several}: one reply is given to a request; send it {several} times"
+    if several not in (None, 1):
+        form.refuse(f"n is {several}: one reply is given to a request; send it {several} times", param="n")
     return Request(
         messages,
         () if choice == "none" else tuple(tools),
         _stop(form.take("stop", (str, list))),
-        schema_of(form.take("response_format", dict)),
+        schema_of(form.take("response_format", dict), form),
         form.limit("max_completion_tokens", "max_tokens"),
         bool(form.take("stream", bool)),
         bool(options.take("include_usage", bool)),
@@ -57,7 +58,7 @@ def read(body: Any) -> Request:
         sampling=form.settings(*_SAMPLING),
         ignored=(*form.ignored, *ignored, *(f"stream_options.{name}" for name in options.ignored)),
         not_applied=not_applied,
-        refusal=None if several in (None, 1) else Refused(too_many, param="n"),
+        refusal=form.refusal,
     )
 
 
@@ -112,8 +113,8 @@ def _stop(value: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The JSON schema that a reply is to follow, from a `response_format`."""
+def schema_of(wanted: Mapping[str, Any] | None, form: FieldReader) -> Mapping[str, Any] | None:
+    """The JSON schema that a reply is to follow, from a `response_format`; without one `form` is refused."""
     kind = (wanted or {}).get("type", "text")
     if wanted is None or kind == "text":
         return None
@@ -121,9 +122,8 @@ def schema_of(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         return {"type": "object"}
     schema = (wanted.get("json_schema") or {}).get("schema") if kind == "json_schema" else None
     if not isinstance(schema, dict):
-        raise Refused(
-            f"response_format of type {kind!r} has no schema; send json_schema.schema", param="response_format"
-        )
+        form.refuse(f"response_format of type {kind!r} has no schema; send json_schema.schema", param="response_format")
+        return None
     return cast("dict[str, Any]", schema)
 
 

@@ -37,6 +37,8 @@ def read(body: Any) -> Request:
     sampling = {_SAMPLING[name]: value for name, value in config.settings(*_SAMPLING).items()}
     choice: Any = (form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}
     several = config.take("candidateCount", int)
+    if several not in (None, 1):
+        config.refuse("candidateCount is over 1: send the request several times")
     schema = config.take("responseJsonSchema", dict) or config.take("responseSchema", dict)
     kind = config.take("responseMimeType", str)
     return Request(
@@ -49,7 +51,7 @@ def read(body: Any) -> Request:
         sampling=sampling,
         ignored=(*form.ignored, *(f"generationConfig.{name}" for name in config.ignored)),
         not_applied={"toolConfig": choice} if choice.get("mode") == "ANY" else {},
-        refusal=None if several in (None, 1) else Refused("candidateCount is over 1: send the request several times"),
+        refusal=config.refusal,
     )
 
 

@@ -31,7 +31,11 @@ def read(body: Any) -> Request:
     for index, message in enumerate(listed):
         said += _message(message, f"messages[{index}]", ignored)
     tools = tuple(map(_tool, tools_of(form.take("tools", list))))
-    not_applied = form.settings("thinking", "output_config")
+    not_applied = form.settings("thinking")
+    config = FieldReader(form.take("output_config", dict) or {}, "output_config")
+    schema = (config.take("format", dict) or form.take("output_format", dict) or {}).get("schema")
+    if config.ignored:
+        not_applied["output_config"] = {name: config.body[name] for name in config.ignored}
     choice: Mapping[str, Any] = form.take("tool_choice", dict) or {"type": "auto"}
     if choice.get("type") not in ("auto", "none"):
         not_applied["tool_choice"] = dict(choice)
@@ -39,6 +43,7 @@ def read(body: Any) -> Request:
         tuple(said),
         () if choice.get("type") == "none" else tools,
         tuple(str(text) for text in form.take("stop_sequences", list) or ()),
+        reply_schema=schema if isinstance(schema, dict) else None,
         max_tokens=form.limit("max_tokens"),
         stream=bool(form.take("stream", bool)),
         include_usage=True,
@@ -46,6 +51,7 @@ def read(body: Any) -> Request:
         sampling=form.settings("temperature", "top_p", "top_k"),
         ignored=(*form.ignored, *ignored),
         not_applied=not_applied,
+        refusal=form.refusal,
     )
 
 
@@ -94,12 +100,13 @@ def heard(body: Mapping[str, Any]) -> Reply:
 
 
 def _usage(usage: Usage | None) -> dict[str, Any]:
-    """What was read from a cache and written to one is not among `input_tokens` here."""
+    """What was read from a cache and written to one is not among `input_tokens` here; what is not known is 0, since
+    both have to be numbers."""
     if usage is None or usage.input_tokens is None:
-        return {"input_tokens": None, "output_tokens": None}
+        return {"input_tokens": 0, "output_tokens": 0}
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     new = usage.input_tokens - (read or 0) - (written or 0)
-    said = {"input_tokens": new, "output_tokens": usage.output_tokens}
+    said = {"input_tokens": new, "output_tokens": usage.output_tokens or 0}
     if read is None and written is None:
         return said
     return {**said, "cache_read_input_tokens": read or 0, "cache_creation_input_tokens": written or 0}

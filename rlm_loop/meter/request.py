@@ -27,7 +27,8 @@ class RequestMessage:
     """One message as the client sent it.
 
     `thought` is what the model had thought, where it is sent back; `unread` what it holds beside text: `image`, `file`,
-    `thinking` (encrypted), `previous_response` (kept by the provider).
+    `thinking` (encrypted), `previous_response` (kept by the provider).  `reference` is the id of an item of an earlier
+    reply that stands for it.
     """
 
     role: Role
@@ -36,6 +37,7 @@ class RequestMessage:
     tool_call_id: str | None = None
     thought: str = ""
     unread: tuple[str, ...] = ()
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class FieldReader:
         if not isinstance(body, dict):
             raise Refused(f"{what} is not a JSON object; send one")
         self.what = what
+        self.refusal: Refused | None = None
         self.body = cast("dict[str, Any]", body)
         self._left = dict.fromkeys(self.body)
 
@@ -109,15 +112,18 @@ class FieldReader:
             raise Refused(f"{self.what}.role is {role!r}; use {', '.join(roles)}", param=f"{self.what}.role")
         return roles[role]
 
+    def refuse(self, message: str, *, param: str | None = None) -> None:
+        """A model of ours cannot serve it, and a provider may: the first reason is `refusal`."""
+        self.refusal = self.refusal or Refused(message, param=param)
+
     def limit(self, *names: str) -> int | None:
-        """The first of these fields that is set: a number of tokens, 1 or more."""
+        """The first of these fields that is set: a number of tokens, 1 or more for a model of ours."""
         found = [(name, self.take(name, int)) for name in names]
-        for name, value in found:
-            if value is not None:
-                if value < 1:
-                    raise Refused(f"{name} is {value}; ask for 1 token or more", param=name)
-                return int(value)
-        return None
+        name, value = next(((name, int(value)) for name, value in found if value is not None), ("", None))
+        if value is not None and value < 1:
+            self.refuse(f"{name} is {value}; ask for 1 token or more", param=name)
+            return None
+        return value
 
     def settings(self, *names: str) -> dict[str, Any]:
         """The fields of these names that are set."""

@@ -39,11 +39,13 @@ def read(body: Any) -> Request:
     instructions = form.take("instructions", str)
     previous, conversation = form.take("previous_response_id", str), form.take("conversation")
     given = form.take("input", (str, list))
-    if not given and not previous:
+    elsewhere = {"conversation": conversation, "prompt": form.take("prompt", dict)}
+    if not given and not previous and not any(elsewhere.values()):
         raise Refused("input is missing or empty; send a text or a list of items", param="input")
     ignored: dict[str, None] = {}
     said = [RequestMessage("system", instructions)] if instructions else []
-    if conversation is not None:
+    for name in (name for name, there in elsewhere.items() if there):
+        form.refuse(f"{name} is not kept here: send the whole input", param=name)
         said.append(RequestMessage("user", unread=("previous_response",)))
     items: list[Any] = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
     tools = list(_tools(form.take("tools", list)))
@@ -60,11 +62,10 @@ def read(body: Any) -> Request:
     choice = form.take("tool_choice")
     if choice not in (None, "auto", "none"):
         not_applied["tool_choice"] = choice
-    kept_elsewhere = Refused("conversation is not kept here: send the whole input", param="conversation")
     return Request(
         tuple(said),
         () if choice == "none" else tuple(tools),
-        reply_schema=chat_schema(_as_chat(wanted)),
+        reply_schema=chat_schema(_as_chat(wanted), form),
         max_tokens=form.limit("max_output_tokens"),
         stream=bool(form.take("stream", bool)),
         include_usage=True,
@@ -74,7 +75,7 @@ def read(body: Any) -> Request:
         not_applied=not_applied,
         previous=previous,
         instructed=bool(instructions),
-        refusal=None if conversation is None else kept_elsewhere,
+        refusal=form.refusal,
     )
 
 
@@ -103,7 +104,7 @@ def _add(said: list[RequestMessage], item: Any, where: str, ignored: dict[str, N
         said.append(RequestMessage("assistant", thought=content_of(parts, where)[0], unread=sealed))
         return
     elif kind == "item_reference":
-        said.append(RequestMessage("assistant", unread=("previous_response",)))
+        said.append(RequestMessage("assistant", unread=("previous_response",), reference=form.take("id", str)))
     elif kind.endswith("_output"):
         text, unread = content_of([item] if "output" not in item else form.take("output"), f"{where}.output")
         said.append(RequestMessage("tool", text, tool_call_id=form.take("call_id", str), unread=unread))
@@ -164,6 +165,7 @@ def heard(body: Mapping[str, Any]) -> Reply:
     text, calls = "\n".join(m.text for m in said if m.text), tuple(call for m in said for call in m.tool_calls)
     finish = "length" if body.get("status") == "incomplete" else "tool_calls" if calls else "stop"
     extra = {k: v for k, v in body.items() if k in ("id", "model", "usage", "service_tier")}
+    extra["items"] = [item["id"] for item in body["output"] if isinstance(item.get("id"), str)]
     return Reply(text, calls, finish, wire.to_usage(body.get("usage")), extra=extra)
 
 

@@ -47,6 +47,9 @@ _PATH = re.compile(r"(?:/s/(?P<session>[^/]*))?(?:/v1)*(?P<rest>/.*)")
 #: Hosts of pages that may call: not those of strangers, opened in a browser on this machine.
 _HERE = ("localhost", "127.0.0.1", "::1")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: A provider may have more in front: `/openai/v1/chat/completions` (Groq), `/openai/deployments/NAME/...` (Azure),
+#: `/anthropic/v1/messages`; `/threads/ID/messages` of OpenAI's assistants is something else.
+_IN_FRONT = re.compile(r"/[^:]*(?=/chat/completions|/responses)|/[^:]*/v1(?=/messages)")
 _SERVED: dict[str, Any] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
 _GEMINI = re.compile(
     r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateContent|streamGenerateContent|countTokens)"
@@ -66,9 +69,10 @@ class _Route:
 
 
 def _route(rest: str) -> _Route | None:
-    if rest in _SERVED:
-        return _Route(_SERVED[rest])
-    if rest == _COUNT:
+    api = _IN_FRONT.sub("", rest, count=1)
+    if api in _SERVED:
+        return _Route(_SERVED[api])
+    if api == _COUNT:
         return _Route(messages, count=True)
     match = _GEMINI.fullmatch(rest)
     if match is None:
@@ -151,7 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
             reply = session.complete(request, call)
             about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
             if api is responses:
-                session.keep(f"resp_{about[0]}", request, reply)
+                items = [item["id"] for item in responses.write(reply, request, *about)["output"]]
+                session.keep(f"resp_{about[0]}", request, reply, items)
             if request.stream and "alt=sse" not in self.path and api is gemini:
                 kind, body = "application/json", json.dumps([api.write(reply, request, *about)])
             elif request.stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -53,6 +53,7 @@ class MeterSession:
         self._model = model
         self._root = Metered(model, account, self.ledger, trace, Caller(), "metered", slots=slots)
         self._kept: dict[str, tuple[RequestMessage, ...]] = {}  # what a response went on from, by its id
+        self._items: dict[str, RequestMessage] = {}  # the reply of an item, by its id
         self._conversations = Conversations()
         self._told = told
         self._lock = threading.Condition()
@@ -107,18 +108,30 @@ class MeterSession:
         assert isinstance(self._model, Heard)
         self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
         if isinstance(identifier := reply.extra.get("id"), str):
-            self.keep(identifier, request, reply)
+            self.keep(identifier, request, reply, reply.extra.get("items") or ())
 
-    def keep(self, identifier: str, request: Request, reply: Reply) -> None:
-        """A response may be gone on from by its id, without what its instructions were."""
-        own = 1 if request.instructed else 0
+    def keep(self, identifier: str, request: Request, reply: Reply, items: Iterable[str] = ()) -> None:
+        """A response may be gone on from by its id, without what its instructions were, or by those of its `items`."""
+        own, answer = 1 if request.instructed else 0, said_back(reply)
         with self._lock:
-            self._kept[identifier] = (*request.messages[own:], said_back(reply))
-            if len(self._kept) > KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._kept[identifier] = (*request.messages[own:], answer)
+            self._items |= dict.fromkeys(items, answer)
+            for kept in (self._kept, self._items):
+                for oldest in list(kept)[:-KEPT]:
+                    del kept[oldest]
+
+    def _named(self, messages: Sequence[RequestMessage]) -> Iterator[RequestMessage]:
+        """The messages with the replies that items are named of; items of one reply that follow each other are one."""
+        before: RequestMessage | None = None
+        for one in messages:
+            found = None if one.reference is None else self._items.get(one.reference)
+            if found is None or found is not before:
+                yield found or one
+            before = found
 
     def _continued(self, request: Request) -> Request:
         """The request with what it goes on from.  Raises `Refused` where a model of ours would not know it."""
+        request = replace(request, messages=tuple(self._named(request.messages)))
         if request.previous is None:
             return request
         before = self._kept.get(request.previous)
@@ -325,8 +338,11 @@ def turn_of(reply: Reply, new: Sequence[Message]) -> tuple[tuple[Action, ...], t
     )
     if not reply.tool_calls:
         return (Answer(reply.text),), (Observation(told),)
-    results = {m.tool_call_id: m.text for m in ours if m.role == "tool"}
+    results: dict[str | None, list[str]] = {}  # calls without ids of their own go by their name, and are in order
+    for one in ours:
+        if one.role == "tool":
+            results.setdefault(one.tool_call_id, []).append(one.text)
     actions = tuple(CallTool(c.name, c.arguments, c.id) for c in reply.tool_calls)
-    texts = [results.get(c.id, "") for c in reply.tool_calls]
+    texts = [of.pop(0) if (of := results.get(c.id)) else "" for c in reply.tool_calls]
     texts[-1] = "\n".join(filter(None, (texts[-1], told)))
     return actions, tuple(Observation(text) for text in texts)

@@ -134,13 +134,17 @@ def usage_as_chat(stated: Any) -> Any:
     """A usage in the shape of the chat API.
 
     Here `input_tokens` leave out what was read from a cache and what was written to it; what was written for 5 minutes
-    and for an hour is inside `cache_creation_input_tokens`.
+    and for an hour is inside `cache_creation_input_tokens`.  What a compaction on the server took is billed and stands
+    in `iterations` alone (`BetaUsage.iterations` of the anthropic package).
     """
     if not isinstance(stated, Mapping):
         return None
     usage = cast("Mapping[str, Any]", stated)
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-    new, read, written, out = (whole(usage.get(name)) for name in names)
+    beside = [
+        one for one in usage.get("iterations") or () if isinstance(one, Mapping) and one.get("type") == "compaction"
+    ]
+    new, read, written, out = (_total(name, usage, beside) for name in names)
     details: Any = usage.get("output_tokens_details")
     thought = cast("Mapping[str, Any]", details).get("thinking_tokens") if isinstance(details, Mapping) else None
     return {
@@ -149,6 +153,12 @@ def usage_as_chat(stated: Any) -> Any:
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
         "completion_tokens_details": {"reasoning_tokens": thought},
     }
+
+
+def _total(name: str, usage: Mapping[str, Any], beside: Sequence[Mapping[str, Any]]) -> int | None:
+    stated = whole(usage.get(name))
+    more = [tokens for one in beside if (tokens := whole(one.get(name))) is not None]
+    return stated if not more else (stated or 0) + sum(more)
 
 
 def _said(blocks: Sequence[Block]) -> tuple[str, tuple[ToolCall, ...]]:

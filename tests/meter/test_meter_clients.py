@@ -56,6 +56,23 @@ def test_a_response(served: tuple[Any, Any]) -> None:
     assert reply.usage.input_tokens == url.meter.calls[0].input_tokens
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_items_of_a_reply_are_gone_on_from_by_their_ids(named: bool) -> None:
+    """As the AI SDK's provider for this API sends a history where the provider stores it."""
+    script = ScriptedModel([CALLS, "3."])
+    with metered_endpoint(script) as url, openai.OpenAI(base_url=url, api_key="any") as client:
+        first = client.responses.create(model="m", input="1 + 2?", tools=[FUNCTION])
+        items = [{"type": "item_reference", "id": item.id} if named else item.to_dict() for item in first.output]
+        result = {"type": "function_call_output", "call_id": first.output[1].call_id, "output": "3"}
+        client.responses.create(model="m", input=[user("1 + 2?"), *items, result], tools=[FUNCTION])
+    assert [(m.role, m.text, len(m.tool_calls)) for m in script.prompts[1].messages] == [
+        ("user", "1 + 2?", 0),
+        ("assistant", "I add.", 1),
+        ("tool", "3", 0),
+    ]
+    assert {call.node for call in url.meter.calls} == {"0"}
+
+
 def test_a_response_that_streams(served: tuple[Any, Any]) -> None:
     url, client = served
     with client.responses.stream(model="m", input="1 + 2?", tools=[FUNCTION]) as stream:

@@ -483,3 +483,51 @@ def test_an_image_goes_through_and_the_providers_count_of_it_is_unattributed(pat
 def test_the_address_is_of_this_machine_alone_unless_another_is_asked_for() -> None:
     with metered_endpoint(ScriptedModel([])) as url:
         assert url.startswith("http://127.0.0.1:")
+
+
+#: What models of ours cannot serve, and providers do.
+TAKEN_BY_A_PROVIDER = [
+    ("/chat/completions", {"messages": [user("Q")], "max_tokens": 0}),
+    ("/chat/completions", {"messages": [user("Q")], "response_format": {"type": "grammar", "grammar": "root"}}),
+    ("/chat/completions", {"messages": [user("Q")], "response_format": {"type": "json_schema", "json_schema": {}}}),
+    ("/chat/completions", {"messages": [user("Q")], "n": 2}),
+    ("/messages", {"messages": [user("Q")], "max_tokens": 0}),
+    ("/responses", {"prompt": {"id": "pmpt_1", "version": "2"}}),
+    ("/responses", {"input": "Q", "max_output_tokens": 0}),
+]
+
+
+@pytest.mark.parametrize(("path", "asked"), TAKEN_BY_A_PROVIDER)
+def test_what_models_of_ours_refuse_is_read_and_charged_where_a_provider_takes_it(path: str, asked: Any) -> None:
+    usage = {"input_tokens": 30, "output_tokens": 1}
+    answers = {
+        "/chat/completions": Answer.of(CHAT),
+        "/messages": Answer.of({"id": "m", "type": "message", "content": [], "usage": usage}),
+        "/responses": Answer.of({"id": "r", "status": "completed", "output": [], "usage": usage}),
+    }
+    with upstream(answers[path]) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, {"model": "m", **asked}, path).status_code == 200
+        url.meter.sessions["default"].wait(60)
+        (call,) = url.meter.calls
+    assert (call.unread, call.input_tokens) == ("", 100 if path == "/chat/completions" else 30)
+    with metered_endpoint(ScriptedModel(["x"])) as url:
+        assert post(url, {"model": "m", **asked}, path).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [
+        ("/openai/v1/chat/completions", "chat"),  # Groq
+        ("/openai/deployments/mine/chat/completions", "chat"),  # Azure
+        ("/v1/account/gateway/compat/chat/completions", "chat"),  # Cloudflare
+        ("/anthropic/v1/messages", "messages"),
+        ("/v1/threads/thread_1/messages", None),  # of OpenAI's assistants: no message of a model
+        ("/v1/responses/resp_1/cancel", None),
+    ],
+)
+def test_an_api_under_a_path_of_the_providers_own(path: str, api: str | None) -> None:
+    with upstream(Answer.of(CHAT)) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url.removesuffix("/v1"), {"model": "m", "messages": [user("Q")]}, path).status_code == 200
+        calls = list(url.meter.calls)
+    assert [got.path for got in up.got] == [path]
+    assert [call.protocol for call in calls] == ([api] if api else [])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from upstream import Answer, upstream
 from wires import TOOL, events, post, user  # pyright: ignore
 
-from rlm_loop.messages import Reply, ToolCall
+from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import RateLimited
@@ -313,3 +314,42 @@ def test_system_text_in_the_midst_of_messages() -> None:
         said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
         assert post(url, {"messages": said, "max_tokens": 9}, "/messages").status_code == 200
     assert sum(row["tokens"] for row in url.meter.figures.rows() if row["cause"] == "system") > 0
+
+
+def test_the_form_of_a_message_is_a_schema() -> None:
+    model = ScriptedModel(["{}"])
+    form = {"format": {"type": "json_schema", "schema": FUNCTION["parameters"]}, "effort": "low"}
+    with metered_endpoint(model) as url:
+        post(url, {"messages": [user("Q")], "max_tokens": 9, "output_config": form}, "/messages")
+    assert model.prompts[0].reply_schema == FUNCTION["parameters"]
+    assert url.meter.calls[0].not_applied == {"output_config": {"effort": "low"}}
+
+
+def test_a_messages_usage_has_numbers_where_none_are_known() -> None:
+    """Both are numbers in the types of the anthropic package."""
+
+    class Silent:
+        name = "silent"
+
+        def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+            return Reply("Hello.")
+
+    with metered_endpoint(Silent()) as url:
+        answer = post(url, {"messages": [user("Q")], "max_tokens": 9}, "/messages").json()
+    assert answer["usage"] == {"input_tokens": 0, "output_tokens": 0}
+    assert url.meter.calls[0].input_tokens is None
+
+
+def test_calls_of_one_function_without_ids_have_their_own_results() -> None:
+    """Gemini's calls go by their name where they have no id, and their results come in the same order."""
+    calls = [{"functionCall": {"name": "add", "args": {"a": a}}} for a in (1, 2)]
+    results = [{"functionResponse": {"name": "add", "response": {"output": said}}} for said in ("one", "two")]
+    asked = {"role": "user", "parts": [{"text": "Add."}]}
+    first = {"candidates": [{"content": {"role": "model", "parts": calls}}], "usageMetadata": {"promptTokenCount": 9}}
+    last = {"candidates": [{"content": {"role": "model", "parts": [{"text": "3"}]}}]}
+    history = [asked, {"role": "model", "parts": calls}, {"role": "user", "parts": results}]
+    with upstream(Answer.of(first), Answer.of(last)) as up, metered_endpoint(forward=up.url) as url:
+        for contents in (history[:1], history):
+            assert post(url, {"contents": contents}, "beta/models/m:generateContent").status_code == 200
+    turn = next(e for e in url.meter.sessions["default"].record().events if e["event"] == "turn")
+    assert [one["text"] for one in turn["observations"]] == ["one", "two"]

@@ -113,6 +113,30 @@ ANTHROPIC_SEARCHED = {
     "output_tokens": 510,
     "server_tool_use": {"web_search_requests": 1},
 }
+# `BetaUsage.iterations` of the anthropic package: "A `compaction` entry's tokens are not included in the top-level
+# `usage` fields"; those of a `message` are.
+ANTHROPIC_COMPACTED = {
+    "input_tokens": 45,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "output_tokens": 1234,
+    "iterations": [
+        {
+            "type": "compaction",
+            "input_tokens": 180_000,
+            "output_tokens": 3500,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 20_000,
+        },
+        {
+            "type": "message",
+            "input_tokens": 45,
+            "output_tokens": 1234,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        },
+    ],
+}
 # https://ai.google.dev/api/generate-content#UsageMetadata: promptTokenCount "includes the number of tokens in the
 # cached content"; https://ai.google.dev/gemini-api/docs/thinking: the price is the sum of output and thinking tokens;
 # totalTokenCount is prompt, thoughts and candidates (and tool use prompts).
@@ -164,6 +188,12 @@ CASES = [
         message_stream(ANTHROPIC_START, ANTHROPIC_SEARCHED),
         Usage(10682, 510, 0, cache_write_tokens=0),
         id="anthropic-stream-with-search",
+    ),
+    pytest.param(
+        MESSAGES,
+        message_stream(ANTHROPIC_START, ANTHROPIC_COMPACTED),
+        Usage(200_045, 4734, 20_000, cache_write_tokens=0),
+        id="anthropic-compacted",
     ),
     pytest.param(GEMINI, content(GOOGLE), Usage(1030, 250, 600, reasoning_tokens=200), id="gemini"),
     pytest.param(
