@@ -51,7 +51,7 @@ class Workspace(CodeTools):
 
     def _open(self, origin: CheckedSource, droppings: tuple[str, ...]) -> None:
         top = Path(tempfile.mkdtemp(prefix="rlm-workspace-")).resolve()
-        self._removed = weakref.finalize(self, remove, top)
+        self._removed = weakref.finalize(self, _remove_own, top, os.getpid())
         super().__init__(top / "work")
         self.commit, self._format, self._droppings = origin.commit, origin.object_format, droppings
         # Both repositories lie outside of the folder, so that nothing done in there can spoil the patch: one of
@@ -204,6 +204,11 @@ class Workspace(CodeTools):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _remove_own(folder: Path, pid: int) -> None:
+    if os.getpid() == pid:  # else a forked copy of the process is ending: the folder is not its own
+        remove(folder)
 
 
 def _show_start(own: Git, theirs: Git, start: str, droppings: Iterable[str]) -> None:

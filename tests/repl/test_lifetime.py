@@ -283,14 +283,21 @@ def test_the_host_may_fork(repl: PythonREPL) -> None:
     repl.run("x = 1")
     code = textwrap.dedent("""
         import os, sys
-        from rlm_loop.repl import PythonREPL
+        from rlm_loop.repl import PythonREPL, ReplError
+        from rlm_loop.workspace import Workspace
         repl = PythonREPL(launcher="plain")
         repl.run("x = 1")
+        space = Workspace({"a.txt": "1"})
         if os.fork() == 0:
-            sys.exit(0)  # runs the copy's clean-up, which must leave the session alone
+            try:
+                repl.run("x = 2")  # would be the parent's x
+            except ReplError as error:
+                print(error, flush=True)
+            sys.exit(0)  # runs the copy's clean-up, which must leave the session and the workspace alone
         os.wait()
-        print(repl.run("x").output, repl.cwd.exists())
+        print(repl.run("x").output, repl.cwd.exists(), space.read_file("a.txt"))
     """)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "1 True\n", done.stderr
+    assert done.stdout.splitlines()[0].startswith("this REPL belongs to the process"), done.stdout + done.stderr
+    assert done.stdout.splitlines()[1:] == ["1 True 1: 1"], done.stdout + done.stderr

@@ -36,7 +36,8 @@ class WorkerLifecycle:
         self.state = SessionState(settings.rebuild)
         self.resources = SessionResources()
         self._closed = False
-        self._finalizer = weakref.finalize(self, SessionResources.release, self.resources, os.getpid())
+        self._pid = os.getpid()
+        self._finalizer = weakref.finalize(self, SessionResources.release, self.resources, self._pid)
         self._turns = threading.RLock()
         self._unready: list[tuple[int, str]] = []  # jobs of the beginning that were sent and not yet waited for
 
@@ -57,6 +58,8 @@ class WorkerLifecycle:
         """The driver, within a `turn`; with `start`, its worker is set up.  Rebuilding takes at most `seconds`."""
         if self._closed:
             self.check_open()
+        if os.getpid() != self._pid:
+            raise ReplError("this REPL belongs to the process that this one was forked from; open a new one here")
         state, driver = self.state, self.resources.driver or self.place()[0]
         if death := driver.died_meanwhile():
             state.died_unseen(death.cause, state.foreseen())
