@@ -52,6 +52,10 @@ def test_no_file_of_the_hosts_is_read(box: PythonREPL, tmp_path: Path) -> None:
     assert escapes.read_outside(box, tmp_path) == []
 
 
+def test_no_answer_of_our_tasks_is_read(box: PythonREPL) -> None:
+    assert escapes.answers_read(box) == []
+
+
 def test_no_environment_variable_outside_the_allow_list(box: PythonREPL) -> None:
     assert escapes.environment_seen(box) <= {*isolated_environment("/tmp")}
 
@@ -203,6 +207,7 @@ def test_the_attempts_succeed_without_isolation(tmp_path: Path, monkeypatch: pyt
         assert escapes.reached_by_sockets(repl, tmp_path) == ["tcp", "udp", "abstract", "path", "path, datagrams"]
         assert str(tmp_path) in escapes.written_outside(repl, tmp_path)
         assert str(tmp_path / "secret.txt") in escapes.read_outside(repl, tmp_path)
+        assert len(escapes.answers_read(repl)) >= 3
         assert str(process.args[-1]) in escapes.command_lines_seen(repl, process)
         assert escapes.was_ended(repl, process)
         assert "RLM_LOOP_TEST_SECRET" not in repl.get("list(__import__('os').environ)")

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
-from rlm_loop.repl import ReplError
+from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.host.launch import worker_environment
 from rlm_loop.repl.isolation import interpreter
+from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, may_read
 from rlm_loop.repl.isolation.readable import readable
+from rlm_loop.repl.isolation.sandbox import Sandbox
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="for root only")
 
@@ -54,10 +57,67 @@ def test_a_missing_interpreter_or_folder_is_named(tmp_path: Path) -> None:
 
 def test_search_paths_of_the_environment_are_readable(tmp_path: Path) -> None:
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), "/no/such/folder"])}
-    paths = readable(sys.executable, environment)
+    paths = readable(sys.executable, environment).paths
     assert str(tmp_path) in paths
     assert "/no/such/folder" not in paths
     assert len(paths) == len(set(paths))
+
+
+def _installed(folder: Path) -> Path:
+    """A folder of packages, reached by a link as well, in which one package holds answers."""
+    packages = folder / "lib" / "python3.11" / "site-packages"
+    for name in ("rlm_loop/data.json", "rlm_loop/sub/more.json", "other/data.json", "single.json"):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).write_text("17")
+        (packages / name).chmod(0o644)
+    (folder / "lib64").symlink_to("lib")
+    (packages / "link").symlink_to("rlm_loop")
+    return packages
+
+
+_READ = """
+import glob
+read = []
+for path in sorted(glob.glob(TOP + "**/*.json", recursive=True)):
+    try:
+        open(path).close(); read.append(path[len(TOP):])
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("kind", ["sandbox", "hardened"])
+@pytest.mark.parametrize("named", ["", "rlm_loop/sub", "rlm_loop"])
+def test_a_package_with_answers_is_hidden_unless_it_is_named(kind: str, named: str, monkeypatch: Any) -> None:
+    launcher = {"sandbox": Sandbox, "hardened": Hardened}[kind]
+    if problem := launcher().problem(sys.executable):
+        pytest.skip(problem)
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve() / "installed"
+        packages = _installed(folder)
+        Path(name).chmod(0o755)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(packages)]))
+        read = (packages / named,) if named else ()
+        with PythonREPL(launcher=launcher(read=read)) as repl:
+            repl.set("TOP", str(packages) + "/")
+            assert repl.run(_READ).error is None
+            found = repl.get("read")
+    opened = ["rlm_loop/data.json", "rlm_loop/sub/more.json"]
+    opened = [p for p in opened if named and p.startswith(named)]
+    assert found == sorted(
+        [*opened, *(p.replace("rlm_loop", "link") for p in opened), "other/data.json", "single.json"]
+    )
+
+
+def test_a_checkout_of_ours_is_left_out_and_one_of_others_is_not(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder, name in ((theirs, "theirs"), (ours, "rlm-loop-toolkit")):
+        folder.mkdir()
+        (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
+    environment = {"PYTHONPATH": os.pathsep.join([str(theirs), str(ours)])}
+    paths = readable(sys.executable, environment).paths
+    assert (str(theirs) in paths, str(ours) in paths) == (True, False)
+    assert str(ours) in readable(sys.executable, environment, [ours]).paths
 
 
 def test_what_lies_in_a_closed_folder_is_not_open_to_all() -> None:

@@ -53,6 +53,10 @@ def test_no_file_of_the_hosts_is_read(box: PythonREPL, tmp_path: Path) -> None:
     assert escapes.read_outside(box, tmp_path) == []
 
 
+def test_no_answer_of_our_tasks_is_read(box: PythonREPL) -> None:
+    assert escapes.answers_read(box) == []
+
+
 def test_no_environment_variable_outside_the_allow_list(box: PythonREPL) -> None:
     allowed = {*isolated_environment("/tmp"), "PWD"}
     assert escapes.environment_seen(box) <= allowed

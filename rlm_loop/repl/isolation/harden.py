@@ -5,6 +5,7 @@ RIGHTS is JSON, each part optional:
     user      [uid, gid] to become, for root
     keep_read keep the capability to read what the interpreter's folder holds, where others may not
     read, write, remove   paths for landlock, which then refuses all others; no TCP, no signals to the outside
+    hidden    folders within those of `read` that stay closed
     folder    the working folder, where the caller could not enter it
     filter    a seccomp filter, in hexadecimal (made by `seccomp.py`)
 
@@ -32,7 +33,7 @@ import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every machine
@@ -52,10 +53,11 @@ def landlock_abi() -> int:
         return 0
 
 
-def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) -> None:
+def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str], hidden: Sequence[str] = ()) -> None:
     """Refuse this process and its children every file that is not below one of these paths.  For good.
 
-    `write` includes reading, creating and removing, `remove` is reading and removing only.  From ABI 4 (Linux 6.7)
+    `write` includes reading, creating and removing, `remove` is reading and removing only.  Of what lies within
+    `hidden` no more is told than names of files, also where a path of `read` is around it.  From ABI 4 (Linux 6.7)
     TCP is refused too, from ABI 6 (6.12) signals and abstract sockets to processes outside.  A path that is not there
     is left out.  `no_new_privileges` has to be called first.
     """
@@ -70,8 +72,9 @@ def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) ->
     removing = _READ_FILE | _READ_DIR | _REMOVE_DIR | _REMOVE_FILE
     writing = rights & ~(_MAKE_CHAR | _MAKE_BLOCK)
     try:
-        for paths, allowed in ((read, reading), (remove, removing), (write, writing)):
-            for path in paths:
+        reads = [rule for path in read for rule in _around(path, hidden, reading)]
+        for rules in (reads, ((p, removing) for p in remove), ((p, writing) for p in write)):
+            for path, allowed in rules:
                 try:
                     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
                 except OSError:
@@ -85,6 +88,26 @@ def confine(read: Sequence[str], write: Sequence[str], remove: Sequence[str]) ->
         _checked(_system_call(ctypes.c_int, ctypes.c_uint32)(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
+
+
+def _around(path: str, hidden: Sequence[str], reading: int) -> Iterator[tuple[str, int]]:
+    """Paths and their rights that together are all of a path but what is hidden.
+
+    Landlock has no rule that takes away: the folders around one that is hidden may be listed, and what lies beside it
+    read.  Links are left out, since a rule for one opens where it leads to.
+    """
+    if path in hidden:
+        return
+    if not any(h.startswith(path + "/") for h in hidden):
+        yield path, reading
+        return
+    yield path, _READ_DIR
+    try:
+        inside = [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
+    except OSError:
+        return
+    for found in inside:
+        yield from _around(found, hidden, reading)
 
 
 def _create_ruleset(attributes: bytes, flags: int) -> int:
@@ -176,7 +199,7 @@ def give_up(rights: Mapping[str, Any]) -> None:
         no_new_privileges()
         if "write" in rights:
             step = "landlock"
-            confine(rights["read"], rights["write"], rights["remove"])
+            confine(rights["read"], rights["write"], rights["remove"], rights.get("hidden", ()))
         if rights.get("filter"):
             step = "seccomp"
             install(bytes.fromhex(rights["filter"]))

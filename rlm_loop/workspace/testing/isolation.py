@@ -104,19 +104,16 @@ def _placed(
         given = replace(place, read=(*place.read, *read), options=(*place.options, *words))
         argv, environment, cleanup = given.command(options, [(script.file, _INSIDE)])
         return Launch((*argv, place.python, *script.options, _INSIDE), environment, place.kind, "", cleanup)
-    place = replace(place, read=(*place.read, script.file, *read))
-    sources = {file: byte_code(file, python, options) for file in (HARDEN, script.file)}
+    place = replace(place, read=(*place.read, *read))
+    harden, run = (byte_code(file, python, options) for file in (HARDEN, script.file))
     if isinstance(place, Hardened):
-        confined = place.confinement(python, options)
-        argv = (python, *script.options, sources[HARDEN], json.dumps(confined.rights), sources[script.file])
+        confined = replace(place, read=(*place.read, script.file)).confinement(python, options)
+        argv = (python, *script.options, harden, json.dumps(confined.rights), run)
         return Launch(argv, {**_cleared(confined.env), **env}, place.kind, confined.note)
     environment = isolated_environment("/tmp")
-    paths = readable(python, _cleared(environment), place.read)
-    # The private folder is closed to root without its capabilities, as which `harden.py` begins.
-    inside = {file: f"/run/rlm-loop/{Path(found).name}" for file, found in sources.items()}
-    made = [(found, inside[file]) for file, found in sources.items()]
-    command = place.command(work, home, paths, made, [python, *script.options, inside[HARDEN]])
-    return Launch((*command, inside[script.file]), {**_cleared(environment), **env}, place.kind)
+    needed = readable(python, _cleared(environment), place.read)
+    command = place.command(work, home, needed, [harden, run], [python, *script.options])
+    return Launch(tuple(command), {**_cleared(environment), **env}, place.kind)
 
 
 #: Made once: the same order of sets, whoever starts it.
