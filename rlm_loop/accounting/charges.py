@@ -14,7 +14,7 @@ from typing import Any
 from rlm_loop.accounting.attribution import Attribution, Part, Row, attribute, rows_of
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Prompt, Reply, Usage, common
-from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces.reader import RunRecord, whole
 
 #: Why the cost of a call is not known that was under way when the run ended.
 NO_REPLY = "there was no reply before the run ended"
@@ -35,11 +35,14 @@ def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, 
     """Every call that got a reply: its `reply` event, the request, the reply, and where its input tokens went."""
     counted: dict[int, Sequence[Part]] = {0: ()}
     for event, prompt, reply in record.replies():
-        charged: Mapping[str, Any] = event["charged"]
-        number, stored = int(charged["call"]), charged["parts"]
-        if stored is not None:
-            counted[number] = restored(counted[charged["after"]], stored)
-        yield event, prompt, reply, attribute(prompt, counted[number] if stored is not None else None, reply.usage)
+        with whole(event):
+            charged: Mapping[str, Any] = event["charged"]
+            number, stored = int(charged["call"]), charged["parts"]
+            _ = event["turn"], event["depth"], charged["purpose"]  # what all who ask for accounts look at
+            if stored is not None:
+                counted[number] = restored(counted[charged["after"]], stored)
+            found = attribute(prompt, counted[number] if stored is not None else None, reply.usage)
+        yield event, prompt, reply, found
 
 
 def rows_under(
@@ -47,21 +50,26 @@ def rows_under(
 ) -> tuple[Row, ...]:
     """The rows of the call of a `reply` event, if so many of its leading tokens came from a cache, and so many of those
     that follow were written to it."""
-    charged: Mapping[str, Any] = event["charged"]
-    who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-    again = [item if isinstance(item, int) else (int(item[0]), str(item[1])) for item in charged.get("again", ())]
-    return rows_of(found.parts, *who, charged["sent"], cached, again, written, prompt.tools)
+    with whole(event):
+        charged: Mapping[str, Any] = event["charged"]
+        who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
+        again = [item if isinstance(item, int) else (int(item[0]), str(item[1])) for item in charged.get("again", ())]
+        return rows_of(found.parts, *who, charged["sent"], cached, again, written, prompt.tools)
 
 
 def calls_of(record: RunRecord) -> Iterator[Call]:
     """Every model call of a recorded run, sub-calls included, with its rows as they were counted."""
     for event, prompt, reply, found in accounts_of(record):
-        charged: Mapping[str, Any] = event["charged"]
-        who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-        rows = rows_under(event, prompt, found, found.usage.cache_read_tokens, found.usage.cache_write_tokens)
-        where = (reply.seconds, reply.waited, event.get("node", "0"))
-        yield Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.usage_warning)
+        with whole(event):
+            charged: Mapping[str, Any] = event["charged"]
+            who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
+            rows = rows_under(event, prompt, found, found.usage.cache_read_tokens, found.usage.cache_write_tokens)
+            where = (reply.seconds, reply.waited, event.get("node", "0"))
+            call = Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.usage_warning)
+        yield call
     for event in record.of("model_error"):
         if "call" in event:  # a call that was under way when the run ended: its cost is not known
-            who = (int(event["call"]), event["turn"], event["depth"], str(event["purpose"]))
-            yield Call(*who, Usage(None, None), (), False, node=event["node"], usage_warning=NO_REPLY)
+            with whole(event):
+                who = (int(event["call"]), event["turn"], event["depth"], str(event["purpose"]))
+                call = Call(*who, Usage(None, None), (), False, node=event["node"], usage_warning=NO_REPLY)
+            yield call

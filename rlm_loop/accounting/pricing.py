@@ -127,8 +127,8 @@ def price(
     record = trace if isinstance(trace, RunRecord) else read(trace, run=run)
     report = simulate(record, cache) if cache is not None else None
     simulated = {r.call: (r.hit, r.written) for r in report.reads} if report is not None else None
-    models = {(e["request"], e.get("node", "0")): "" for e in record.of("reply")}
-    models |= {(e["digest"], e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
+    models = {(e.get("request"), e.get("node", "0")): "" for e in record.of("reply")}
+    models |= {(e.get("digest"), e.get("node", "0")): str(e.get("model", "")) for e in record.of("request")}
     table = _table(prices, set(models.values()))
     lines: list[CallPrice] = []
     parts: dict[tuple[str, str, str], float] = {}

@@ -10,39 +10,46 @@ from rlm_loop.accounting.ledger import Cached, Ledger
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
-from rlm_loop.traces.reader import RunRecord, reply_of
+from rlm_loop.traces.reader import RunRecord, reply_of, whole
 
 _ACTIONS = {"RunCode": RunCode, "CallTool": CallTool, "Answer": Answer, "Malformed": Malformed}
 
 
 def turns_of(record: RunRecord) -> tuple[Turn, ...]:
-    """The turns of the root agent.  A reply whose turn was never finished is not among them."""
-    replies: dict[int, Reply] = {
-        event["turn"]: reply_of(event["reply"])
-        for event in record.of("reply")
-        if event.get("depth", 0) == 0 and event.get("charged", {}).get("purpose") != "compaction"
-    }
-    return tuple(
-        Turn(
-            event["turn"],
-            replies.get(event["turn"], Reply()),
-            tuple(action_of(a) for a in event["actions"]),
-            tuple(observation_of(o) for o in event["observations"]),
-            event.get("seconds", 0.0),
-        )
-        for event in record.of("turn")
-        if event.get("depth", 0) == 0
-    )
+    """The turns of the root agent.  A reply whose turn was never finished is not among them.
+
+    Raises `TraceError` for a damaged event, as all functions here do.
+    """
+    replies: dict[int, Reply] = {}
+    turns: list[Turn] = []
+    for event in record.events:
+        if event["event"] not in ("reply", "turn") or event.get("depth", 0):
+            continue
+        with whole(event):
+            if event["event"] == "turn":
+                turns.append(_turn(event, replies.get(event["turn"], Reply())))
+            elif event.get("charged", {}).get("purpose") != "compaction":
+                replies[event["turn"]] = reply_of(event["reply"])
+    return tuple(turns)
+
+
+def _turn(event: Mapping[str, Any], reply: Reply) -> Turn:
+    actions = tuple(action_of(a) for a in event["actions"])
+    observations = tuple(observation_of(o) for o in event["observations"])
+    return Turn(event["turn"], reply, actions, observations, event.get("seconds", 0.0))
 
 
 def ledger_of(record: RunRecord) -> Ledger:
     """Every model call of the run, sub-calls included, with its rows as they were counted."""
-    asked = {e["node"]: e for e in record.of("subcall_start") if e["kind"] == "cached"}
-    cached = [
-        Cached(e["node"], e["depth"], asked[e["node"]]["turn"], Usage.of(e["saved"]))
-        for e in record.of("subcall_end")
-        if e["node"] in asked and e.get("saved")
-    ]
+    asked: dict[str, Mapping[str, Any]] = {}
+    cached: list[Cached] = []
+    for event in record.events:
+        with whole(event):
+            if event["event"] == "subcall_start" and event["kind"] == "cached":
+                asked[event["node"]] = event
+            elif event["event"] == "subcall_end" and event["node"] in asked and event.get("saved"):
+                turn = asked[event["node"]]["turn"]
+                cached.append(Cached(event["node"], event["depth"], turn, Usage.of(event["saved"])))
     return Ledger(sorted(calls_of(record), key=lambda call: call.call), cached)
 
 
@@ -58,25 +65,26 @@ def outcome_of(record: RunRecord, *, trace: str | None = None) -> Outcome:
         "reason": "the trace has no end: the run was killed, or is still going on",
         "seconds": sum(turn.seconds for turn in turns),
     }
-    return Outcome(
-        answer=value_of(end.get("answer")),
-        stop=Stop(end["stop"]),
-        turns=turns,
-        usage=ledger.usage,
-        ledger=ledger,
-        artifact=value_of(end.get("artifact")),
-        answer_form=end.get("answer_form"),
-        over_budget=bool(end.get("over_budget", False)),
-        reason=str(end.get("reason", "")),
-        seconds=end.get("seconds", 0.0),
-        working_seconds=end.get("working_seconds", 0.0),
-        trace=trace,
-        question=str(start.get("question", "")),
-        model=str(start.get("model", "")),
-        agent=str(start.get("agent", "")),
-        run=record.id,
-        isolation=str(end.get("isolation", "")),
-    )
+    with whole({"event": "run_end", **end}):
+        return Outcome(
+            answer=value_of(end.get("answer")),
+            stop=Stop(end["stop"]),
+            turns=turns,
+            usage=ledger.usage,
+            ledger=ledger,
+            artifact=value_of(end.get("artifact")),
+            answer_form=end.get("answer_form"),
+            over_budget=bool(end.get("over_budget", False)),
+            reason=str(end.get("reason", "")),
+            seconds=end.get("seconds", 0.0),
+            working_seconds=end.get("working_seconds", 0.0),
+            trace=trace,
+            question=str(start.get("question", "")),
+            model=str(start.get("model", "")),
+            agent=str(start.get("agent", "")),
+            run=record.id,
+            isolation=str(end.get("isolation", "")),
+        )
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rlm_loop.agents.past_run import action_of, observation_of
 from rlm_loop.dialects.follow_up import FollowUp, follow_up
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.traces.reader import RunRecord, message_of, reply_of
+from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole
 
 
 class ReplayError(ValueError):
@@ -172,45 +172,46 @@ class Recorded:
 
     def _read(self, events: Sequence[Mapping[str, Any]], requests: Any) -> None:
         under_way: dict[str, RecordedCall] = {}
-        for event in events:
-            kind = event["event"]
-            if kind in ("run_start", "message", "settings", "text", "tools", "context", "earlier"):
-                continue
-            node = self.node(node_of(event))
-            if kind == "request":
-                _, prompt = next(requests)
-                call = RecordedCall(0, event, prompt)
-                for other in under_way.values():
-                    other.alone = call.alone = False
-                under_way[node.path] = call
-                node.calls.append(call)
-            elif kind in ("reply", "model_error"):
-                call = under_way.pop(node.path, None)
-                if call is not None:
-                    call.ended = event
-                    call.reply = reply_of(event["reply"]) if kind == "reply" else None
-                    call.error = str(event["error"]) if kind == "model_error" else None
-            elif kind == "turn":
-                actions = tuple(action_of(a) for a in event["actions"])
-                node.steps[event["turn"]] = RecordedStep(
-                    event, actions, tuple(map(observation_of, event["observations"]))
-                )
-            elif kind == "subcall_start":
-                node.start = event
-                self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
-            elif kind in _KEPT_AS:
-                setattr(node, _KEPT_AS[kind], event)
-            elif kind == "compaction":
-                node.compactions.append(event)
-            elif kind == "tree":
-                node.trees.append(event)
-            elif kind == "cell_calls":
-                node.cells.setdefault(event["turn"], []).append(event)
+        for number, event in enumerate(events, 1):
+            if event["event"] not in ("run_start", "message", "settings", "text", "tools", "context", "earlier"):
+                with whole(event, number):
+                    self._take(event, under_way, requests)
+
+    def _take(self, event: Mapping[str, Any], under_way: dict[str, RecordedCall], requests: Any) -> None:
+        kind = event["event"]
+        node = self.node(node_of(event))
+        if kind == "request":
+            _, prompt = next(requests)
+            call = RecordedCall(0, event, prompt)
+            for other in under_way.values():
+                other.alone = call.alone = False
+            under_way[node.path] = call
+            node.calls.append(call)
+        elif kind in ("reply", "model_error"):
+            call = under_way.pop(node.path, None)
+            if call is not None:
+                call.ended = event
+                call.reply = reply_of(event["reply"]) if kind == "reply" else None
+                call.error = str(event["error"]) if kind == "model_error" else None
+        elif kind == "turn":
+            actions = tuple(action_of(a) for a in event["actions"])
+            node.steps[event["turn"]] = RecordedStep(event, actions, tuple(map(observation_of, event["observations"])))
+        elif kind == "subcall_start":
+            node.start = event
+            self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
+        elif kind in _KEPT_AS:
+            setattr(node, _KEPT_AS[kind], event)
+        elif kind == "compaction":
+            node.compactions.append(event)
+        elif kind == "tree":
+            node.trees.append(event)
+        elif kind == "cell_calls":
+            node.cells.setdefault(event["turn"], []).append(event)
 
     def _count(self) -> None:
         """Numbers and counted tokens of the calls, as the ledger had them."""
         parts: dict[int, Sequence[Part]] = {0: ()}
-        every = sorted(self.calls(), key=lambda c: c.event["at"])
+        every = sorted(self.calls(), key=lambda c: c.event.get("at", 0.0))
         for place, call in enumerate(every, 1):
             call.number = place
         for call in sorted(every, key=lambda c: (c.ended or {}).get("charged", {}).get("call", 0)):

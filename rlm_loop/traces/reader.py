@@ -81,7 +81,7 @@ class RunRecord:
         settings: dict[str, Mapping[str, Any]] = {}
         grown: dict[tuple[Any, ...], tuple[Message, ...]] = {}
         for number, e in enumerate(self.events, 1):
-            with _whole(e, number):
+            with whole(e, number):
                 if e["event"] == "message":
                     bodies[e["hash"]] = message_of(e["message"])
                 elif e["event"] == "settings":
@@ -103,10 +103,10 @@ class RunRecord:
         for number, e in enumerate(self.events, 1):
             if e["event"] == "request":
                 _, prompt = next(requests)
-                with _whole(e, number):
+                with whole(e, number):
                     asked[e["digest"],] = asked[(e["digest"], *_caller(e))] = asked[_call(e, e["digest"])] = prompt
             elif e["event"] == "reply":
-                with _whole(e, number):
+                with whole(e, number):
                     key = e["request"]
                     places: tuple[tuple[Any, ...], ...] = (_call(e, key), (key, *_caller(e)), (key,))
                     known = next((place for place in places if place in asked), None)
@@ -116,15 +116,19 @@ class RunRecord:
 
 
 @contextmanager
-def _whole(event: Mapping[str, Any], number: int) -> Generator[None]:
-    """Raise `TraceError` where an event lacks what it must have, or has something else in its place."""
-    what = f"event {number} of the run ({str(event['event'])[:20]})"
+def whole(event: Mapping[str, Any], number: int | None = None) -> Generator[None]:
+    """Raise `TraceError` where an event lacks what it must have, or has something else in its place.
+
+    `number` is its place among those of the run, from 1; without it, its turn is named.
+    """
+    place = f"an event of turn {event.get('turn', 0)}" if number is None else f"event {number} of the run"
+    what = f"{place} ({str(event['event'])[:20]})"
     try:
         yield
     except KeyError as missing:
         part = re.sub(r"\W", "", str(missing))[:12]
         what = f"a part of {what} is missing ({part})"
-    except (TypeError, AttributeError, ValueError):
+    except (TypeError, AttributeError, ValueError, LookupError):
         what = f"{what} is damaged"
     else:
         return

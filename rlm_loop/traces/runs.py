@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rlm_loop.hints.places import no_trace, unpacking
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.received import file_bytes, parse
+from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import READABLE, SCHEMA, TraceError
 
 TRIED_AGAIN = "it was broken off and tried again"
@@ -24,8 +25,6 @@ Run = int | str | None
 _NAMED = '{"run":"'
 _TORN = re.compile(r'\{"run":"([^"\\]+)"')
 _LISTED = 12
-#: What every reader of events looks at, with a value of its type.
-_OWNER = {"event": "", "run": "", "node": "", "depth": 0, "turn": 0}
 
 
 @dataclass
@@ -162,19 +161,7 @@ def _events(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
             event = parse(line)
         except ValueError:
             event = None
-        yield number, line, cast("dict[str, Any]", event) if _is_event(event) else None
-
-
-def _is_event(value: Any) -> bool:
-    """Whether it has a kind, and the fields that say whose it is are of the types that they have."""
-    return (
-        isinstance(value, dict)
-        and all(
-            isinstance(cast("dict[str, Any]", value).get(name, default), type(default))
-            for name, default in _OWNER.items()
-        )
-        and "event" in value
-    )
+        yield number, line, event if sound(event) else None
 
 
 def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:

@@ -98,7 +98,7 @@ def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, capsys: p
         "run": "\x1b[2Jr1",
         "event": "run_start",
         "schema": 5,
-        "at": "1e999",
+        "at": 1e14,
         "agent": {"a": 1},
         "task": "\x1b]0;x\x07",
     }

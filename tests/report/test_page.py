@@ -187,7 +187,8 @@ def test_a_damaged_line_hides_nothing_else(trace: Path, tmp_path: Path) -> None:
 def test_another_version_is_shown_as_far_as_it_goes(trace: Path, tmp_path: Path) -> None:
     lines = lines_of(trace)
     start = {**json.loads(lines[0]), "schema": 99}
-    strange = {"event": "turn", "turn": 90, "node": "0", "depth": 0, "actions": [{"is": "Dance"}], "observations": []}
+    strange = {"event": "turn", "turn": 90, "node": "0", "depth": 0, "actions": [{"is": "Dance"}]}
+    strange["observations"] = [{"text": ""}]
     text = sound(run_page(written(tmp_path / "new.jsonl", [json.dumps(start), *lines[1:], json.dumps(strange)]))).text
     assert "The trace has schema 99" in text
     assert "A turn of an unknown form" in text

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -219,13 +219,13 @@ def test_an_interrupt_from_inside_an_episode_keeps_the_others(tmp_path: Path) ->
 
 
 SCRIPT = """
-import sys, time
+import os, sys, time
 sys.path.insert(0, {tests!r})
 from study_arms import Arm, suite
 from rlm_loop.study import Study
 
 def slow(task):
-    print("begun", flush=True)
+    os.write(1, b"begun\\n")  # threads that print at once may write both words before both ends of line
     until = time.monotonic() + (1.0 if task.id == "a-1" else 600.0)
     while time.monotonic() < until:
         time.sleep(0.02)
@@ -235,61 +235,68 @@ def slow(task):
 """
 
 
+@contextlib.contextmanager
 def script(
     tmp_path: Path, guard: str = 'if __name__ == "__main__":', executor: str = "processes:1"
-) -> subprocess.Popen[str]:
+) -> Iterator[subprocess.Popen[str]]:
     file = tmp_path / "script.py"
     file.write_text(SCRIPT.format(tests=str(HERE), folder=str(tmp_path / "out"), guard=guard, executor=executor))
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:  # its test failed
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_ctrl_c_keeps_what_runs_and_fails_nothing(tmp_path: Path) -> None:
     """Ctrl-C reaches the workers as well: what they run is waited for and kept, and nothing is a failed row."""
-    process = script(tmp_path)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert "stopped with 8 episodes to go" in said
-    assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
+    with script(tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+        assert process.returncode != 0
+        assert "stopped with 8 episodes to go" in said
+        assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
 
 
 @pytest.mark.parametrize("executor", ["threads:2", "processes:2"])
 def test_a_second_ctrl_c_ends_what_runs_and_keeps_what_has_ended(tmp_path: Path, executor: str) -> None:
-    process = script(tmp_path, executor=executor)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    for _ in range(3):  # one is over, and two go on for ten minutes
-        assert process.stdout.readline() == "begun\n"
-    process.send_signal(signal.SIGINT)
-    assert "waiting for 2 running episodes" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
-    assert "stopped with 8 episodes to go" in said
-    assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
+    with script(tmp_path, executor=executor) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _ in range(3):  # one is over, and two go on for ten minutes
+            assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        assert "waiting for 2 running episodes" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+        assert "stopped with 8 episodes to go" in said
+        assert [(r["task"], r["error"]) for r in load_study(tmp_path / "out").rows] == [("a-1", None)]
 
 
 def test_workers_end_with_the_study_however_it_ends(tmp_path: Path) -> None:
-    process = script(tmp_path)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    os.kill(process.pid, signal.SIGKILL)
-    _, said = process.communicate(timeout=120)  # the end of the file: no worker holds the pipe any more
-    assert process.returncode == -signal.SIGKILL
-    assert "Traceback" not in said
+    with script(tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        os.kill(process.pid, signal.SIGKILL)
+        _, said = process.communicate(timeout=120)  # the end of the file: no worker holds the pipe any more
+        assert process.returncode == -signal.SIGKILL
+        assert "Traceback" not in said
 
 
 def test_a_script_without_a_main_guard_is_told_so(tmp_path: Path) -> None:
-    _, said = script(tmp_path, guard="if True:").communicate(timeout=120)
+    with script(tmp_path, guard="if True:") as process:
+        _, said = process.communicate(timeout=120)
     assert "run the study of a script under `if __name__ == '__main__':`" in said
     assert load_study(tmp_path / "out").rows == []
 

@@ -96,6 +96,14 @@ def test_a_row_that_cannot_be_is_named_by_its_line(tmp_path: Path, line: str) ->
         {"event": "run_end", "node": ["0"]},
         {"event": "run_end", "depth": "x"},
         {"event": "aborted", "run": {}},
+        {"event": "message", "hash": "h", "message": 3},
+        {"event": "message", "hash": [], "message": {}},
+        {"event": "message", "hash": "h", "message": {"role": "user", "spans": [3]}},
+        {"event": "request", "base": None, "added": 3, "digest": "d", "settings": "s"},
+        {"event": "request", "base": None, "added": [[]], "digest": "d", "settings": "s"},
+        {"event": "turn", "at": "yesterday"},
+        {"event": "turn", "seconds": 10**400},
+        {"event": "turn", "actions": [{"is": "RunCode", "code": "1"}], "observations": []},
     ],
 )
 def test_an_event_of_other_types_is_a_damaged_line(tmp_path: Path, event: Any) -> None:
@@ -109,22 +117,6 @@ def test_a_schema_that_is_no_number_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({**START, "schema": "five"}) + "\n")
     with pytest.raises(TraceError, match="schema five"):
         read(tmp_path / "t.jsonl")
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        {"event": "message", "hash": "h", "message": 3},
-        {"event": "message", "hash": [], "message": {}},
-        {"event": "message", "hash": "h", "message": {"role": "user", "spans": [3]}},
-        {"event": "request", "base": None, "added": 3, "digest": "d", "settings": "s"},
-        {"event": "request", "base": None, "added": [[]], "digest": "d", "settings": "s"},
-    ],
-)
-def test_calls_of_a_damaged_trace_are_told_of(tmp_path: Path, event: dict[str, Any]) -> None:
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"run": "r1", **e}) + "\n" for e in (START, event)))
-    with pytest.raises(TraceError, match="event 2"):
-        list(read(tmp_path / "t.jsonl").requests())
 
 
 def test_levels_are_counted() -> None:

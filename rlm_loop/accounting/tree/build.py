@@ -11,7 +11,7 @@ from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.accounting.tree.nodes import ROOT, Node, TraceTree
 from rlm_loop.messages import Usage
-from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.reader import RunRecord, read, whole
 from rlm_loop.traces.runs import Run
 
 _TITLE = 80
@@ -23,10 +23,11 @@ def read_tree(path: str | Path, *, run: Run = None) -> TraceTree:
 
 
 def tree_of(record: RunRecord) -> TraceTree:
-    """The call tree of a recorded run."""
+    """The call tree of a recorded run.  Raises `TraceError` for a damaged event."""
     builder = TreeBuilder()
     for event in record.events:
-        builder.add(event)
+        with whole(event):
+            builder.add(event)
     return builder.tree()
 
 

@@ -83,7 +83,7 @@ def _limits(view: RunView) -> Iterator[dict[str, Any]]:
             "name": name.replace("_", " "),
             "used": _figure(value) if known else "?",
             "limit": _figure(limit),
-            "share": min(1.0, value / limit) if known and limit else 0.0,
+            "share": (1.0 if value >= limit else value / limit) if known and limit else 0.0,
             "over": known and value > limit,
         }
 

@@ -8,38 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.traces.reader import RunRecord, message_of, reply_of
+from rlm_loop.traces.reader import RunRecord
 from rlm_loop.traces.redact import redactor
 from rlm_loop.traces.runs import owner
+from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import READABLE, TraceError
 
-_NODE = re.compile(r"0(\.[0-9]{1,9}){0,40}")
-#: The types of an event's values, by the kind of event (empty: any kind).  `None` is legal where listed; a name in
-#: capitals is required.  An event of another shape is kept apart, so that the page can rely on all others.
-_NUMBER, _NONE = (int, float), type(None)
-_SHAPES: Mapping[str, Mapping[str, tuple[type, ...]]] = {
-    "": {"depth": (int,), "turn": (int, _NONE)},
-    "message": {"HASH": (str,), "MESSAGE": (dict,)},
-    "text": {"SHA256": (str,), "TEXT": (str,)},
-    "settings": {"HASH": (str,)},
-    "request": {"DIGEST": (str,), "ADDED": (list,), "base": (str, _NONE), "kept": (int, _NONE)},
-    "reply": {"REQUEST": (str,), "REPLY": (dict,), "charged": (dict,)},
-    "turn": {"TURN": (int,), "ACTIONS": (list,), "OBSERVATIONS": (list,)},
-    "subcall_start": {"NODE": (str,)},
-    "subcall_end": {"NODE": (str,)},
-}
 #: Lines named in one note; the others are counted.
 _NAMED = 5
 
 #: What reading an event of unknown shape may raise.
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError, IndexError, TraceError)
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -107,7 +92,7 @@ class _Run:
     def take(self, event: Mapping[str, Any], line: int) -> None:
         if event["event"] != "aborted":  # which another writes
             self.last = line
-        (self.events if _sound(event) else self.strange).append(event)
+        (self.events if sound(event, complete=True) else self.strange).append(event)
 
     def found(self) -> RunInFile:
         schema, notes = self.events[0].get("schema"), list(self.notes)
@@ -159,28 +144,3 @@ def _lines(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
         except (ValueError, RecursionError):
             event = None
         yield number, line, event if isinstance(mapping(event).get("event"), str) else None
-
-
-def _sound(event: Mapping[str, Any]) -> bool:
-    node, kind = event.get("node", "0"), str(event["event"])
-    if not isinstance(node, str) or not _NODE.fullmatch(node):
-        return False
-    for name, kinds in (*_SHAPES[""].items(), *_SHAPES.get(kind, {}).items()):
-        if name.lower() not in event:
-            if name.isupper():
-                return False
-        elif not _is(event[name.lower()], kinds):
-            return False
-    try:
-        if kind == "message":
-            message_of(event["message"])
-        if kind == "reply":
-            usage = reply_of(event["reply"]).usage
-            return usage is None or all(_is(value, (*_NUMBER, _NONE)) for value in vars(usage).values())
-    except UNREADABLE:
-        return False
-    return True
-
-
-def _is(value: Any, kinds: tuple[type, ...]) -> bool:
-    return isinstance(value, kinds) and not isinstance(value, bool)

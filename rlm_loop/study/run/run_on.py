@@ -23,6 +23,8 @@ from rlm_loop.study.run.progress import to_stderr
 from rlm_loop.study.run.scheduler import Scheduler
 from rlm_loop.study.store.rows import crash_line, make_row
 
+#: Seconds after which a wait is looked up from.
+_LOOK = 0.5
 #: So many lost workers with no episode finished in between end the run: something is wrong with the place.
 LOST_AT_MOST = 8
 
@@ -108,7 +110,7 @@ class _Run:
                 self._fill()
                 if not self._running:
                     return scheduler.done
-                self._record(wait(self._running, return_when=FIRST_COMPLETED).done)
+                self._record(self._ended())
         except KeyboardInterrupt:
             self._end_softly()
             raise scheduler.interrupted() from None
@@ -151,6 +153,14 @@ class _Run:
             return run_episode(self._study, episode, self._agents, self._folder, self._scheduler.clock)
         finally:
             self._threads.discard(threading.get_ident())
+
+    def _ended(self) -> set[Future[Any]]:
+        """Those that have ended, as soon as one has.
+
+        Python sees a signal between two steps of the main thread.  One that comes just before a wait begins (on
+        Windows, one at any time in it) is seen when the wait is over, so no wait is long.
+        """
+        return wait(self._running, timeout=_LOOK, return_when=FIRST_COMPLETED).done
 
     def _record(self, ended: set[Future[Any]]) -> None:
         for future in ended:
@@ -215,7 +225,7 @@ class _Run:
             if self._running:
                 to_stderr(f"waiting for {len(self._running)} running episodes to keep them; Ctrl-C again drops them")
             while self._running:
-                self._record(wait(self._running, return_when=FIRST_COMPLETED).done)
+                self._record(self._ended())
         except KeyboardInterrupt:
             self._drop()
 

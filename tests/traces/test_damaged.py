@@ -1,0 +1,83 @@
+"""One part of a trace's event taken out or made something else: a reader gives what it can, or says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_loop import ToolLoopAgent
+from rlm_loop.accounting.prices import Price
+from rlm_loop.accounting.pricing import price
+from rlm_loop.accounting.tree.build import tree_of
+from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.formats.traces.atif import to_trajectory
+from rlm_loop.formats.traces.from_trace import conversation_of
+from rlm_loop.models import ScriptedModel
+from rlm_loop.replay.recorded import Recorded, ReplayError
+from rlm_loop.traces.reader import RunRecord, read
+from rlm_loop.traces.trace import TraceError
+
+REPLIES = ["```python\nprint(llm_query('hi'))\n```", "there", "```python\n1/0\n```", "```python\nfinal_answer = 7\n```"]
+READERS: dict[str, Callable[[RunRecord], object]] = {
+    "outcome": outcome_of,
+    "replay": Recorded,
+    "export": lambda record: json.dumps(to_trajectory(conversation_of(record))),
+    "price": lambda record: str(price(record, {"*": Price(1.0, 2.0)})),
+    "tree": tree_of,
+}
+
+
+def places(value: Any, levels: int = 5) -> Iterator[tuple[Any, ...]]:
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items if levels else ():
+        yield (key,)
+        yield from ((key, *rest) for rest in places(part, levels - 1))
+
+
+def changed(event: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    new = copy.deepcopy(event)
+    around: Any = new
+    for key in place[:-1]:
+        around = around[key]
+    if value == "gone":
+        del around[place[-1]]
+    else:
+        around[place[-1]] = value
+    return new
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    file = tmp_path_factory.mktemp("whole") / "t.jsonl"
+    ToolLoopAgent(repl="plain", model=ScriptedModel(REPLIES)).run("What?", context="abc", trace=file)
+    return file.read_text().splitlines()
+
+
+@pytest.mark.parametrize("value", ["gone", {}, 3, 10**400], ids=["gone", "an object", "a number", "a huge number"])
+def test_a_part_that_is_not_what_it_should_be(lines: list[str], value: Any, tmp_path: Path) -> None:
+    file, wrong = tmp_path / "t.jsonl", list[Any]()
+    refused = 0
+    for number, line in enumerate(lines):
+        event = json.loads(line)
+        for place in places(event):
+            new = json.dumps(changed(event, place, value))
+            file.write_text("\n".join([*lines[:number], new, *lines[number + 1 :], ""]))
+            try:
+                record = read(file)
+            except TraceError:
+                refused += 1
+                continue
+            for name, reader in READERS.items():
+                try:
+                    reader(record)
+                except (TraceError, ReplayError):
+                    refused += 1
+                except Exception as error:
+                    wrong.append((name, event["event"], place, repr(error)[:100]))
+    assert wrong == []
+    assert refused > 30
