@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import add, attrgetter, sub
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
@@ -203,7 +203,19 @@ class Usage:
         """Read back what a trace or a row keeps; old ones call `cache_read_tokens` `cached_tokens`."""
         known: dict[str, Any] = {name: stored[name] for name in _USAGE if name in stored}
         known.setdefault("cache_read_tokens", stored.get("cached_tokens"))
+        for name, figure in known.items():
+            if isinstance(figure, dict):  # `{"repr": "nan"}`: JSON has no such number
+                known[name] = float(cast("dict[str, str]", figure)["repr"])
         return cls(**known)
+
+    def plain(self) -> Usage:
+        """The same in Python's own numbers, where a model states them in others (NumPy's, `Decimal`, 5.0 tokens).
+
+        Raises `TypeError` for a figure that is no number.
+        """
+        given = zip(_USAGE, _FIGURES(self), strict=True)
+        odd = {n: f for n, f in given if f is not None and type(f) is not (float if n == "cost" else int)}
+        return replace(self, **{name: _plain(name, figure) for name, figure in odd.items()}) if odd else self
 
     def __add__(self, other: Usage) -> Usage:
         return self._with(other, add)
@@ -229,6 +241,14 @@ class Usage:
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
+
+
+def _plain(name: str, figure: Any) -> float:
+    try:
+        found = float("none" if isinstance(figure, (str, bytes)) else figure)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"usage.{name} is {figure!r:.60}: use a number, or None where it is not known") from None
+    return int(figure) if name != "cost" and found.is_integer() else found
 
 
 _USAGE = tuple(f.name for f in fields(Usage))

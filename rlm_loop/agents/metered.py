@@ -16,6 +16,7 @@ from rlm_loop.accounting.charges import NO_REPLY, difference
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.accounting.scope import call_scope
 from rlm_loop.accounting.slots import Slots
+from rlm_loop.agents.given_reply import given_reply
 from rlm_loop.messages import Message, Prompt, Reply, Span, Usage
 from rlm_loop.models.base import Model
 from rlm_loop.models.counting import measured, size_unmeasured
@@ -144,10 +145,7 @@ class Metered:
                     lambda: self.model.complete(self._warmed(prompt), max_tokens=held.max_tokens),
                     late=lambda reply: self._record_late(request, turn, number, reply),
                 )
-                if not isinstance(reply, Reply):  # pyright: ignore[reportUnnecessaryIsInstance]
-                    raise TypeError(
-                        f"complete() of {self.name} returned {reply!r:.60}: return a Reply (rlm_loop.messages)"
-                    )
+                reply = given_reply(reply, self.name)
             except BudgetSpent as spent:  # the reply may come yet, and be billed
                 self.node.arrive(call)
                 self._write_off(held, request, turn, number, f"BudgetSpent: {spent.reason}")

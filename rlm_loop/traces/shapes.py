@@ -82,15 +82,20 @@ def _parts(**kinds: Kind) -> Kind:
     return holds
 
 
+def _figure(value: Any) -> bool:
+    """A figure of a usage: none where it is not known, and what JSON has no number for by its `repr`."""
+    return value is None or _number(value) or value in ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
+
+
 _usage = _parts(
-    input_tokens=_maybe(_number),
-    output_tokens=_maybe(_number),
-    cache_read_tokens=_maybe(_number),
-    cached_tokens=_maybe(_number),
-    cache_write_tokens=_maybe(_number),
-    reasoning_tokens=_maybe(_number),
+    input_tokens=_figure,
+    output_tokens=_figure,
+    cache_read_tokens=_figure,
+    cached_tokens=_figure,
+    cache_write_tokens=_figure,
+    reasoning_tokens=_figure,
     calls=_count,
-    cost=_maybe(_number),
+    cost=_figure,
 )
 _calls = _each(_parts(ID=_maybe(_text), NAME=_text, ARGUMENTS=_text))
 _message = _parts(

@@ -1,0 +1,69 @@
+"""Replies of a class of one's own: told of what is wrong in them, and on record where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlm_loop import LeanAgent
+from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
+from rlm_loop.traces.reader import read
+
+CALL = ToolCall("1", "final_answer", '{"answer": 5}')
+
+
+class Saying:
+    """A model that gives the same reply to everything."""
+
+    name = "mine"
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = reply
+
+    def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
+        return self._reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (None, "returned None: return a Reply"),
+        (Reply(None), "text is None: it is a text, empty where"),  # pyright: ignore[reportArgumentType]
+        (Reply("", (replace(CALL, arguments={"answer": 5}),)), "arguments that are JSON text"),  # pyright: ignore[reportArgumentType]
+        (Reply("", (replace(CALL, id=7),)), "tool_calls is"),  # pyright: ignore[reportArgumentType]
+        (Reply("", None), "tool_calls is None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", finish_reason="eos"), "finish_reason is 'eos': one of"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", seconds=None), "seconds is None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", extra=None), "extra is None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", usage={"input_tokens": 3}), "a Usage, or None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", usage=Usage("3", 1)), "usage.input_tokens is '3': use a number"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_is_wrong_in_a_reply_is_named(reply: Any, says: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        LeanAgent(Saying(reply)).run("?")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stated", "kept"),
+    [
+        (Usage(np.int64(5), 3, cost=np.float32(0.5)), Usage(5, 3, cost=0.5)),  # pyright: ignore[reportArgumentType]
+        (Usage(5.0, True, cost=Decimal("0.5")), Usage(5, 1, cost=0.5)),  # pyright: ignore[reportArgumentType]
+        (Usage(5, 3, cost=float("nan")), Usage(5, 3)),
+        (Usage(-5, 3), Usage(None, 3)),
+    ],
+)
+def test_figures_of_any_kind_of_number_are_read_back(stated: Usage, kept: Usage, tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    calls: Any = [CALL]
+    live = LeanAgent(Saying(Reply("", calls, usage=stated))).run("?", trace=file)
+    past = outcome_of(read(file))
+    assert (live.answer, live.usage, past.answer, past.usage) == (5, kept, 5, kept)
+    assert {type(figure) for figure in vars(live.usage).values()} <= {int, float, type(None)}
