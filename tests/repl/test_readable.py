@@ -71,6 +71,7 @@ def _installed(folder: Path) -> Path:
         (packages / name).write_text("17")
         (packages / name).chmod(0o644)
     (folder / "lib64").symlink_to("lib")
+    (folder / "lib32").symlink_to(folder / "lib")
     (packages / "link").symlink_to("rlm_loop")
     return packages
 

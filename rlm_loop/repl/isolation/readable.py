@@ -52,8 +52,7 @@ def readable(python: str, environment: Mapping[str, str], more: Iterable[str | P
     """The folders that this interpreter needs besides the system's, and `more`.
 
     A checkout of this package is left out (its results hold answers too), an installed one is hidden, but for what
-    `more` names.  Raises `ReplError` where the interpreter cannot be run, or a folder of
-    `more` is not there.
+    `more` names.  Raises `ReplError` where the interpreter cannot be run, or a folder of `more` is not there.
     """
     try:
         paths = interpreter.with_search_path(python, environment)

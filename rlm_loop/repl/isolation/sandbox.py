@@ -128,7 +128,8 @@ def _files(needed: Readable, cwd: Path, home: Path, made: list[tuple[str, str]])
         above = [str(p) for p in Path(inside).parents]
         around = next((p for p in above if p in bound), "")
         if not wanted[inside]:  # an empty folder in front of it, in which something may yet be shown
-            if around:
+            # One that a link leads to is hidden where it lies, unless the folder around it is shown by this name too.
+            if around and (around == above[0] or inside == os.path.realpath(inside)):
                 argv += ["--perms", "0755", "--tmpfs", inside]
                 bound[inside] = "--remount-ro"
             continue
