@@ -128,8 +128,7 @@ class LiteLLMModel(RemoteModel):
                 events.append(chunk.model_dump())
                 tell_of(events[-1], CHAT)
         finally:
-            with suppress(Exception):
-                stream.close()  # pyright: ignore[reportOptionalMemberAccess]
+            _close(stream if stream is not None else chunks.completion_stream)
         if not chunks.received_finish_reason:
             raise ModelUnreachable(f"{self._name} broke off in the middle of its reply", self._name, True)
         body = joined(events)
@@ -206,6 +205,19 @@ def _kept(stream: Any, sent: list[dict[str, Any]]) -> Iterator[Any]:
         with suppress(Exception):
             sent.append(dict(item) if isinstance(item, dict) else item.model_dump())
         yield item
+
+
+def _close(stream: Any) -> None:
+    """Close a stream that LiteLLM read, and the response in it, of which LiteLLM's own readers have no `close`.
+
+    They stop before the response does.  Left to the garbage collector, it might be closed while a further request holds
+    the lock of the connections, in the same thread, which then waits for itself without end.
+    """
+    inside = ("streaming_response", "response_iterator")
+    parts: list[Any] = [stream, *(getattr(stream, name, None) for name in inside)]
+    for part in parts:
+        with suppress(Exception):
+            part.close()
 
 
 def _stated(litellm: Any, body: dict[str, Any]) -> dict[str, Any]:

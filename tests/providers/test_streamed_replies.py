@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import inspect
 import json
 import re
 from pathlib import Path
@@ -96,3 +98,13 @@ def test_a_streamed_run_is_the_same_run(place: str, player: str, tmp_path: Path)
     for turn, (_, called) in zip(streamed.turns, heard.replies(), strict=True):
         names = [line.split()[0] for line in called.split("\n") if line]
         assert names == [call.name for call in turn.reply.tool_calls]
+
+
+@pytest.mark.slow  # the client takes seconds to import
+@pytest.mark.parametrize("place", [name for name in PLACES if "litellm" in name and "gemini" not in name])
+def test_no_response_is_left_to_the_garbage_collector(place: str, tmp_path: Path) -> None:
+    """It would close it while the next request holds the lock of the connections: that request then never ended."""
+    gc.collect()
+    run(place, "lean", tmp_path / "t.jsonl", (Heard(),))
+    readers = [one for one in gc.get_objects() if inspect.isgenerator(one) and one.gi_frame is not None]
+    assert [one for one in readers if "httpcore" in one.gi_code.co_filename] == []
