@@ -15,7 +15,7 @@ from rlm_loop.messages import Role
 Kind = Callable[[Any], bool]
 
 _LARGEST = 1e15
-_NODE = re.compile(r"0(\.[0-9]{1,9}){0,40}")
+_NODE = re.compile(r"0(\.[0-9]{1,9})*")
 
 
 def sound(event: Any, *, complete: bool = False) -> bool:

@@ -20,6 +20,8 @@ from rlm_loop.traces.runs import owner
 from rlm_loop.traces.shapes import sound
 from rlm_loop.traces.trace import READABLE, TraceError
 
+#: Levels of sub-calls that the page can draw.
+_DEEPEST = 40
 #: Lines named in one note; the others are counted.
 _NAMED = 5
 
@@ -92,7 +94,8 @@ class _Run:
     def take(self, event: Mapping[str, Any], line: int) -> None:
         if event["event"] != "aborted":  # which another writes
             self.last = line
-        (self.events if sound(event, complete=True) else self.strange).append(event)
+        shown = sound(event, complete=True) and str(event.get("node", "")).count(".") <= _DEEPEST
+        (self.events if shown else self.strange).append(event)
 
     def found(self) -> RunInFile:
         schema, notes = self.events[0].get("schema"), list(self.notes)
