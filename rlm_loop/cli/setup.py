@@ -43,6 +43,7 @@ def explain(error: BaseException) -> str:
     from rlm_loop.accounting.budget import UnknownPrice
     from rlm_loop.formats.traces.errors import FormatError
     from rlm_loop.models.base import ModelError
+    from rlm_loop.repl.base import ReplError
     from rlm_loop.repl.contexts.on_disk import ContextError
     from rlm_loop.replay.recorded import ReplayError
     from rlm_loop.report.notebook.formatting import visible
@@ -51,10 +52,12 @@ def explain(error: BaseException) -> str:
     from rlm_loop.tasks.jsonl import SuiteFileError
     from rlm_loop.tasks.swebench.harness import HarnessError
     from rlm_loop.traces.trace import TraceError
+    from rlm_loop.workspace.git import WorkspaceError
 
     text = visible(" ".join(str(error).split()))
     of_input = (CloneError, ContextError, FormatError, ReplayError, SuiteFileError, TraceError, UnknownPrice)
-    if isinstance(error, (*of_input, Misuse, HarnessError, ModelError, StudyError, ImportError)):
+    of_place = (HarnessError, ModelError, ReplError, StudyError, WorkspaceError, ImportError)
+    if isinstance(error, (*of_input, *of_place, Misuse)):
         return text or type(error).__name__
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""

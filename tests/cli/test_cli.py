@@ -16,6 +16,7 @@ from rlm_loop.cli.main import main
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import AuthenticationFailed, ModelError
+from rlm_loop.repl import ReplError
 
 CODE = "I compute.\n```python\nprint(6 * 7)\nfinal_answer = 6 * 7\n```"
 
@@ -275,8 +276,15 @@ def test_a_folder_as_the_context(line: Line, tmp_path: Path) -> None:
     assert line("run", "Q?", "-q", "--context", str(tmp_path), replies=(reply,))[1] == "{'a.txt': 'alpha'}\n"
 
 
-@pytest.mark.parametrize("error", [AuthenticationFailed("set OPENAI_API_KEY"), ModelError("first line\nsecond line")])
-def test_a_fault_of_the_provider_is_one_line_also_for_machines(line: Line, error: ModelError) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationFailed("set OPENAI_API_KEY"),
+        ModelError("first line\nsecond line"),
+        ReplError("the REPL's files cannot be written: free some space"),
+    ],
+)
+def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Line, error: Exception) -> None:
     code, out, err = line("run", "Q?", "--quiet", replies=(error,))
     assert (code, out) == (2, "")
     assert str(error).split()[0] in err.splitlines()[-1]
@@ -285,7 +293,7 @@ def test_a_fault_of_the_provider_is_one_line_also_for_machines(line: Line, error
     found = json.loads(out)
     assert found["error"].startswith(str(error).split()[0])
     assert found["partial"]["steps"] == 1
-    one_line(err)
+    assert "not expected" not in one_line(err)
 
 
 def test_a_trace_that_cannot_be_written_is_one_line(line: Line, tmp_path: Path) -> None:
