@@ -11,9 +11,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import nan
 from operator import add, attrgetter, sub
 from typing import Any, Literal, cast
 
+#: Tokens, dollars, seconds that no run reaches.
+IMPOSSIBLE = 1e15
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 
@@ -211,10 +214,10 @@ class Usage:
     def plain(self) -> Usage:
         """The same in Python's own numbers, where a model states them in others (NumPy's, `Decimal`, 5.0 tokens).
 
-        Raises `TypeError` for a figure that is no number.
+        One that no call can reach, such as infinity, is NaN.  Raises `TypeError` for a figure that is no number.
         """
         given = zip(_USAGE, _FIGURES(self), strict=True)
-        odd = {n: f for n, f in given if f is not None and type(f) is not (float if n == "cost" else int)}
+        odd = {n: f for n, f in given if f is not None and not (type(f) is _KINDS.get(n, int) and abs(f) < IMPOSSIBLE)}
         return replace(self, **{name: _plain(name, figure) for name, figure in odd.items()}) if odd else self
 
     def __add__(self, other: Usage) -> Usage:
@@ -246,11 +249,16 @@ class Usage:
 def _plain(name: str, figure: Any) -> float:
     try:
         found = float("none" if isinstance(figure, (str, bytes)) else figure)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        return nan
+    except (TypeError, ValueError):
         raise TypeError(f"usage.{name} is {figure!r:.60}: use a number, or None where it is not known") from None
-    return int(figure) if name != "cost" and found.is_integer() else found
+    if not abs(found) < IMPOSSIBLE:
+        return nan
+    return int(figure) if name not in _KINDS and found.is_integer() else found
 
 
+_KINDS: Mapping[str, type] = {"cost": float}
 _USAGE = tuple(f.name for f in fields(Usage))
 _FIGURES = attrgetter(*_USAGE)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast, get_args
 
 from rlm_loop.messages import FinishReason, Reply, ToolCall, Usage
-
-_NUMBER = (int, float)
 
 
 def given_reply(given: Any, model: str) -> Reply:
@@ -35,10 +34,14 @@ def _wanted(reply: Reply) -> tuple[tuple[str, bool, str], ...]:
         ("tool_calls", _calls(reply.tool_calls), "ToolCalls, each with a name and arguments that are JSON text"),
         ("finish_reason", reply.finish_reason in get_args(FinishReason), f"one of {get_args(FinishReason)}"),
         ("usage", reply.usage is None or isinstance(reply.usage, Usage), "a Usage, or None where it is not known"),
-        ("seconds", isinstance(reply.seconds, _NUMBER), "it is a number"),
-        ("waited", isinstance(reply.waited, _NUMBER), "it is a number"),
+        ("seconds", _finite(reply.seconds), "it is an int or a float, and finite"),
+        ("waited", _finite(reply.waited), "it is an int or a float, and finite"),
         ("extra", isinstance(reply.extra, Mapping), "it is a mapping"),
     )
+
+
+def _finite(given: Any) -> bool:
+    return isinstance(given, int | float) and math.isfinite(given)
 
 
 def _calls(given: Any) -> bool:

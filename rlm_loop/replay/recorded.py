@@ -182,6 +182,7 @@ class Recorded:
         node = self.node(node_of(event))
         if kind == "request":
             _, prompt = next(requests)
+            _ = event["at"], event["turn"]  # what all who read calls look at
             call = RecordedCall(0, event, prompt)
             for other in under_way.values():
                 other.alone = call.alone = False
@@ -211,7 +212,7 @@ class Recorded:
     def _count(self) -> None:
         """Numbers and counted tokens of the calls, as the ledger had them."""
         parts: dict[int, Sequence[Part]] = {0: ()}
-        every = sorted(self.calls(), key=lambda c: c.event.get("at", 0.0))
+        every = sorted(self.calls(), key=lambda c: c.event["at"])
         for place, call in enumerate(every, 1):
             call.number = place
         for call in sorted(every, key=lambda c: (c.ended or {}).get("charged", {}).get("call", 0)):

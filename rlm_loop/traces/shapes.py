@@ -10,11 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast, get_args
 
-from rlm_loop.messages import Role
+from rlm_loop.messages import IMPOSSIBLE, Role
 
 Kind = Callable[[Any], bool]
 
-_LARGEST = 1e15
 _NODE = re.compile(r"0(\.[0-9]{1,9})*")
 
 
@@ -46,11 +45,11 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
-    return type(value) is int and -_LARGEST < value < _LARGEST
+    return type(value) is int and -IMPOSSIBLE < value < IMPOSSIBLE
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and -_LARGEST < value < _LARGEST
+    return type(value) in (int, float) and -IMPOSSIBLE < value < IMPOSSIBLE
 
 
 def _node(value: Any) -> bool:

@@ -40,6 +40,7 @@ class Saying:
         (Reply("", None), "tool_calls is None"),  # pyright: ignore[reportArgumentType]
         (Reply("5", finish_reason="eos"), "finish_reason is 'eos': one of"),  # pyright: ignore[reportArgumentType]
         (Reply("5", seconds=None), "seconds is None"),  # pyright: ignore[reportArgumentType]
+        (Reply("5", seconds=float("nan")), "seconds is nan: it is an int or a float, and finite"),
         (Reply("5", extra=None), "extra is None"),  # pyright: ignore[reportArgumentType]
         (Reply("5", usage={"input_tokens": 3}), "a Usage, or None"),  # pyright: ignore[reportArgumentType]
         (Reply("5", usage=Usage("3", 1)), "usage.input_tokens is '3': use a number"),  # pyright: ignore[reportArgumentType]
@@ -58,6 +59,7 @@ def test_what_is_wrong_in_a_reply_is_named(reply: Any, says: str) -> None:
         (Usage(5.0, True, cost=Decimal("0.5")), Usage(5, 1, cost=0.5)),  # pyright: ignore[reportArgumentType]
         (Usage(5, 3, cost=float("nan")), Usage(5, 3)),
         (Usage(-5, 3), Usage(None, 3)),
+        (Usage(10**20, 10**400, cost=float("inf")), Usage(None, None)),
     ],
 )
 def test_figures_of_any_kind_of_number_are_read_back(stated: Usage, kept: Usage, tmp_path: Path) -> None:

@@ -32,10 +32,10 @@ def conversation_of(record: RunRecord, score: Score | None = None) -> RunConvers
 
 
 def _agent(node: NodeRecord, causes: Mapping[int, dict[str, int]]) -> AgentConversation:
-    last = {call.event.get("turn", 0): call for call in node.calls if call.event.get("purpose") != "compaction"}
+    last = {call.event["turn"]: call for call in node.calls if call.event.get("purpose") != "compaction"}
     steps = list[Step]()
     for call in node.calls:
-        turn = call.event.get("turn", 0)
+        turn = call.event["turn"]
         steps.append(_step(call, node.steps.get(turn) if last.get(turn) is call else None, steps, causes))
     first = next(e for e in (node.start, *(call.event for call in node.calls[:1]), node.over, node.end) if e)
     return AgentConversation(
@@ -67,7 +67,7 @@ def _step(
     if "call" in over:  # under way when the run ended
         charged = {"call": int(over["call"])}
     return Step(
-        int(event.get("turn", 0)),
+        int(event["turn"]),
         purpose,
         str(event.get("model") or ""),
         call.prompt.messages,
