@@ -21,4 +21,5 @@ def study(model: str = "local") -> Study:
         return {name: made[name] for name in ARMS}
 
     suites = [Suite(s.name, s.tasks[: TASKS[s.name.split("/")[0]]], s.description, s.licence) for s in whole.suites]
-    return Study("demo", arms, suites, whole.seeds, whole.model, whole.differs)
+    question = "What do three loops resolve of four tasks, and for how many tokens?"
+    return Study("demo", arms, suites, whole.seeds, whole.model, whole.differs, question=question)
