@@ -216,9 +216,11 @@ class Usage:
 
         One that no call can reach, such as infinity, is NaN.  Raises `TypeError` for a figure that is no number.
         """
-        given = zip(_USAGE, _FIGURES(self), strict=True)
-        odd = {n: f for n, f in given if f is not None and not (type(f) is _KINDS.get(n, int) and abs(f) < IMPOSSIBLE)}
-        return replace(self, **{name: _plain(name, figure) for name, figure in odd.items()}) if odd else self
+        odd = dict[str, Any]()
+        for name, figure in zip(_USAGE, _FIGURES(self), strict=True):
+            if figure is not None and not (type(figure) is _KINDS.get(name, int) and abs(figure) < IMPOSSIBLE):
+                odd[name] = _plain(name, figure)
+        return replace(self, **odd) if odd else self
 
     def __add__(self, other: Usage) -> Usage:
         return self._with(other, add)

@@ -9,6 +9,11 @@ from typing import Any, cast, get_args
 
 from rlm_loop.messages import FinishReason, Reply, ToolCall, Usage
 
+_NUMBER = (int, float)
+_REASONS = get_args(FinishReason)
+_CALLS = "ToolCalls, each with a name and arguments that are JSON text"
+_FINITE = "it is an int or a float, and finite"
+
 
 def given_reply(given: Any, model: str) -> Reply:
     """The reply, with calls as a tuple and figures in Python's own numbers, as a trace can hold them.
@@ -17,7 +22,17 @@ def given_reply(given: Any, model: str) -> Reply:
     """
     if not isinstance(given, Reply):
         raise TypeError(f"complete() of {model} returned {given!r:.60}: return a Reply (rlm_loop.messages)")
-    for name, right, needed in _wanted(given):
+    seconds, waited = given.seconds, given.waited
+    wanted = (  # in place, since it is on the way of every reply
+        ("text", isinstance(given.text, str), "it is a text, empty where nothing was said"),
+        ("tool_calls", given.tool_calls == () or _calls(given.tool_calls), _CALLS),
+        ("finish_reason", given.finish_reason in _REASONS, f"one of {_REASONS}"),
+        ("usage", given.usage is None or isinstance(given.usage, Usage), "a Usage, or None where it is not known"),
+        ("seconds", isinstance(seconds, _NUMBER) and math.isfinite(seconds), _FINITE),
+        ("waited", isinstance(waited, _NUMBER) and math.isfinite(waited), _FINITE),
+        ("extra", isinstance(given.extra, Mapping), "it is a mapping"),
+    )
+    for name, right, needed in wanted:
         if not right:
             found = getattr(given, name)
             raise TypeError(f"complete() of {model} returned a Reply whose {name} is {found!r:.60}: {needed}")
@@ -25,23 +40,6 @@ def given_reply(given: Any, model: str) -> Reply:
     if usage is given.usage and type(given.tool_calls) is tuple:
         return given
     return replace(given, usage=usage, tool_calls=tuple(given.tool_calls))
-
-
-def _wanted(reply: Reply) -> tuple[tuple[str, bool, str], ...]:
-    """Part, whether it is right, and what is needed there."""
-    return (
-        ("text", isinstance(reply.text, str), "it is a text, empty where nothing was said"),
-        ("tool_calls", _calls(reply.tool_calls), "ToolCalls, each with a name and arguments that are JSON text"),
-        ("finish_reason", reply.finish_reason in get_args(FinishReason), f"one of {get_args(FinishReason)}"),
-        ("usage", reply.usage is None or isinstance(reply.usage, Usage), "a Usage, or None where it is not known"),
-        ("seconds", _finite(reply.seconds), "it is an int or a float, and finite"),
-        ("waited", _finite(reply.waited), "it is an int or a float, and finite"),
-        ("extra", isinstance(reply.extra, Mapping), "it is a mapping"),
-    )
-
-
-def _finite(given: Any) -> bool:
-    return isinstance(given, int | float) and math.isfinite(given)
 
 
 def _calls(given: Any) -> bool:

@@ -86,16 +86,15 @@ def _figure(value: Any) -> bool:
     return value is None or _number(value) or value in ({"repr": "nan"}, {"repr": "inf"}, {"repr": "-inf"})
 
 
-_usage = _parts(
-    input_tokens=_figure,
-    output_tokens=_figure,
-    cache_read_tokens=_figure,
-    cached_tokens=_figure,
-    cache_write_tokens=_figure,
-    reasoning_tokens=_figure,
-    calls=_count,
-    cost=_figure,
+_FIGURES = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
 )
+_usage = _parts(calls=_count, cost=_figure, **dict.fromkeys(_FIGURES, _figure))
 _calls = _each(_parts(ID=_maybe(_text), NAME=_text, ARGUMENTS=_text))
 _message = _parts(
     ROLE=_role,
