@@ -59,7 +59,7 @@ class Block:
 
 def pages() -> list[Path]:
     """The pages of the site that are written by hand."""
-    return sorted(p for p in (ROOT / "docs").rglob("*.md") if "decisions" not in p.parts)
+    return sorted((ROOT / "docs").rglob("*.md"))
 
 
 def blocks(page: Path) -> list[Block]:
