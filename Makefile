@@ -11,12 +11,12 @@ DOCS_READY = $(VENV)/.ready-docs
 PYTEST = $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test test-all hosted formats notebooks figures docs lint format clean
+.PHONY: help demo test slow formats notebooks figures docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
-	@echo "make test       run the tests of every day, with the network forbidden (5 to 7 minutes)"
-	@echo "make test-all   run all tests, those that are long by nature too"
+	@echo "make test       run the tests of every day, with the network forbidden (4 minutes)"
+	@echo "make slow       run the tests that are long by nature"
 	@echo "make notebooks  execute the notebooks on recorded results"
 	@echo "make figures    derive every figure of the README from the committed rows again"
 	@echo "make docs       build the documentation as a site, into site/; open site/index.html"
@@ -29,22 +29,18 @@ demo: $(DEMO_READY)
 
 # TESTS chooses: make TESTS="tests/study tests/repl" test
 TESTS ?=
-test: NOT_SLOW = -m "not slow"
-test test-all: $(TEST_READY)
+test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
 	@$(RUN) experiments/bug_search fetch --packages inflection,xmltodict || echo "their tests will be skipped"
-	$(PYTEST) $(NOT_SLOW) $(TESTS)
+	$(PYTEST) -m "not slow" $(TESTS)
 
-# In an environment of its own (VENV=.venv-hosted), to see that the extra brings what its use needs.  Anthropic's own
-# client is for the stand-in of its API: it holds each reply against the types there.
-hosted: | $(VENV)/bin/python
-	@$(PIP) -e ".[litellm]" anthropic hypothesis pytest pytest-xdist
-	$(PYTEST) tests/providers
+# Tests that are long by nature (many cases, many processes, a whole site); `make test` leaves them out.
+slow: $(TEST_READY)
+	$(PYTEST) -m slow $(TESTS)
 
-# As well: what the formats of other tools need asks for other versions than constraints.txt has.
-formats: | $(VENV)/bin/python
-	@$(subst -c constraints.txt,,$(PIP)) -e ".[atif,inspect,otel,studies,verifiers]" inspect-ai==0.3.285 \
-	  lm-eval==0.4.13 openinference-semantic-conventions verifiers==0.4.0 hypothesis pytest pytest-xdist
+# Against the packages of the tools whose files we read and write, which no test of every day needs.
+formats: $(TEST_READY)
+	@$(PIP) inspect-ai lm-eval
 	$(PYTEST) tests/formats
 
 notebooks: $(TEST_READY)
@@ -68,7 +64,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-other .venv-hosted .venv-formats .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-other .venv-uv .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
