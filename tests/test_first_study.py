@@ -1,4 +1,4 @@
-"""The script of `docs/howto/first_study.md`, run as a new user runs it: copied from the page, its model named."""
+"""The script of `docs/first_study.md`, run as a new user runs it: copied from the page, its model named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/figures.md from the committed results.
+"""Draws the figures of docs/reports.md from the committed results.
 
 python docs/figures/draw.py            # all of them, into docs/figures/
 python docs/figures/draw.py rates      # one

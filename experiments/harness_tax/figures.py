@@ -275,7 +275,7 @@ def write() -> None:
     readme = HERE / "README.md"
     for name, made in (("first", first_table), ("total", total_table), ("cache", cache_table)):
         write_between(readme, name, made(found))
-    for page in ("docs/harness_tax.md", "README.md"):
+    for page in ("docs/meter.md", "README.md"):
         write_between(HERE.parents[1] / page, "tax", page_table(found))
     (HERE / "figures").mkdir(exist_ok=True)
     if found.by_first():

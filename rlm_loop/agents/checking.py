@@ -25,7 +25,7 @@ HINTS = {
     "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
     "max_cost": "write budget=Budget(cost=...)",
     **dict.fromkeys(
-        ("top_p", "top_k", "sampling"), "an agent has temperature=; others go with the model (docs/howto/model.md)"
+        ("top_p", "top_k", "sampling"), "an agent has temperature=; others go with the model (docs/models.md)"
     ),
     "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
     "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",

@@ -11,7 +11,7 @@ from rlm_loop.cli.setup import Misuse, Run, TraceFile, tell_others
 from rlm_loop.cli.terminal import echo
 from rlm_loop.traces.redact import redact
 
-To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect, hf, otel or verifiers; see docs/formats.md.")]
+To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect, hf, otel or verifiers; see docs/compare.md.")]
 Content = Annotated[bool, Option("--content/--no-content", help="With what was said, or without (otel).")]
 
 

@@ -80,5 +80,5 @@ def ollama() -> Finding:
 def by_key(environment: Mapping[str, str]) -> list[Finding]:
     """Which providers have a key in an environment."""
     found = [Finding(name, True, f"set: {', '.join(KEYS[name])}") for name in KEYS if environment.get(name, "").strip()]
-    how = "export OPENAI_API_KEY=... or that of another provider: docs/howto/model.md"
+    how = "export OPENAI_API_KEY=... or that of another provider: docs/models.md"
     return found or [Finding("keys", False, "no provider's key is in the environment", how)]

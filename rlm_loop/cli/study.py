@@ -48,7 +48,7 @@ def run(
     ] = None,
     executor: Annotated[
         str | None,
-        Option(metavar="WHERE", help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/where_it_runs.md."),
+        Option(metavar="WHERE", help="threads:N, processes:N, dask[:N], dask:ADDRESS; see docs/studies.md."),
     ] = None,
     chosen: Annotated[
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="An option of the experiment's study().")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlm_loop.repl.settings import Limits
 
 KINDS = ("auto", "subprocess", "plain", "hardened", "sandbox", "container", "kernel", "restricted", "notebook")
-"""The kinds of session that `open_repl` knows.  See `docs/sessions.md`.
+"""The kinds of session that `open_repl` knows.  See `docs/isolation.md`.
 
 `auto` and `subprocess` are a process of its own, isolated as far as this machine can; `plain` (not at all), `hardened`
 and `sandbox` the same with that launcher, `container` in a container made from `image=` (`docs/isolation.md`).

@@ -124,7 +124,7 @@ class Results:
         """A figure, saved where a `path` is given (`.png`, `.svg` or `.pdf`; without an ending PNG and SVG).
 
         `kind` is `overview` (tasks resolved against tokens, and tokens by turn), `rates`, `tokens`, `differences`,
-        `slopes` or `causes`; `options` are those of the function of that figure (docs/figures.md).  A notebook shows
+        `slopes` or `causes`; `options` are those of the function of that figure (docs/reports.md).  A notebook shows
         what is returned.  Raises `StudyError` for another kind, and where there is nothing to draw.
         """
         if kind not in PLOTS:

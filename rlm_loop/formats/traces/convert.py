@@ -33,7 +33,7 @@ def export_trace(
 
     `source` is a trace file (`run` chooses as in `rlm_loop.traces.reader.read`), a run read from one, or a
     conversation; `to` is one of `FORMATS`.  An existing file is replaced.  Without `content` what was said is left out,
-    which only `otel` can.  docs/formats.md lists what each format cannot hold.  Raises `FormatError` for an unknown
+    which only `otel` can.  docs/compare.md lists what each format cannot hold.  Raises `FormatError` for an unknown
     format or a file that is its own source, `TraceError` as `read` does, `ImportError` where a format needs a package
     that is not installed, `OSError` as writing does.
     """

@@ -41,7 +41,7 @@ def executor_of(where: str) -> Generator[Executor]:
     address, which are waited for.  `processes:2` are worker processes on this machine, right where the harness itself
     is the work.  `dask` is a Dask cluster on this machine of one process for each core (`dask:4`: of four), and
     `dask:tcp://host:8786` or `dask:scheduler.json` one that is running.  Workers need the same rlm-loop, not the
-    study's folder.  (Ray has no executor of its own; docs/where_it_runs.md has one of a few lines.)
+    study's folder.  (Ray has no executor of its own; docs/studies.md has one of a few lines.)
 
     Raises `StudyError` for a name that is none of these, a library that is not installed, and an address that does not
     answer.

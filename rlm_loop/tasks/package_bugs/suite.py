@@ -16,7 +16,7 @@ from rlm_loop.workspace import Workspace
 from rlm_loop.workspace.evaluation import evaluate
 from rlm_loop.workspace.testing import tests_tool
 
-LICENCE = "MIT, BSD-3-Clause or Apache-2.0, by package (docs/package_bugs.md)"
+LICENCE = "MIT, BSD-3-Clause or Apache-2.0, by package (docs/tasks.md)"
 TIMEOUT = 300.0  # seconds for a package's tests, which take at most about ten on an idle machine
 
 

@@ -35,7 +35,7 @@ def evaluate(
     `open_workspace` opens a clean checkout; `test_patch` makes the reference of it, which has the tests that judge.
     `protected` are globs of files, or folders, that a patch may not change, besides those that it never may: the
     files of the listed tests and of `test_patch`, whole folders `tests` of theirs, files named like tests, and what
-    steers pytest or the start of Python (docs/evaluation.md has the list).  Such changes are undone, and not held
+    steers pytest or the start of Python (docs/repositories.md has the list).  Such changes are undone, and not held
     against it.  A skipped or a missing test has not passed; one that its file expects to fail has, when it does.
     The other arguments are as in `run_tests`; `timeout` holds for each of the two runs.
 

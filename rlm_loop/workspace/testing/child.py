@@ -2,7 +2,7 @@
 
 The job is JSON on standard input (`run.py` makes it).  Reports go to what standard output was at the start; all that
 is printed goes to standard error.  Every report begins with the job's word, so nothing that a test prints is taken
-for one; code that looks for it in this very process finds it, and can report what it likes (docs/evaluation.md).
+for one; code that looks for it in this very process finds it, and can report what it likes (docs/repositories.md).
 Standard library only and no newer than Python 3.8, since the interpreter under test runs it, pytest apart.
 """
 
