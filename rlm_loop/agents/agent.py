@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
@@ -26,7 +26,6 @@ from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
-from rlm_loop.agents.short_forms import TakesLimits, missing
 from rlm_loop.agents.window import window_of
 from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
@@ -51,7 +50,7 @@ from rlm_loop.workspace import Workspace
 
 @spelled(HINTS)
 @dataclass(frozen=True)
-class Agent(metaclass=TakesLimits):
+class Agent:
     """The settings that all strategies share.
 
     Who answers, and within what limits:
@@ -61,8 +60,8 @@ class Agent(metaclass=TakesLimits):
     - `seed`: passed to a model that is made by name.
     - `temperature`: 0 to 2, sent with each request to this model in place of its own; `None` leaves it to the model.
     - `budget`: the limits of each run.
-    - `max_steps`: the replies of the model at most; short for that limit of the budget, which it replaces.
-    - `seconds`: the seconds of a run at most; short for that limit of the budget, which it replaces.
+    - `max_steps`: replaces the budget's limit of steps, where it is given; `limits()` has what holds.
+    - `seconds`: replaces the budget's limit of seconds, where it is given.
     - `max_tokens`: the tokens of each reply at most.
     - `cell_timeout`: the seconds of each cell at most.
     - `tool_timeout`: the seconds of each tool call at most.
@@ -139,20 +138,12 @@ class Agent(metaclass=TakesLimits):
     approve: Approve | None = None
     context_tokens: int | None = None
     temperature: float | None = None
-    if TYPE_CHECKING:  # arguments that are no fields, see `TakesLimits`
-        max_steps: int | None = field(default=None, kw_only=True)
-        seconds: float | None = field(default=None, kw_only=True)
-    else:
-        max_steps = property(lambda self: self.limits().steps, doc="The replies of the model at most: a limit.")
-        seconds = property(lambda self: self.limits().seconds, doc="The seconds of a run at most: a limit.")
+    max_steps: InitVar[int | None] = field(default=None, kw_only=True)
+    seconds: InitVar[float | None] = field(default=None, kw_only=True)
 
-        def __getattr__(self, name: str) -> Any:
-            if name in dir(type(self)):  # a property of ours that failed inside: what failed is to be seen
-                return object.__getattribute__(self, name)
-            raise missing(self, name)
-
-    def __post_init__(self) -> None:
+    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
         checked(self)
+        object.__setattr__(self, "budget", limited(self.budget, max_steps, seconds))
         if self.history is not None or self.max_history is not None:
             plan_of(self.history, self.max_history)  # bad values are refused here
         if self.allow is not None:
@@ -167,10 +158,6 @@ class Agent(metaclass=TakesLimits):
         if self.tools:
             object.__setattr__(self, "repl", repl_of(self.repl, self.tools))
             object.__setattr__(self, "tools", tuple(t for t in self.tools if session_in(t) is None))
-
-    def _limited(self, short: Mapping[str, Any]) -> Any:
-        """The agent with `max_steps` or `seconds` as they were given, in its budget.  Raises as `limited` does."""
-        return replace(self, budget=limited(self.budget, **short))
 
     @property
     def name(self) -> str:

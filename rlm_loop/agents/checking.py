@@ -54,15 +54,15 @@ RUN_HINTS = {
 }
 
 
-def limited(budget: Budget, max_steps: Any = ..., seconds: Any = ...) -> Budget:
-    """The budget with the short forms that were given in place of its own fields; `...` is not given.
+def limited(budget: Budget, max_steps: int | None, seconds: float | None) -> Budget:
+    """Return the budget with the limits that are not `None` in place of its own.
 
     Raises `TypeError` for what is no number, `ValueError` for a limit that cannot be.
     """
-    if max_steps is not ...:
+    if max_steps is not None:
         _number("max_steps", max_steps, whole=True)
         budget = replace(budget, steps=max_steps)
-    if seconds is not ...:
+    if seconds is not None:
         _number("seconds", seconds, whole=False)
         budget = replace(budget, seconds=seconds)
     return budget

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -64,8 +63,8 @@ class LeanAgent(Agent):
     presentation: Presentation | None = None
     answer_tool: bool = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
+        super().__post_init__(max_steps, seconds)
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         if self.presentation == "constrained" and not self.answer_tool:
             raise ValueError('presentation="constrained" lets a reply be a call only: leave answer_tool on')
@@ -114,8 +113,10 @@ class ReActAgent(Agent):
     scaffold: tuple[Injector, ...] | None = None
     finish_with_result: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, max_steps: int | None, seconds: float | None) -> None:
+        super().__post_init__(max_steps, seconds)
+        if max_steps is not None and self.max_iterations == MOST_STEPS:  # a given limit replaces the default one
+            object.__setattr__(self, "max_iterations", None)
         one_of("form", self.form, ("text", "calls"))
         one_of("presentation", self.presentation, (None, *get_args(Presentation)))
         Budget(steps=self.max_iterations)  # refused here, not in the middle of a study
@@ -124,12 +125,6 @@ class ReActAgent(Agent):
         if self.finish_with_result and self.form != "text":
             raise ValueError('finish_with_result is for form="text": a call without its argument is told so')
         object.__setattr__(self, "scaffold", None if self.scaffold is None else tuple(self.scaffold))
-
-    def _limited(self, short: Mapping[str, Any]) -> Any:
-        made = super()._limited(short)
-        if "max_steps" in short and made.max_iterations == MOST_STEPS:  # what was given replaces what was not
-            made = replace(made, max_iterations=None)
-        return made
 
     def limits(self) -> Budget:
         """The budget with the smaller of the two limits of steps."""
