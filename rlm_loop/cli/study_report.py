@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
-from rlm_loop.cli.setup import Markdown, Misuse, echo_json
+from rlm_loop.cli.setup import Markdown, Misuse
 from rlm_loop.cli.terminal import echo, note
 
 
@@ -55,34 +55,6 @@ def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -
     )
     if traces:
         note(f"traces: {trace_folder(html)}")
-
-
-def failures(
-    folder: Folder,
-    experiment: Experiment,
-    split: SplitRun = None,
-    chosen: ChosenRun = None,
-    by: Annotated[str | None, Option(help="size, family, suite or task; default the first.")] = None,
-    json_: Annotated[bool, Option("--json", help="One row an episode, as JSON.")] = False,
-    markdown: Markdown = False,
-) -> None:
-    """Why tasks failed.  Long contexts: never looked, looked in part, misread, computed wrongly.  Patches: never found
-    the file, edit rejected, wrong fix, ran out, gave up ..."""
-    from rlm_loop.report import failure_table, patch_failure_table
-    from rlm_loop.study import diagnose_episodes, load_study
-    from rlm_loop.study.compare.patch_failures import diagnose_patches
-
-    suites = load(experiment, **chosen_options(chosen or [], split)).suites
-    patches = any(task.workspace is not None for suite in suites for task in suite)
-    known = ("suite", "task") if patches else ("size", "family", "suite", "task")
-    if by not in (None, *known):
-        raise Misuse(f"--by {by} is none of {', '.join(known)}")
-    episodes = (diagnose_patches if patches else diagnose_episodes)(load_study(folder), suites)
-    if json_:
-        echo_json(episodes)
-        return
-    table = (patch_failure_table if patches else failure_table)(episodes, by or known[0])
-    show_table(table, markdown=markdown)
 
 
 def anytime(

@@ -19,7 +19,6 @@ from rlm_loop.report.figures import (
     stacked_causes,
     style,
 )
-from rlm_loop.report.figures.coverage import coverage_figure
 from rlm_loop.report.figures.dose_arms import by_dose, dose_table
 from rlm_loop.report.figures.overview import figure
 from rlm_loop.report.figures.run_overhead import cause_table, growths, overhead_table
@@ -27,7 +26,6 @@ from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.report.figures.sizes import by_size, size_figure, size_table
 from rlm_loop.report.figures.turns import tokens_by_turn, turns_text
 from rlm_loop.report.tables.anytime import anytime_table
-from rlm_loop.report.tables.failures import failure_table, patch_failure_table
 from rlm_loop.report.tables.preset_table import preset_table
 from rlm_loop.report.tables.study_tables import arm_table, provenance_line, suite_table, target_table
 from rlm_loop.report.tables.table import Table
@@ -43,10 +41,8 @@ __all__ = [
     "by_size",
     "cause_table",
     "cost_tree",
-    "coverage_figure",
     "dose_response",
     "dose_table",
-    "failure_table",
     "figure",
     "growths",
     "mean_session",
@@ -54,7 +50,6 @@ __all__ = [
     "overhead_table",
     "paired_differences",
     "paired_slopes",
-    "patch_failure_table",
     "preset_table",
     "provenance_line",
     "resolve_against_tokens",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from rlm_loop.hints.renamed import old_name
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
-from rlm_loop.study.compare.failures import diagnose_episodes
 from rlm_loop.study.compare.resolve_rates import resolve_rates
 from rlm_loop.study.compare.sequential import sequential
 from rlm_loop.study.compare.summary import ArmSummary
@@ -48,7 +47,6 @@ __all__ = [
     "WorkerLost",
     "compact",
     "compare",
-    "diagnose_episodes",
     "executor_of",
     "export",
     "fairness_check",

@@ -1,4 +1,4 @@
-"""Call trees and coverage on the command line: while a run goes on, and afterwards."""
+"""Call trees on the command line: while a run goes on, and afterwards."""
 
 from __future__ import annotations
 
@@ -61,38 +61,6 @@ def test_the_tree_as_json_lines(trace: str, capsys: pytest.CaptureFixture[str]) 
 def test_show_has_the_tree_where_there_are_sub_calls(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = said(capsys, "trace", "show", trace)
     assert "20 completions m" in out
-
-
-def test_coverage_of_a_trace(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    context = str(Path(trace).parent / "context.txt")
-    code, out, err = said(capsys, "trace", "coverage", trace, "--context", context, "--width", "10", "--needle", "0:48")
-    assert (code, err) == (0, "")
-    lines = out.splitlines()
-    assert lines[0] == "██████████ 100.0% of 48,000 characters seen"
-    assert lines[1].startswith("▁·········")
-    assert "characters 0 to 48: 100% seen" in lines
-    assert any(line.startswith("answer of 0 '60' in turn 2") for line in lines)
-    assert lines[-1].startswith("if the answer is wrong: misread")
-    _, out, _ = said(capsys, "trace", "coverage", trace, "--context", context, "--json")
-    assert {json.loads(line)["channel"] for line in out.splitlines()} == {"printed", "prompt"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--context", "{folder}/other.txt"], "this is not the context of the run"),
-        (["--context", "{folder}/none.txt"], "cannot read the context"),
-        (["--context", "{folder}/context.txt", "--needle", "9:9"], "is no range"),
-        (["--context", "{folder}/context.txt", "--needle", "0:99999999"], "is no range"),
-        (["--context", "{folder}/context.txt", "--needle", "x"], "write START:END"),
-    ],
-)
-def test_misuse_of_coverage(trace: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = Path(trace).parent
-    (folder / "other.txt").write_text("something else")
-    code, _, err = said(capsys, "trace", "coverage", trace, *(a.format(folder=folder) for a in arguments))
-    assert code == 2
-    assert message in " ".join(err.split())
 
 
 # -- while a run goes on

@@ -28,7 +28,6 @@ TRACE = [
     ("trace", "cache"),
     ("trace", "replay"),
     ("trace", "export", "--to", "atif", "--out", "out"),
-    ("trace", "coverage", "--context", "notes.txt"),
 ]
 EXPERIMENT = [("study", "run"), ("study", "resume"), ("study", "fairness-check")]
 

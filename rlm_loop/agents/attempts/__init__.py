@@ -8,13 +8,11 @@ from __future__ import annotations
 from rlm_loop.agents.attempts.anytime import Anytime, State, anytime
 from rlm_loop.agents.attempts.best_of import BestOf, best_of
 from rlm_loop.agents.attempts.checks import Check, Command, Tests, command, visible_tests
-from rlm_loop.agents.attempts.diagnose import PatchDiagnosis, diagnose
 from rlm_loop.agents.attempts.escalate import Escalate, escalate
 from rlm_loop.agents.attempts.evidence import TestsRun
 from rlm_loop.agents.attempts.generate import PatchResult, generate_patch
 from rlm_loop.agents.attempts.retry import RepairTemplate, Retry, retry
 from rlm_loop.agents.attempts.scores import load_scores, save_scores
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.tasks.base import CheckResult
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "CheckResult",
     "Command",
     "Escalate",
-    "PatchDiagnosis",
     "PatchResult",
     "RepairTemplate",
     "Retry",
@@ -34,7 +31,6 @@ __all__ = [
     "anytime",
     "best_of",
     "command",
-    "diagnose",
     "escalate",
     "generate_patch",
     "load_scores",
@@ -42,9 +38,3 @@ __all__ = [
     "save_scores",
     "visible_tests",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name == "Diagnosis":
-        return old_name("rlm_loop.agents.attempts.Diagnosis", "PatchDiagnosis", PatchDiagnosis)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -108,11 +108,6 @@ def steps_of(turns: Sequence[Turn]) -> tuple[ActionStep, ...]:
     )
 
 
-def failed_edit(step: ActionStep) -> bool:
-    """Whether it is an edit that changed nothing."""
-    return step.uses(EDIT_TOOL) and not step.changed
-
-
 def runs_of_tests(turns: Sequence[Turn], only: Sequence[int] | None = None) -> tuple[TestsRun, ...]:
     """The tests that were run in the turns (or `only` those), by a call of `run_tests` or by a cell that calls it."""
     steps = steps_of([turn for turn in turns if only is None or turn.index in only])

@@ -20,7 +20,6 @@ _SAVED = {
     "save_overhead_figure": ("overhead_by_turn", "overhead"),
     "save_size_figure": ("size_figure", "by_size"),
     "save_anytime_figure": ("anytime_curves", "anytime"),
-    "save_coverage_figure": ("coverage_figure", "coverage"),
     "save_tokens_by_turn": ("tokens_by_turn", "tokens_by_turn"),
 }
 _DRAWN = {"anytime_figure": "anytime_curves"}
