@@ -37,7 +37,6 @@ DRAWN: dict[str, Callable[[], Any]] = {
     "differences": lambda: figures.paired_differences(study("lean_vs_react"), baseline="react-text"),
     "ablation": lambda: figures.ablation_heatmap(study("lean_vs_react")),
     "doses": lambda: figures.dose_response(study("token_overhead")),
-    "anytime": lambda: figures.anytime_curves(study("lean_vs_react")),
     "overhead": lambda: figures.overhead_by_turn(
         mean_session(study("lean_vs_react"), arms=["lean", "react-text"], tasks=12)
     ),

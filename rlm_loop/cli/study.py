@@ -22,7 +22,7 @@ from rlm_loop.cli.experiments import (
 from rlm_loop.cli.formats import export_results
 from rlm_loop.cli.setup import Misuse, as_json, setup_of
 from rlm_loop.cli.study_models import agreed_to_spend, run_studies, say_estimates
-from rlm_loop.cli.study_report import anytime, report
+from rlm_loop.cli.study_report import report
 from rlm_loop.cli.terminal import echo, fitting
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
@@ -187,6 +187,6 @@ def fairness_check(
     return 0 if found.fair else 1
 
 
-for command in (report, anytime, contamination):
+for command in (report, contamination):
     app.command()(command)
 app.command("export")(export_results)

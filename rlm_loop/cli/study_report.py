@@ -1,4 +1,4 @@
-"""`rlm-loop study report`, `failures` and `anytime`: read what a study has found."""
+"""`rlm-loop study report`: read what a study has found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Option
 
-from rlm_loop.cli.experiments import ChosenRun, Experiment, Folder, SplitRun, chosen_options, load, show_table
-from rlm_loop.cli.setup import Markdown, Misuse
+from rlm_loop.cli.experiments import Folder, show_table
+from rlm_loop.cli.setup import Markdown
 from rlm_loop.cli.terminal import echo, note
 
 
@@ -55,36 +55,3 @@ def _write_page(folder: str, html: str, baseline: str | None, *, traces: bool) -
     )
     if traces:
         note(f"traces: {trace_folder(html)}")
-
-
-def anytime(
-    folder: Folder,
-    experiment: Experiment,
-    split: SplitRun = None,
-    chosen: ChosenRun = None,
-    out: Annotated[str | None, Option(help="Where figure and scores go; default the folder.")] = None,
-    markdown: Markdown = False,
-) -> None:
-    """What a smaller budget would have given: every state of every checkout is scored, each distinct patch once."""
-    from rlm_loop.agents.attempts import load_scores, save_scores
-    from rlm_loop.report import anytime_curves, anytime_table, save
-    from rlm_loop.study import load_study
-    from rlm_loop.study.compare.anytime_curves import anytime_of
-
-    suites = load(experiment, **chosen_options(chosen or [], split)).suites
-    found, there = load_study(folder), Path(out or folder)
-    try:
-        scores = load_scores(there / "scores.json")
-    except ValueError as error:
-        raise Misuse(str(error)) from error
-    before = len(scores)
-    try:
-        runs = anytime_of(found, suites, scores=scores, progress=True)
-    finally:  # what was judged until Ctrl-C is kept
-        if len(scores) > before:
-            save_scores(there / "scores.json", scores)
-    if not any(runs.values()):
-        raise Misuse(f"no task of {experiment} has a workspace and was tried by every arm in {folder}")
-    show_table(anytime_table(runs), markdown=markdown)
-    for path in save(anytime_curves(runs), there / "anytime"):
-        note(f"figure: {path}")

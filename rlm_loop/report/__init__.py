@@ -7,7 +7,6 @@ from typing import Any
 from rlm_loop.report.figures import (
     ablation_heatmap,
     alt_text,
-    anytime_curves,
     cost_tree,
     dose_response,
     overhead_by_turn,
@@ -25,7 +24,6 @@ from rlm_loop.report.figures.run_overhead import cause_table, growths, overhead_
 from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.report.figures.sizes import by_size, size_figure, size_table
 from rlm_loop.report.figures.turns import tokens_by_turn, turns_text
-from rlm_loop.report.tables.anytime import anytime_table
 from rlm_loop.report.tables.preset_table import preset_table
 from rlm_loop.report.tables.study_tables import arm_table, provenance_line, suite_table, target_table
 from rlm_loop.report.tables.table import Table
@@ -34,8 +32,6 @@ __all__ = [
     "Table",
     "ablation_heatmap",
     "alt_text",
-    "anytime_curves",
-    "anytime_table",
     "arm_table",
     "by_dose",
     "by_size",

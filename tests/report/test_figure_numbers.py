@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from made_ablation import compared, crossed, full, tree
 
 from rlm_loop.report.figures import (
     ablation_heatmap,
-    anytime_curves,
     cost_tree,
     dose_response,
     paired_differences,
@@ -20,7 +18,6 @@ from rlm_loop.report.figures import (
     resolve_against_tokens,
     stacked_causes,
 )
-from rlm_loop.report.figures.budgets import Ends
 from rlm_loop.report.figures.pareto import Point, front
 from rlm_loop.report.figures.rates import Rate
 
@@ -145,23 +142,6 @@ def test_a_factors_values_are_in_order_and_arms_are_lines() -> None:
     ]
     lines = [line for line in right.lines if len(line.get_xdata()) == 3 and line.get_linestyle() != "None"]
     assert list(lines[0].get_ydata()) == pytest.approx(wanted)
-
-
-@given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=20), st.integers(0, 10))
-def test_within_a_budget(runs: list[tuple[int, bool]], budget: int) -> None:
-    ends = Ends("a", [[(float(spent), right)] for spent, right in runs], range(len(runs)))
-    right = [(0.0, 0, 0), *(change for change in ends.curve() if change[0] <= budget)][-1][1:]
-    assert right == (sum(right and spent <= budget for spent, right in runs),) * 2
-
-
-def test_a_state_counts_until_one_that_is_wrong() -> None:
-    states = [(0, 0, False), (1, 100, True), (2, 250, False), (3, 400, True)]
-    frame = pd.DataFrame(
-        [{"arm": "a", "task": "t", "step": s, "prompt_tokens": n, "resolved": r} for s, n, r in states]
-    )
-    (axes,) = anytime_curves(frame, by=["steps"]).axes
-    line = next(line for line in axes.lines if line.get_label() == "a")
-    assert list(zip(line.get_xdata(), line.get_ydata(), strict=True))[1:5] == [(0, 0), (1, 100), (2, 0), (3, 100)]
 
 
 def boxes(made: Any) -> list[tuple[float, float, float]]:

@@ -14,7 +14,6 @@ from made_ablation import compared, crossed, full, tree
 from rlm_loop.report.figures import (
     ablation_heatmap,
     alt_text,
-    anytime_curves,
     cost_tree,
     dose_response,
     overhead_by_turn,
@@ -57,7 +56,6 @@ DRAWN: dict[str, tuple[Callable[[], Any], str]] = {
     "ablation": (lambda: ablation_heatmap(crossed()), "code, temperature 0.0, max depth 0: "),
     "ablation of arms": (lambda: ablation_heatmap(full(), value="input_tokens"), "arm code, suite tables/test: "),
     "dose": (lambda: dose_response(crossed(), factor="temperature"), "code, temperature 0.8: "),
-    "anytime": (lambda: anytime_curves(full().frame()), "code: {code} of 12, half of them within "),
     "tree": (lambda: cost_tree(tree()), "depth 2: 3 nodes, 300 tokens of their own (18%), 1 failed"),
     "overhead": (lambda: overhead_by_turn(ledger()), "27 in that of turn 3"),
 }
@@ -80,7 +78,6 @@ def test_each_figure_says_its_numbers_and_keeps_its_words_inside(name: str) -> N
         stacked_causes,
         paired_slopes,
         ablation_heatmap,
-        anytime_curves,
         lambda r: overhead_by_turn(pd.concat([ledger().assign(arm=arm) for arm in r.arms])),
     ],
 )
@@ -147,7 +144,6 @@ def test_a_frame_is_only_read() -> None:
         (lambda: dose_response(crossed()), "factors temperature, max_depth; choose one"),
         (lambda: dose_response(crossed(), factor="luck"), "no factor 'luck'"),
         (lambda: dose_response(crossed()[lambda f: f["arm"].str.contains("=0.8")], factor="temperature"), "one value"),
-        (lambda: anytime_curves(full(), by=["cost"]), "cost are not known of any run"),
         (lambda: cost_tree(tree(cost=None), measure="cost"), "cost of node 0 is not known"),
         (lambda: cost_tree(tree(), measure="luck"), "no measure 'luck'"),
         (lambda: cost_tree(full().frame()), "no nodes; give the frame"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_rows import made_results
 
-from rlm_loop.report import Table, anytime_curves, arm_table, figure, save, suite_table, target_table
+from rlm_loop.report import Table, arm_table, figure, save, suite_table, target_table
 from rlm_loop.report.figures.labels import Anchor, Box, place
 from rlm_loop.report.figures.overview import prompt_curves
 from rlm_loop.report.study.arms import arm_tables
@@ -167,12 +167,3 @@ def test_a_name_keeps_clear_of_what_is_there() -> None:
     anchor = Anchor(150, 50, 50, 50, 60, 10)
     (box,) = place([anchor], [Box(155, 0, 160, 100)], Box(0, 0, 500, 400), 7)
     assert box.right <= 155
-
-
-def test_old_names_of_figures_still_work(tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match=r"save_figure is save\(figure"):
-        from rlm_loop.report import save_figure
-    assert [p.name for p in save_figure(made_results(2), tmp_path)] == ["figure.png", "figure.svg"]
-    with pytest.warns(DeprecationWarning, match="anytime_figure is anytime_curves"):
-        from rlm_loop.report import anytime_figure
-    assert anytime_figure is anytime_curves

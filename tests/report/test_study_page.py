@@ -247,7 +247,6 @@ def names(found: Results) -> list[str]:
 @pytest.mark.parametrize(
     ("figure", "says"),
     [
-        ("Resolved within a budget", "max_tokens=50]: 2 of 2, half of them within 2 steps"),
         ("Overhead by turn, mean of the runs that reach it, code[max_depth=0", "of overhead in the prompt of turn 1"),
         ("Call tree of code[max_depth=1, max_tokens=", "depth 1: 3 nodes, 24 tokens of their own"),
         ("Ablation", "max depth 1, max tokens 200: 100 %, 2/2"),

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.agents.attempts.checks import Judge, passed_tests
-from rlm_loop.agents.attempts.evidence import patch_of
+from rlm_loop.agents.attempts.checks import Judge, passed_tests, patch_of
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered

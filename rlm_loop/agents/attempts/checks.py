@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.agents.attempts.evidence import patch_of
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.attempt import Attempt
@@ -24,6 +23,11 @@ Check = Callable[[Workspace], CheckResult]
 #: What an oracle says of a patch that does not pass: not why, since the hidden tests would be told with it.
 NOT_YET = "The task is not solved by it."
 FEEDBACK = 4000  # characters of a command's output that are kept
+
+
+def patch_of(outcome: Outcome) -> str:
+    """The patch that a run came to; empty where there is none."""
+    return outcome.artifact if isinstance(outcome.artifact, str) else ""
 
 
 @dataclass(frozen=True)

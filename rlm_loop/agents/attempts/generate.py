@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlm_loop.agents.attempts.evidence import TestsRun, patch_of, runs_of_tests
+from rlm_loop.agents.attempts.checks import patch_of
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
@@ -23,8 +23,8 @@ class PatchResult:
     `patch` is the git diff from the start as one would hand it in, empty for no change; it is there whatever the
     `stop` was.  `left_out` names changed files that are not in it, with the reason (a test file, say); the whole diff
     is `outcome.artifact`.  `evidence` is
-    what speaks for it: the tests that the agent ran (`tests_run`) and, where attempts were judged, what the check said
-    of this one (`check`: true, false, or `None` for no check), and whether the judge was the task's hidden score
+    what speaks for it: where attempts were judged, what the check said of this one (`check`: true, false, or `None` for
+    no check), and whether the judge was the task's hidden score
     (`oracle`).  It never holds the score itself.  `attempts` describes each of several attempts, `chosen` is the index
     of the one that `patch` is of.  `usage` covers all of them, `seconds` is wall time, `trace` the file.
     """
@@ -39,11 +39,6 @@ class PatchResult:
     attempts: Sequence[Mapping[str, Any]] = ()
     chosen: int | None = None
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def tests_run(self) -> Sequence[TestsRun]:
-        """The tests that the agent ran, in order."""
-        return self.evidence["tests_run"]
 
     @property
     def oracle(self) -> bool:
@@ -69,7 +64,6 @@ def result_of(outcome: Outcome) -> PatchResult:
         usage=outcome.usage,
         evidence={
             **{name: value for name, value in known.items() if name not in ("attempts", "chosen", "conversation")},
-            "tests_run": runs_of_tests(outcome.turns, known.get("conversation")),
             "check": known.get("check"),
             "oracle": bool(known.get("oracle", False)),
         },
@@ -82,7 +76,7 @@ def result_of(outcome: Outcome) -> PatchResult:
 
 
 class Attempter(Protocol):
-    """Any agent, or what is put around one (`retry`, `escalate`, `best_of`)."""
+    """Any agent, or what is put around one (`retry`, `escalate`)."""
 
     def attempt(self, task: Task, *, trace: str | Path | Trace | None = None) -> Outcome: ...
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from rlm_loop.report.figures.ablation import ablation_heatmap
-from rlm_loop.report.figures.budgets import anytime_curves
 from rlm_loop.report.figures.causes import stacked_causes
 from rlm_loop.report.figures.cost_tree import cost_tree
 from rlm_loop.report.figures.differences import paired_differences
@@ -22,7 +21,6 @@ from rlm_loop.report.figures.style import marks, style
 __all__ = [
     "ablation_heatmap",
     "alt_text",
-    "anytime_curves",
     "cost_tree",
     "data_uri",
     "dose_response",

@@ -19,7 +19,6 @@ _SAVED = {
     "save_dose_figure": ("dose_response", "doses"),
     "save_overhead_figure": ("overhead_by_turn", "overhead"),
     "save_size_figure": ("size_figure", "by_size"),
-    "save_anytime_figure": ("anytime_curves", "anytime"),
     "save_tokens_by_turn": ("tokens_by_turn", "tokens_by_turn"),
 }
 _DRAWN = {"anytime_figure": "anytime_curves"}

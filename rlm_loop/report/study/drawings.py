@@ -78,8 +78,6 @@ def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None
     by = "suite" if len(suites) > 1 and (len(suites) + 1) * arms <= _LINES else None
     yield "Tasks resolved", lambda: figures.resolve_rates(results, by=by)
     yield ANSWERING, lambda: figures.resolve_against_tokens(results)
-    if any(row["resolved"] for row in results.complete_pairs):
-        yield "Resolved within a budget", lambda: figures.anytime_curves(results)
     if arms > 1 and compared is not None:
         shown = compared.query(_PAIRED)  # its caption counts the missing pairs of what it is given
         yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)

@@ -13,7 +13,7 @@ from repair_tasks import FILE, call, checked, done, fix, right_line, sees_the_fi
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting.budget import UnknownPrice
 from rlm_loop.accounting.tree import tree_of
-from rlm_loop.agents.attempts import RepairTemplate, best_of, command, escalate, generate_patch, retry, visible_tests
+from rlm_loop.agents.attempts import RepairTemplate, command, escalate, generate_patch, retry, visible_tests
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.models import Reply, ScriptedModel
@@ -134,7 +134,7 @@ def test_a_continued_conversation_only_grows_and_keeps_its_turns() -> None:
 
 def test_without_a_visible_check_nothing_is_run_and_the_oracle_has_to_be_named() -> None:
     agent = lean(fix(), done())
-    for around in (retry(agent), escalate(agent, agent), best_of(agent, 2)):
+    for around in (retry(agent), escalate(agent, agent)):
         with pytest.raises(ValueError, match="oracle=True"):
             around.attempt(task())
     assert prompts(agent) == []
@@ -159,8 +159,6 @@ def test_a_run_that_is_no_oracle_never_asks_the_score() -> None:
     for around in (
         retry(lean(wrong(), done(), fix(), done())),
         escalate(lean(wrong(), done()), lean(fix(), done()), "best"),
-        best_of(lean(wrong(), done(), fix(), done()), 2),
-        best_of(lean(wrong(), done(), fix(), done()), 2, choose="majority"),
     ):
         assert generate_patch(watched, around).oracle is False
 
@@ -269,57 +267,6 @@ def test_continue_needs_agents_that_speak_alike() -> None:
         escalate(lean(), lean(), "now")  # pyright: ignore[reportArgumentType]
 
 
-# --- best of k
-
-
-def test_majority_takes_the_patch_that_most_made() -> None:
-    agent = lean(wrong("1"), done(), wrong("2"), done(), done(), wrong("2"), done(), done(), done())
-    result = generate_patch(task(), best_of(agent, 5, choose="majority"))
-    assert result.chosen == 1
-    assert "return 2" in result.patch
-    assert result.evidence["check"] is None
-    empty = generate_patch(task(), best_of(lean(done(), done()), 2, choose="majority"))
-    assert (empty.patch, empty.chosen) == ("", 0)
-
-
-def test_most_tests_passed_makes_all_attempts() -> None:
-    counts = iter([1, 3, 2])
-    check = lambda space: CheckResult(False, "", {str(n): "passed" for n in range(next(counts))})  # noqa: E731
-    agent = lean(wrong("1"), done(), wrong("2"), done(), wrong("3"), done())
-    result = generate_patch(task(), best_of(agent, 3, choose="tests", check=check))
-    assert (result.chosen, len(result.attempts)) == (1, 3)
-
-
-def test_by_the_check_no_more_attempts_are_made_than_needed() -> None:
-    agent = lean(wrong(), done(), fix(), done(), fix(), done())
-    result = generate_patch(checked(), best_of(agent, 3))
-    assert (result.chosen, len(result.attempts)) == (1, 2)
-
-
-def test_each_attempt_has_a_seed_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    seeds: list[Any] = []
-
-    def made(model: Any, **options: Any) -> ScriptedModel:
-        seeds.append(options.get("seed"))
-        return ScriptedModel([done()])
-
-    monkeypatch.setattr("rlm_loop.agents.agent.get_model", made)
-    best_of(LeanAgent(model="local", presentation="native", seed=5), 3, choose="majority").attempt(task())
-    assert seeds == [5, 6, 7]
-    seeds.clear()
-    replace(best_of(LeanAgent(model="local", presentation="native"), 2, choose="majority"), seed=9).attempt(task())
-    assert seeds == [9, 10]
-
-
-@pytest.mark.parametrize(
-    "wrong_settings",
-    [{"k": 0}, {"choose": "luck"}, {"choose": "majority", "oracle": True}, {"choose": "tests", "oracle": True}],
-)
-def test_settings_that_make_no_sense_are_refused(wrong_settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"k is|choose"):
-        best_of(lean(), **wrong_settings)
-
-
 # --- one account
 
 
@@ -423,19 +370,18 @@ def test_they_are_arms_of_a_study(tmp_path: Path) -> None:
             "retry": retry(agent),
             "two": escalate(agent, agent, "best"),
             "oracle": retry(agent, oracle=True),
-            "best of 2": best_of(agent, 2),
         }
 
     study = Study("s", arms, Suite("repair", (checked(),)), seeds=(0,), model="scripted")
     results = study.run(tmp_path, progress=False)
     assert {r["arm"]: r["resolved"] for r in results.rows} == {
-        "plain": False, "retry": True, "two": True, "oracle": True, "best of 2": False,
+        "plain": False, "retry": True, "two": True, "oracle": True,
     }  # fmt: skip
     assert not results.crashed
     assert {r["arm"]: r["steps"] for r in results.rows}["retry"] == 4
     assert verify_traces(tmp_path) == []
     again = load_study(tmp_path)
-    assert len(again.rows) == 5
+    assert len(again.rows) == 4
     assert study.run(tmp_path, progress=False).rows == again.rows  # the same settings: nothing is run again
 
 

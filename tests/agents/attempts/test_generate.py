@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from repair_tasks import call, done, edit, fix, right_line, task, wrong
 
-from rlm_loop import Budget, LeanAgent, ToolLoopAgent
+from rlm_loop import Budget, LeanAgent
 from rlm_loop.agents.attempts import generate_patch
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.models import Reply, ScriptedModel
@@ -88,38 +88,6 @@ def test_where_the_workspace_itself_breaks_the_last_patch_that_was_seen_is_kept(
 def test_a_task_without_a_workspace_is_refused() -> None:
     with pytest.raises(ValueError, match="has no workspace"):
         generate_patch(replace(task(), workspace=None), lean(done()))
-
-
-def run_tests(selector: str = "") -> str:
-    """Run tests."""
-    return "2 passed, 1 failed, 0 errors\nFAILED test_x"
-
-
-@pytest.mark.parametrize(
-    ("replies", "current"),
-    [
-        ([call("run_tests", selector="t.py"), fix(), done()], [False]),
-        ([fix(), call("run_tests", selector="t.py"), done()], [True]),
-        ([call("run_tests", selector="t.py"), fix(), call("run_tests", selector="t.py"), done()], [False, True]),
-        ([fix(), done()], []),
-    ],
-)
-def test_tests_that_the_agent_ran_are_evidence_unless_files_changed_since(
-    replies: list[Scripted], current: list[bool]
-) -> None:
-    result = generate_patch(replace(task(), tools=(run_tests,)), lean(*replies))
-    assert [run.current for run in result.tests_run] == current
-    assert all(run.counts == {"passed": 2, "failed": 1, "errors": 0} for run in result.tests_run)
-    assert all((run.selector, run.ok) == ("t.py", True) for run in result.tests_run)
-    assert result.evidence["tests_run"] == result.tests_run
-
-
-def test_tests_run_in_a_cell_are_evidence_too() -> None:
-    cell = "```python\nprint(run_tests('t.py'))\n```"
-    agent = ToolLoopAgent(model=ScriptedModel([cell, "done"]))
-    result = generate_patch(replace(task(), tools=(run_tests,)), agent)
-    assert [(run.turn, run.counts.get("failed")) for run in result.tests_run] == [(1, 1)]
-    assert "t.py" in result.tests_run[0].selector
 
 
 def test_the_trace_has_each_state_of_the_workspace_once() -> None:
