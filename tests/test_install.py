@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from rlm_loop.hints.install import Extra, install_line
+from rlm_loop.errors import Extra, install_line
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -24,7 +24,7 @@ PACKAGE = Path(rlm_loop.__file__).parent
 ROOMS = [
     "messages",
     "actions",
-    "hints",
+    "errors",
     "traces",
     "accounting",
     "outcome",
@@ -43,7 +43,7 @@ ROOMS = [
     "cli",
 ]
 LAYER_OF = {name: layer for layer, name in enumerate(ROOMS)}
-LOOSE = {"messages", "actions", "outcome"}
+LOOSE = {"messages", "actions", "errors", "outcome"}
 FACADE = len(ROOMS)  # rlm_loop/__init__.py: re-exports from anywhere, and nothing imports names from it
 
 

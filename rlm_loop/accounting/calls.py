@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_loop.accounting.attribution import UNATTRIBUTED, Row
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.messages import Usage
 
 
@@ -37,16 +36,6 @@ class Call:
     def unattributed(self) -> int:
         """Reported prompt tokens that no counted text accounts for."""
         return sum(row.tokens for row in self.rows if row.cause == UNATTRIBUTED)
-
-    @property
-    def residual(self) -> int:
-        """Until 0.3: `unattributed`."""
-        return old_name("Call.residual", "Call.unattributed", self.unattributed)
-
-    @property
-    def doubt(self) -> str:
-        """Until 0.3: `usage_warning`."""
-        return old_name("Call.doubt", "Call.usage_warning", self.usage_warning)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from rlm_loop.accounting.attribution import UNATTRIBUTED, Again, Part, Row, appo
 from rlm_loop.accounting.calls import Cached, Call
 from rlm_loop.accounting.later import Later
 from rlm_loop.accounting.own_lock import OwnLock
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.messages import Usage
 from rlm_loop.traces.display import drawing
 
@@ -124,15 +123,6 @@ class Ledger:
     def usage_warnings(self) -> list[str]:
         """One line for each call whose provider reported no usage, or one that cannot be."""
         return [f"call {call.call}: {call.usage_warning}" for call in list(self.calls) if call.usage_warning]
-
-    @property
-    def residual(self) -> int:
-        """Until 0.3: `unattributed`."""
-        return old_name("Ledger.residual", "Ledger.unattributed", self.unattributed)
-
-    def doubts(self) -> list[str]:
-        """Until 0.3: `usage_warnings`."""
-        return old_name("Ledger.doubts", "Ledger.usage_warnings", self.usage_warnings())
 
     def frame(self) -> pd.DataFrame:
         """A tidy frame, one row per call x cause x turn of origin; `tokens` sums to `usage.input_tokens`."""

@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
-
-from rlm_loop.hints.spelling import spelled
-
-#: What people type for a limit, and its name here.
-_HINTS = {
-    "max_iterations": "write steps=",
-    "max_turns": "write steps=",
-    "timeout": "write seconds=",
-    "time": "write seconds=",
-    "max_seconds": "write seconds=",
-    "minutes": "write seconds=",
-    "max_tokens": "write tokens= for input plus output, output_tokens= for output alone",
-    "max_cost": "write cost= (US dollars)",
-    "dollars": "write cost= (US dollars)",
-    "max_calls": "write calls=",
-    "max_depth": "write depth=",
-}
+from dataclasses import dataclass, fields
 
 #: The limits that are no counts.
 _MEASURED = ("seconds", "working_seconds", "cost")
 
 
-@spelled(_HINTS, also={"max_steps": "steps"})
 @dataclass(frozen=True)
 class Budget:
     """Limits of a run.  `None` means unlimited, `0` means none at all.
 
-    `steps` are replies of the root model (`max_steps`, the agents' name for it, is taken too); `seconds` wall time
-    from the start of the run; `working_seconds` the same without waits for rate limits and retries; `tokens` input
-    plus output of all calls,
-    `output_tokens` generated ones; `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of
-    recursion; `malformed` unreadable replies in a row; `tool_failures` failed tool calls in a row;
+    `steps` are replies of the root model; `seconds` wall time from the start of the run; `working_seconds` the same
+    without waits for rate limits and retries; `tokens` input plus output of all calls; `output_tokens` generated ones;
+    `cost` US dollars; `calls` model calls, failed ones included; `depth` levels of recursion; `malformed` unreadable
+    replies in a row; `tool_failures` failed tool calls in a row;
     `repeated` equal replies with equal results in a row, or as many rounds of the same two in turn (2 or more).
     """
 
@@ -51,10 +31,6 @@ class Budget:
     malformed: int | None = 3
     tool_failures: int | None = 3
     repeated: int | None = 2
-    if TYPE_CHECKING:
-        max_steps: int | None = field(default=None, kw_only=True)
-    else:
-        max_steps = property(lambda self: self.steps, doc="`steps` by the name that agents have for it.")
 
     def __post_init__(self) -> None:
         for limit in fields(self):

@@ -11,7 +11,7 @@ from rlm_loop.accounting.budget import Account, Budget, UnknownPrice
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.background import BackgroundRun, awaited, started
-from rlm_loop.agents.checking import HINTS, RUN_HINTS, checked, limited, listed, repl_of, session_in, workspace_of
+from rlm_loop.agents.checking import checked, limited, listed, repl_of, session_in, workspace_of
 from rlm_loop.agents.compaction import Compaction, Policy, plan_of
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.conversation import WHOLE_WINDOW, Conversation
@@ -32,7 +32,6 @@ from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
 from rlm_loop.dialects.wrapped import complete
-from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import default_model
@@ -48,7 +47,6 @@ from rlm_loop.traces.trace import Trace
 from rlm_loop.workspace import Workspace
 
 
-@spelled(HINTS)
 @dataclass(frozen=True)
 class Agent:
     """The settings that all strategies share.
@@ -225,7 +223,6 @@ class Agent:
         """What identifies the strategy, as JSON types: everything but the model, hooks and tools' code."""
         return identifying(self, self.dialect())
 
-    @spelled(RUN_HINTS)
     def run(
         self,
         question: str,
@@ -263,7 +260,6 @@ class Agent:
         """
         return await awaited(lambda more: self.run(question, hooks=(*hooks, *more), **options))
 
-    @spelled(RUN_HINTS)
     def session(
         self,
         *,

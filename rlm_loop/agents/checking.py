@@ -10,48 +10,15 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.answers import adapter_of
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.repl import KINDS
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.context import LEAST_TOKENS
 from rlm_loop.repl.repl_tool import ReplTool
 from rlm_loop.tools.function import as_tool
 
-#: What people type, and where it is said instead.
-HINTS = {
-    **dict.fromkeys(("steps", "max_iterations", "max_turns", "num_iterations"), "write max_steps="),
-    "timeout": "write seconds= for the whole run; cell_timeout= and tool_timeout= are for one cell and one tool",
-    **dict.fromkeys(("max_time", "time_limit", "max_execution_time"), "write seconds="),
-    "tokens": "write budget=Budget(tokens=...) for the whole run; max_tokens= is for one reply",
-    "max_cost": "write budget=Budget(cost=...)",
-    **dict.fromkeys(
-        ("top_p", "top_k", "sampling"), "an agent has temperature=; others go with the model (docs/models.md)"
-    ),
-    "api_key": "it is a setting of the model: model=get_model(name, api_key=...) (rlm_loop.models)",
-    "base_url": "it is a setting of the model: model=get_model(name, base_url=...) (rlm_loop.models)",
-    **dict.fromkeys(("system_prompt", "instructions", "prompt"), "write system="),
-    **dict.fromkeys(("depth", "recursion_limit"), "write max_depth= for llm_query, max_steps= for replies"),
-    **dict.fromkeys(("llm", "lm", "client"), "write model="),
-    **dict.fromkeys(("sandbox", "backend", "environment", "executor_type"), 'write repl=, such as repl="sandbox"'),
-    **dict.fromkeys(("step_callbacks", "callbacks"), "write hooks="),
-    "handle_parsing_errors": "write budget=Budget(malformed=...): unreadable replies in a row",
-    "context": "give it to run: agent.run(question, context=...)",
-    "workspace": "give it to run: agent.run(question, workspace=...)",
-    "trace": "give it to run: agent.run(question, trace=...)",
-    "question": "give it to run: agent.run(question)",
-    "verbose": "give live=True to run, which shows each step",
-}
-
 #: The highest temperature that any provider takes.
 HOTTEST = 2
-_ITS = ("budget", "max_steps", "seconds", "model", "max_depth", "max_tokens", "system", "temperature")
-RUN_HINTS = {
-    **{name: f"it is a setting of the agent: LeanAgent(..., {name}=...).run(question)" for name in _ITS},
-    "files": "give them as context=, or in a Task(files=...)",
-    "data": "write context=",
-    "verbose": "write live=True",
-    "stream": "write live=True",
-}
 
 
 def limited(budget: Budget, max_steps: int | None, seconds: float | None) -> Budget:

@@ -18,7 +18,6 @@ from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
 from rlm_loop.dialects.injectors import Initiator, Injected, Injector, ThoughtPrompt
 from rlm_loop.dialects.react import ReActText
 from rlm_loop.dialects.wording import CALLS_RULE_WITHOUT_FINAL
-from rlm_loop.hints.spelling import spelled
 from rlm_loop.models import catalog
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Outcome
@@ -33,7 +32,6 @@ _OF_DIALECT = ("max_iterations", "scaffold", "finish_with_result")
 MOST_STEPS = 50
 
 
-@spelled()
 @dataclass(frozen=True)
 class ToolLoopAgent(Agent):
     """The code-block loop: runs the fenced Python blocks of a reply in a persistent REPL.
@@ -45,7 +43,6 @@ class ToolLoopAgent(Agent):
         return CodeBlocks() if self.system is None else CodeBlocks(rule=self.system)
 
 
-@spelled()
 @dataclass(frozen=True)
 class LeanAgent(Agent):
     """The lean function-calling loop: adds nothing per turn.
@@ -87,7 +84,6 @@ class LeanAgent(Agent):
         return FunctionCalls(shown, rule=self.system, native_rule=self.system)
 
 
-@spelled()
 @dataclass(frozen=True)
 class ReActAgent(Agent):
     """ReAct, in one of its two forms.
@@ -164,7 +160,6 @@ class ReActAgent(Agent):
         return Injected(rule, (Initiator(), ThoughtPrompt()) if self.scaffold is None else self.scaffold)
 
 
-@spelled()
 @dataclass(frozen=True)
 class DirectAgent(Agent):
     """No loop: the question with its material inlined, and the first reply is the answer.

@@ -13,7 +13,6 @@ from typer import Argument, Option
 
 from rlm_loop.cli.setup import INTERRUPTED, Misuse
 from rlm_loop.cli.terminal import echo, note, results, room
-from rlm_loop.tasks.base import OLD_SPLITS
 
 if TYPE_CHECKING:
     from rlm_loop.report.tables.table import Table
@@ -23,7 +22,7 @@ _BORDERS = 20  # characters that a drawn table takes besides its cells
 Experiment = Annotated[
     str, Argument(metavar="FILE|NAME", help="A file that defines study(), its folder, or a name in experiments/.")
 ]
-SplitRun = Annotated[str | None, Option("--split", "--half", help="As it was run.")]
+SplitRun = Annotated[str | None, Option("--split", help="As it was run.")]
 ChosenRun = Annotated[
     list[str] | None, Option("--set", metavar="NAME=VALUE", help="As it was run, where it was given.")
 ]
@@ -32,7 +31,6 @@ Folder = Annotated[str, Argument(help="The folder of a study's results.")]
 
 def chosen_options(pairs: list[str], split: str | None) -> dict[str, Any]:
     """`NAME=VALUE` pairs; a value that is JSON (a number, true, a list) is read as such, anything else is text."""
-    split = OLD_SPLITS.get(split or "", split)
     if split not in (None, "dev", "test"):
         raise Misuse(f"there is no split {split!r}; there are dev and test")
     options: dict[str, Any] = {} if split is None else {"split": split}

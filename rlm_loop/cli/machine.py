@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.hints.install import Extra, install_line
+from rlm_loop.errors import Extra, install_line
 
 
 @dataclass(frozen=True)

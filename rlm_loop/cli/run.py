@@ -25,7 +25,6 @@ from rlm_loop.cli.setup import (
     setup_of,
 )
 from rlm_loop.cli.terminal import echo, note, notes
-from rlm_loop.hints.places import unpacking
 
 if TYPE_CHECKING:
     from rlm_loop.agents import Agent
@@ -212,8 +211,6 @@ def _texts(question: str, context_file: str | None) -> tuple[str, Any]:
     if context_file is None or context_file == "-":
         return asked, None if context_file is None else read_text("-", stdin=sys.stdin.buffer.read)
     given = as_context(Path(context_file))
-    if command := unpacking(context_file):
-        raise Misuse(f"{context_file} is an archive: unpack it (`{command}`) and name the folder or a file of it")
     if isinstance(given, ContextFile) and given.kind == "bytes":  # more often the wrong file than one that is meant
         raise Misuse(
             f"{context_file} is not UTF-8 text; convert it first, for example with iconv, "

@@ -38,7 +38,7 @@ def allowed(names: list[str] | None, tools: Sequence[Tool], space: Workspace | N
     """The names of the allowed tools.  Raises `Misuse` for an unknown tool."""
     if names is None:
         return None
-    from rlm_loop.hints.spelling import nearest
+    from rlm_loop.errors import nearest
     from rlm_loop.tools.function import as_tool
 
     wanted = tuple(name.strip() for each in names for name in each.split(",") if name.strip())

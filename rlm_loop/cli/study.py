@@ -161,7 +161,6 @@ def rescore_(
         show_table(Table("Resolved, by contract", ["suite", "arm", *columns], rows, labels=2))
 
 
-@app.command("contract", hidden=True)  # its name in 0.1
 @app.command()
 def fairness_check(
     experiment: Annotated[

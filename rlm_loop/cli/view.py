@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 from rlm_loop.cli.setup import Misuse
 from rlm_loop.cli.terminal import note
-from rlm_loop.hints.places import unpacking
 
 _PORT = 8766
 
@@ -41,8 +40,6 @@ def view(
     where = Path(folder)
     if not where.exists():
         raise Misuse(f"there is no folder {folder}; name one that a study, an agent or the meter writes to")
-    if where.is_file() and (command := unpacking(folder)) and not where.name.startswith("traces.tar"):
-        raise Misuse(f"{folder} is an archive: unpack it (`{command}`) and name the folder")
     if where.is_file() and not folder.endswith((".jsonl", ".jsonl.gz")):
         raise Misuse(f"{folder} is no trace; name the folder that it lies in ({where.parent})")
     if out is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,16 +51,8 @@ class Wrapped:
         return self.dialect.format_turn(turn)
 
 
-#: The methods and the attribute of a dialect, and what they were called in 0.1.
-OLD_NAMES = {"format_task": "brief", "parse_reply": "parse", "format_turn": "replay", "action_mode": "hands"}
-
-
 class _Completed(Wrapped):
-    """A user's dialect with what every dialect has, also where it has the names of 0.1."""
-
-    @property
-    def action_mode(self) -> ActionMode:
-        return self._named("action_mode")
+    """A user's dialect with what every dialect has."""
 
     @property
     def observation_cap(self) -> int:
@@ -75,28 +66,13 @@ class _Completed(Wrapped):
     def rewrites(self) -> tuple[Any, ...]:
         return getattr(self.dialect, "rewrites", DialectDefaults.rewrites)
 
-    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        return self._named("format_task")(problem, tools)
-
-    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
-        return self._named("parse_reply")(reply, tools)
-
-    def format_turn(self, turn: Turn) -> Sequence[Message]:
-        return self._named("format_turn")(turn)
-
-    def _named(self, name: str) -> Any:
-        return getattr(self.dialect, name if hasattr(self.dialect, name) else OLD_NAMES[name])
-
 
 #: The class that stands around a user's dialect, and is no part of what an arm is.
 ADAPTER = _Completed.__name__
 
 
 def complete(dialect: Dialect) -> Dialect:
-    """The dialect, with what every dialect has.  Warns of names that were those of 0.1."""
+    """The dialect, with what every dialect has."""
     if isinstance(dialect, (DialectDefaults, Wrapped)):
         return dialect
-    if old := [f"{now} (it was {then})" for now, then in OLD_NAMES.items() if not hasattr(dialect, now)]:
-        line = f"{type(dialect).__name__}: a dialect now has {', '.join(old)}; rename them, the old names go with 0.3"
-        warnings.warn(line, DeprecationWarning, stacklevel=2)
     return _Completed(dialect)

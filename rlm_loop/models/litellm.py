@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_loop.accounting.prices import Price, known_price
 from rlm_loop.accounting.scope import call_scope
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.base import (

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.models.base import ModelError, ModelNotFound, RequestRejected, no_text
 from rlm_loop.models.listening import listener, tell
 from rlm_loop.models.responses import Lost, TooLate

@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rlm_loop.accounting.scope import call_scope
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.listening import tell
 
@@ -75,9 +74,3 @@ def retry_after(header: str | None, now: float | None = None) -> float | None:
         return max(parsedate_to_datetime(header).timestamp() - (time.time() if now is None else now), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Retry":
-        return old_name("rlm_loop.models.retry.Retry", "RetryPolicy", RetryPolicy)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

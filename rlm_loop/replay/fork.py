@@ -21,7 +21,7 @@ from rlm_loop.agents.record_setup import record_start
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.names import names_a_place
 from rlm_loop.outcome import Outcome

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rlm_loop.report.figures import (
     ablation_heatmap,
     alt_text,
@@ -60,13 +58,3 @@ __all__ = [
     "tokens_by_turn",
     "turns_text",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Names of 0.1 that still work."""
-    from rlm_loop.report.figures.renamed import renamed
-
-    found = renamed(name, globals())
-    if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found

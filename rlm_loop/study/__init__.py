@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.study.compare.comparison import Comparison, compare
 from rlm_loop.study.compare.contrast import MEASURES, Contrast
 from rlm_loop.study.compare.resolve_rates import resolve_rates
@@ -60,11 +59,3 @@ __all__ = [
     "status",
     "verify_traces",
 ]
-
-_RENAMED = {"Cell": Episode, "Contract": FairnessCheck, "contract": fairness_check}
-
-
-def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        return old_name(f"rlm_loop.study.{name}", _RENAMED[name].__name__, _RENAMED[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.study.errors import StudyError
 
 _SHOWN = 8

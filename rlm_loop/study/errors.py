@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class StudyError(Exception):
     """A study cannot be run or read; the message is one line that says what to do."""
@@ -24,3 +26,8 @@ class StudyInterrupted(KeyboardInterrupt):
         self.message = message
         self.finished = finished
         self.planned = planned
+
+
+def no_study(folder: str | Path) -> str:
+    """Return the message for a path that is no folder of a study's results."""
+    return f"{folder} holds no study: {'no study.json in it' if Path(folder).is_dir() else 'no such folder'}"

@@ -8,13 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.hints.places import no_study
-from rlm_loop.hints.renamed import old_name
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.study.choosing import chosen_rows
 from rlm_loop.study.compare.pair_keys import PairKey, complete_and_incomplete, pair_key
 from rlm_loop.study.compare.summary import ArmSummary, summarize
-from rlm_loop.study.errors import StudyError
+from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.frames import frame_of
 from rlm_loop.study.store.reading import every_row, latest, read_lock
 from rlm_loop.study.store.rows import Row, class_of, finished
@@ -98,11 +96,6 @@ class Results:
     def left_out(self) -> int:
         """How many pairs are not compared because an arm has not been tried on them yet."""
         return len(complete_and_incomplete(self.rows)[1])
-
-    @property
-    def compared(self) -> list[Row]:
-        """The old name of `complete_pairs`."""
-        return old_name("Results.compared", "complete_pairs", self.complete_pairs)
 
     def only(self, *arms: str) -> Results:
         """The same results with these arms alone.  Raises `StudyError` for an arm that is not there."""
@@ -198,11 +191,6 @@ class Results:
         from rlm_loop.study.store.reading import read_fairness_check
 
         return read_fairness_check(self.folder) if self.folder else None
-
-    @property
-    def contract(self) -> FairnessCheck | None:
-        """The old name of `fairness_check`."""
-        return old_name("Results.contract", "fairness_check", self.fairness_check)
 
     def trace(self, row: Row) -> RunRecord:
         """The trace of a row, from the study's folder or its packed traces."""

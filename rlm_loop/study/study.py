@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from rlm_loop.accounting.budget import Budget
-from rlm_loop.hints.renamed import old_name
-from rlm_loop.hints.spelling import spelled
 from rlm_loop.models.names import default_model, model_name
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.analysis import Analysis
@@ -40,20 +38,6 @@ from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.traces.display import drawing
 
 
-@spelled(
-    {
-        "suite": "write tasks=",
-        "agents": "write arms=",
-        "seed": "write seeds=[...]",
-        "models": "write model=[...]",
-        **dict.fromkeys(("steps", "max_iterations", "max_turns"), "write max_steps="),
-        "seconds": "write budget=Budget(seconds=...)",
-        "temperature": 'give it to the arms, or write factors={"temperature": [0, 0.7]}',
-        "jobs": "give it to run: study.run(folder, jobs=...)",
-        "folder": "give it to run: study.run(folder)",
-    },
-    StudyError,
-)
 @dataclass(frozen=True)
 class Study:
     """A grid of arms x factors x models x tasks x seeds.
@@ -76,7 +60,7 @@ class Study:
     `analysis` declares what is tested (`Analysis`); it is locked in `study.json` before the first episode, and a folder
     with episodes refuses another.
 
-    Raises `StudyError` for an argument that there is none of, and for factors that cannot be.
+    Raises `StudyError` for an argument or a factor that cannot be.
     """
 
     name: str
@@ -176,10 +160,6 @@ class Study:
         agents, arms = self._made()
         return self._episodes(agents, arms, limit)
 
-    def cells(self, limit: int | None = None) -> list[Episode]:
-        """The old name of `episodes`."""
-        return old_name("Study.cells", "episodes", self.episodes)(limit)
-
     def _episodes(
         self, agents: Mapping[tuple[str, int], Mapping[str, StudyAgent]], arms: Sequence[DesignedArm], limit: int | None
     ) -> list[Episode]:
@@ -190,7 +170,6 @@ class Study:
         models = list(dict.fromkeys(model for model, _ in agents))
         return episodes(arms, models, in_turn(self.suites, limit), list(self.seeds), self.order_seed)
 
-    @spelled(dict.fromkeys(("n_jobs", "workers", "parallel", "processes"), "write jobs="), StudyError)
     def run(
         self,
         folder: str | Path,

@@ -5,16 +5,11 @@ A task knows no agent, model or loop, so every strategy meets exactly the same p
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
-from rlm_loop.hints.renamed import old_name
-from rlm_loop.hints.spelling import spelled
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt, Submission
 from rlm_loop.tasks.match import Match
@@ -22,8 +17,6 @@ from rlm_loop.tasks.scorer_mark import mark_of
 from rlm_loop.workspace import Workspace
 
 Split = Literal["dev", "test"]
-#: What the splits were called in 0.1: suites in rows and locks of then have these names.
-OLD_SPLITS: Mapping[str, Split] = {"development": "dev", "held": "test"}
 #: Character ranges [start, end) of a context.
 Ranges = tuple[tuple[int, int], ...]
 
@@ -54,7 +47,6 @@ class CheckResult:
     tests: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-@spelled({"answer": "write expected=", "truth": "write expected=", "scorer": "write score=", "text": "write question="})
 @dataclass(frozen=True)
 class Task:
     """One problem.
@@ -140,7 +132,6 @@ class Task:
         return self.needles() if callable(self.needles) else self.needles
 
 
-@spelled()
 @dataclass(frozen=True)
 class Suite:
     """A named, ordered set of tasks, with two splits: wordings are chosen on `dev` and reported on `test`."""
@@ -166,20 +157,6 @@ class Suite:
     def __len__(self) -> int:
         return len(self.tasks)
 
-    @classmethod
-    def from_jsonl(cls, path: str | Path) -> Suite:
-        """The old name of `rlm_loop.tasks.read_suite`."""
-        return _moved("from_jsonl", "jsonl", "read_suite")(path)
-
-    @classmethod
-    def from_git_history(cls, repo: str | Path, **options: Any) -> Suite:
-        """The old name of `rlm_loop.tasks.git_history.from_git_history`."""
-        return _moved("from_git_history", "git_history", "from_git_history")(repo, **options)
-
-    def half(self, which: str) -> Suite:
-        """The old name of `split`."""
-        return old_name("Suite.half", "split", self.split)(OLD_SPLITS[which])
-
     def split(self, which: Split) -> Suite:
         """Every second task, in order: `dev` starts with the first, `test` with the second."""
         start = {"dev": 0, "test": 1}[which]
@@ -203,9 +180,10 @@ class Suite:
 
 
 def current_suite(name: str) -> str:
-    """A suite's name as it is today: `tables/held` was a name of `tables/test`."""
+    """The name of a recorded suite: the committed studies call `tables/test` `tables/held`."""
     whole, slash, split = name.rpartition("/")
-    return f"{whole}/{OLD_SPLITS[split]}" if slash and split in OLD_SPLITS else name
+    renamed = {"development": "dev", "held": "test"}
+    return f"{whole}/{renamed[split]}" if slash and split in renamed else name
 
 
 INLINE_CAP = 6000  # characters of file text, about 2,500 tokens of a table
@@ -221,11 +199,3 @@ def inline_text(files: Mapping[str, str], cap: int = INLINE_CAP) -> str:
         more = f"({left} more rows are not shown)\n" if left else "(the rest is not shown)\n" if kept != text else ""
         shown.append(f"{name}:\n{kept}{more}")
     return "\n".join(shown)
-
-
-def _moved(old: str, module: str, new: str) -> Callable[..., Suite]:
-    """A function of a module that is built on this one, with a warning that it has moved there."""
-    where = f"rlm_loop.tasks.{module}"
-    line = f"Suite.{old} goes with 0.3: from {where} import {new}"
-    warnings.warn(line, DeprecationWarning, stacklevel=3)
-    return getattr(import_module(where), new)

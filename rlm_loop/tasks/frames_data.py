@@ -14,7 +14,7 @@ from importlib import import_module
 from io import StringIO
 from typing import Any, Literal
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.tasks.long_context.plan import Draw
 from rlm_loop.tasks.packaged import packaged
 from rlm_loop.tasks.rows import FIRST_NAMES, LAST_NAMES, Row, Rows

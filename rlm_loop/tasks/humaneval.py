@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from rlm_loop.dialects.fences import read_fences
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.tasks.jsonl import SuiteFileError
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")

@@ -6,9 +6,8 @@ import re
 from importlib import import_module
 from typing import Any
 
-from rlm_loop.hints.renamed import old_name
-from rlm_loop.hints.spelling import nearest
-from rlm_loop.tasks.base import Suite, current_suite
+from rlm_loop.errors import nearest
+from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import read_suite
 
 _MAKERS = {
@@ -39,8 +38,6 @@ def get_suite(name: str, **options: Any) -> Suite:
     `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
     the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
     """
-    if (now := current_suite(name)) != name:
-        name = old_name(f"the suite {name}", now, now)
     whole, _, split = name.rpartition("/")
     if split == "dev" or split == "test":
         return _suite(whole, options).split(split)

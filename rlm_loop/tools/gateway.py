@@ -14,7 +14,7 @@ from typing import Any, cast
 from rlm_loop.accounting.limits import BudgetSpent
 from rlm_loop.accounting.scope import Cancelled
 from rlm_loop.actions import CallTool, Failure
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.repl.text import RECORD_CAP, clip
 from rlm_loop.tools.calls import CallOptions, IdempotencyCache, ToolFuture, ToolResult, as_text, describe, sendable
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool

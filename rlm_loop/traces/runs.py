@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.places import no_trace, unpacking
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.shapes import sound
@@ -136,15 +135,10 @@ def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[]
 
 def text_of(path: str | Path) -> str:
     """The text of a trace file, compressed or not."""
-    if unpacking(path) and (reason := no_trace(path)):
-        raise TraceError(f"cannot read the trace {path}: {reason}")
     try:
         return file_bytes(path).decode("utf-8", "replace")
     except (OSError, ValueError) as error:  # a name that holds a zero byte is a ValueError
-        reason = no_trace(path) if isinstance(error, (FileNotFoundError, IsADirectoryError)) else ""
-        raise TraceError(
-            f"cannot read the trace {path}: {reason or getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise TraceError(f"cannot read the trace {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def owner(line: str) -> str | None:

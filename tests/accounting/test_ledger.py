@@ -104,14 +104,3 @@ def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], s
     for shown in (causes_values, causes_line, causes_table):
         text = str(shown(ledger.by_cause(), ledger.counting))
         assert not calls or said in text
-
-
-def test_names_of_the_first_version_still_work_and_say_what_they_are_now() -> None:
-    ledger = Ledger()
-    call = ledger.charge([Part("task", 0, 0, 5)], Usage(8, 1), turn=1, usage_warning="odd")
-    with pytest.warns(DeprecationWarning, match=r"Ledger\.residual is Ledger\.unattributed"):
-        assert ledger.residual == 3
-    with pytest.warns(DeprecationWarning, match="usage_warnings"):
-        assert ledger.doubts() == ["call 1: odd"]
-    with pytest.warns(DeprecationWarning, match=r"Call\."):
-        assert (call.residual, call.doubt) == (3, "odd")

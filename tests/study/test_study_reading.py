@@ -238,16 +238,16 @@ from pathlib import Path
 from typing import Any
 from rlm_loop.study import Study
 from rlm_loop.tasks.base import Suite
-def study(model="local", half="held"):  # as in a file of 0.1
-    return Study(f"{model}-{half}", {}, Suite("empty", ()))
+def study(model="local", split="test"):
+    return Study(f"{model}-{split}", {}, Suite("empty", ()))
 """
 
 
 def test_an_experiment_is_loaded_by_path(tmp_path: Path) -> None:
     (tmp_path / "study.py").write_text(FILE)
-    assert load_study_file(tmp_path).name == "local-held"
-    assert load_study_file(tmp_path / "study.py", split="dev").name == "local-development"
-    with pytest.raises(StudyError, match="no option depth; it has model, half"):
+    assert load_study_file(tmp_path).name == "local-test"
+    assert load_study_file(tmp_path / "study.py", split="dev").name == "local-dev"
+    with pytest.raises(StudyError, match="no option depth; it has model, split"):
         load_study_file(tmp_path, depth=3)
 
 

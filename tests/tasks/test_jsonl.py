@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.tasks.base import Attempt, Deferred, Suite
+from rlm_loop.tasks.base import Attempt, Deferred
 from rlm_loop.tasks.jsonl import SuiteFileError, read_suite
 from rlm_loop.tasks.registry import get_suite
 
@@ -145,13 +145,3 @@ def test_any_object_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     else:
         said, _ = f"{path}:1: ", suite.tasks[0].score(Attempt(line.get("answer")))
     assert said.startswith(f"{path}:1: ")
-
-
-def test_the_old_names_work_and_say_where_the_functions_are(tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match=r"from rlm_loop\.tasks\.jsonl import read_suite"):
-        assert len(Suite.from_jsonl(write(tmp_path, TASK))) == 1
-    with (
-        pytest.warns(DeprecationWarning, match=r"from rlm_loop\.tasks\.git_history import from_git_history"),
-        pytest.raises(ValueError, match="there is no folder"),
-    ):
-        Suite.from_git_history(tmp_path / "gone")

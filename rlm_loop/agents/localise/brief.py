@@ -12,7 +12,7 @@ from typing import Any
 
 from rlm_loop.agents.localise.listing import file_tree
 from rlm_loop.dialects.injectors import Told
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.tools import code as code_tools
 from rlm_loop.workspace import Workspace
 

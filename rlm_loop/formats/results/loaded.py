@@ -13,7 +13,6 @@ from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, s
 from rlm_loop.formats.results.source import ReadOptions, Said, Source, objects_of, parsed, read_bytes
 from rlm_loop.formats.results.studies import is_study, read_study
 from rlm_loop.formats.results.tables import SUFFIXES, read_table
-from rlm_loop.hints.places import unpacking
 from rlm_loop.study.compare.columns import UNDECLARED
 from rlm_loop.study.compare.pair_keys import complete_and_incomplete
 from rlm_loop.study.errors import StudyError
@@ -97,8 +96,6 @@ def _sources(path: Path, reading: ReadOptions) -> list[Source]:
         return [read_samples(path, reading)]
     if plain.endswith(SUFFIXES):
         return [read_table(path, reading)]
-    if command := unpacking(path):
-        raise StudyError(f"{path} is an archive: unpack it (`{command}`) and give what is in it")
     raise StudyError(
         f"{path} is no kind of results that is known; give one that ends in {', '.join(SUFFIXES)} or .eval"
     )

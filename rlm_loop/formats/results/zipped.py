@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 from types import TracebackType
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.traces.received import LARGEST
 

@@ -10,7 +10,6 @@ from rlm_loop.formats.traces.convert import export_trace, import_trace, send_tra
 from rlm_loop.formats.traces.convert_study import export_study, send_study
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.from_trace import conversation_of
-from rlm_loop.hints.renamed import old_name
 
 __all__ = [
     "AgentConversation",
@@ -24,11 +23,3 @@ __all__ = [
     "send_study",
     "send_trace",
 ]
-
-_RENAMED: dict[str, type] = {"Agent": AgentConversation, "Conversation": RunConversation}
-
-
-def __getattr__(name: str) -> object:
-    if name in _RENAMED:
-        return old_name(f"rlm_loop.formats.traces.{name}", _RENAMED[name].__name__, _RENAMED[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of
+from rlm_loop.errors import install_line
 from rlm_loop.formats.traces.calls import (
     OURS,
     action_from,
@@ -32,7 +33,6 @@ from rlm_loop.formats.traces.conversation import (
 )
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.usage import from_atif
-from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, ToolCall
 from rlm_loop.traces.reader import message_of
 

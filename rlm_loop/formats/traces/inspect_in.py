@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rlm_loop.errors import install_line
 from rlm_loop.formats.traces.calls import action_from, observed, ours_of, score_from
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step, answered, ending, kept_of
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.inspect_transcript import Reading, message_from
-from rlm_loop.hints.install import install_line
 from rlm_loop.messages import Message, Reply, ToolCall
 from rlm_loop.outcome import Score
 

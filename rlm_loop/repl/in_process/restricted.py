@@ -15,7 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.host.session_resources import SessionResources

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.repl.base import ReplError
 
 _PATIENCE = 5.0  # seconds for a killed kernel to be gone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.report.figures.cells import measure_of
 from rlm_loop.report.figures.paired import paired_slopes
 from rlm_loop.report.figures.rates import resolve_rates

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rlm_loop.hints.renamed import old_name
 from rlm_loop.study.compare.pair_keys import is_resolved, measured
 from rlm_loop.study.compare.pairs import rate_of
 from rlm_loop.study.statistics import mean, percentile, ratio, total
@@ -58,16 +57,6 @@ class ArmSummary:
     losses: int
     judged: int
     measured: int
-
-    @property
-    def only_here(self) -> int:
-        """The old name of `wins`."""
-        return old_name("ArmSummary.only_here", "wins", self.wins)
-
-    @property
-    def only_baseline(self) -> int:
-        """The old name of `losses`."""
-        return old_name("ArmSummary.only_baseline", "losses", self.losses)
 
 
 def summarize(

@@ -8,7 +8,7 @@ from inspect import signature
 from itertools import product
 from typing import Any
 
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.study.errors import StudyError
 
 #: A factor's values: a list, or a mapping of labels to values where a value is no number, text or named object.

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.install import DISTRIBUTION
+from rlm_loop.errors import DISTRIBUTION
 from rlm_loop.messages import digest
 from rlm_loop.models import get_model
 from rlm_loop.models.base import ModelError

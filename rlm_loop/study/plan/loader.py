@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.places import unpacking
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.study import Study
-from rlm_loop.tasks.base import OLD_SPLITS
 
 
 def load_study_file(path: str | Path, **options: Any) -> Study:
@@ -34,8 +32,7 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
     name = f"_experiment_{file.resolve().parent.name}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        unpack = f": unpack it (`{command}`) and give" if (command := unpacking(path)) else "; give"
-        raise StudyError(f"{path} is not a Python file{unpack} one that defines study(), or its folder")
+        raise StudyError(f"{path} is not a Python file; give one that defines study(), or its folder")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles in the file look themselves up there
     try:
@@ -47,11 +44,6 @@ def load_study_file(path: str | Path, **options: Any) -> Study:
         raise StudyError(f"{path} defines no function study(); it has to return a Study")
     accepted = inspect.signature(make).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
-    if "split" in options and "split" not in accepted and "half" in accepted:  # a file written for 0.1
-        options = {
-            **{name: value for name, value in options.items() if name != "split"},
-            "half": {now: then for then, now in OLD_SPLITS.items()}[options["split"]],
-        }
     unknown = [] if free else [o for o in options if o not in accepted]
     if unknown:
         raise StudyError(f"{path}: study() has no option {', '.join(unknown)}; it has {', '.join(accepted) or 'none'}")

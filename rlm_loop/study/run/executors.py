@@ -13,7 +13,7 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, Th
 from contextlib import AbstractContextManager
 from typing import Any, cast
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.run.processes import SeparateProcesses, open_processes
 

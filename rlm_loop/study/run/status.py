@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.places import no_study
-from rlm_loop.study.errors import StudyError
+from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.plan.grid import Episode
 from rlm_loop.study.run.progress import Progress, duration
 from rlm_loop.study.store.folder import claimed, replace_file

@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics.descriptive import mean, percentile, ratio, total
 

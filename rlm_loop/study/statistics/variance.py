@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.statistics.clusters import Floats
 from rlm_loop.study.statistics.ratios import expanded_tail

@@ -11,8 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from rlm_loop.hints.places import no_study
-from rlm_loop.study.errors import StudyError
+from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run

@@ -6,8 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from rlm_loop.hints.places import no_study
-from rlm_loop.study.errors import StudyError
+from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.folder import claim
 from rlm_loop.study.store.parquet import read_parquet, write_parquet
 from rlm_loop.study.store.reading import PARQUET, RESULTS, bytes_of, read_lock, rows_from

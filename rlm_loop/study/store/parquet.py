@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.received import parse

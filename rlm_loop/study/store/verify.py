@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.hints.places import no_study
-from rlm_loop.study.errors import StudyError
+from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.archive import read_packed
 from rlm_loop.study.store.reading import read_lock, read_rows
 from rlm_loop.study.store.rows import Row, finished

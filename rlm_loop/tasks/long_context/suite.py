@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rlm_loop.hints.spelling import nearest
+from rlm_loop.errors import nearest
 from rlm_loop.tasks.base import Deferred, Suite, Task
 from rlm_loop.tasks.long_context import families
 from rlm_loop.tasks.long_context.plan import Draw, QuestionPlan, Woven, size_name, size_of, weave

@@ -1,7 +1,5 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
-import warnings
-
 from rlm_loop.tasks.swebench.export import instances_from, write_instances
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_here, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
@@ -31,10 +29,3 @@ __all__ = [
     "write_instances",
     "write_report",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name == "Verdict":
-        warnings.warn("Verdict is InstanceResult now; the old name goes with 0.3", DeprecationWarning, stacklevel=2)
-        return InstanceResult
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

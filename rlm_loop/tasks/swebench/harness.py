@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import SuiteFileError

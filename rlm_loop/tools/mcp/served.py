@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
-from rlm_loop.hints.install import install_line
+from rlm_loop.errors import install_line
 from rlm_loop.tools.function import Tool
 from rlm_loop.tools.mcp.address import McpServer, named
 from rlm_loop.tools.mcp.connection import Connection

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from rlm_loop.errors import install_line
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.otel.spans import SpanData
-from rlm_loop.hints.install import install_line
 from rlm_loop.traces.versions import __version__
 
 if TYPE_CHECKING:

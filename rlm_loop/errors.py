@@ -1,7 +1,9 @@
-"""How an optional part of the package is installed: one place, so that no message names what is not there."""
+"""Words that error messages share: the line that installs an optional part, and the nearest name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Literal
 
 #: What the package is called where it is installed.
@@ -32,3 +34,9 @@ Extra = Literal[
 def install_line(extra: Extra) -> str:
     """The command that installs an optional part, and where it is typed: the package is on no index yet."""
     return f'pip install -e ".[{extra}]" in your clone of rlm_loop'
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str:
+    """Return `"; did you mean 'steps'?"`, or nothing where no known name is near."""
+    near = get_close_matches(wrong, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
