@@ -27,16 +27,16 @@ KNOWN = {
         "read otherwise since: `Action: python(code: str)` copies the tool's signature, which was taken for the input",
     )
     # headline has taken the episode over from lean_vs_react
-    for archive in ("lean_vs_react/results/traces.tar", "headline/results/traces.tar")
+    for archive in ("lean_vs_react/results/traces.tar.xz", "headline/results/traces.tar.xz")
 } | {
-    ("bug_fixing/results/traces.tar", "traces/code/package_bugs-held--tinydb-11--0.jsonl"): (
+    ("bug_fixing/results/traces.tar.xz", "traces/code/package_bugs-held--tinydb-11--0.jsonl"): (
         "turn 2, what the reply asks for",
         "a reply with a block of sh was taken for the answer",
     )
 }
 
 #: Runs of agents that others wrote, recorded through the meter.
-OF_OTHERS = {"referee_arms/results/peers/traces.tar"}
+OF_OTHERS = {"referee_arms/results/peers/traces.tar.xz"}
 
 
 @pytest.mark.slow

@@ -37,12 +37,12 @@ def replay(
     from rlm_loop.replay import replay as again
     from rlm_loop.replay.replay import recorded_runs
     from rlm_loop.report.notebook.formatting import visible
-    from rlm_loop.study.store.archive import ARCHIVES
+    from rlm_loop.study.store.archive import TRACES
     from rlm_loop.traces.trace import TraceError
 
     bad, total, given = 0, 0, None if context is None else Path(context)
     for file in files:
-        packed = file.endswith(ARCHIVES)
+        packed = file.endswith(TRACES)
         for name, record in recorded_runs(file, run=run):
             total += 1
             if not packed and not isinstance(record, TraceError):
@@ -60,7 +60,7 @@ def replay(
             elif not packed or not (isinstance(found, Replayed) and found.same):
                 head = f"{name}: " if packed or len(files) > 1 else ""
                 echo(visible(f"{head}{found}"))
-    if not json_ and (total > 1 or any(f.endswith(ARCHIVES) for f in files)):
+    if not json_ and (total > 1 or any(f.endswith(TRACES) for f in files)):
         echo(f"{total - bad} of {total} runs are the same")
     return NOT_ANSWERED if bad else ANSWERED
 

@@ -27,7 +27,7 @@ from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.recorded_environment import recorded_environment
 from rlm_loop.replay.replies import ReplayState, replies_of
 from rlm_loop.replay.stubs import Again, ToldContext, agent_again, told_context, tools_of
-from rlm_loop.study.store.archive import ARCHIVES, packed_traces
+from rlm_loop.study.store.archive import TRACES, packed_traces
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.function import Tool, as_tool
 from rlm_loop.traces.reader import RunRecord, read
@@ -191,11 +191,11 @@ def recorded_runs(path: str | Path, *, run: Run = None) -> Iterator[tuple[str, R
 
     Raises `TraceError` where the file itself cannot be read.
     """
-    if not str(path).endswith(ARCHIVES):
+    if not str(path).endswith(TRACES):
         yield str(path), read(path, run=run)
         return
     with tempfile.TemporaryDirectory() as folder:
-        for name, data in packed_traces(path):
+        for name, data in packed_traces(path).items():
             place = Path(folder) / PurePosixPath(name).name
             place.write_bytes(data)
             try:

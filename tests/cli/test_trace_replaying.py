@@ -44,10 +44,10 @@ def test_a_run_that_differs_has_exit_status_1(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_several_traces_and_archives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tarfile.open(tmp_path / "traces.tar.gz", "w:gz") as tar:
+    with tarfile.open(tmp_path / "traces.tar.xz", "w:xz") as tar:
         tar.add(GOLDEN / "direct.jsonl", "traces/direct.jsonl")
         tar.add(edited(tmp_path), "traces/edited.jsonl")
-    code, out, _ = said(capsys, "trace", "replay", tmp_path / "traces.tar.gz", GOLDEN / "repeated.jsonl")
+    code, out, _ = said(capsys, "trace", "replay", tmp_path / "traces.tar.xz", GOLDEN / "repeated.jsonl")
     lines = out.splitlines()
     assert code == 1
     assert lines[0].startswith("traces/edited.jsonl: differs: ")

@@ -41,7 +41,7 @@ def test_serve_look_interrupt(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_what_cannot_be_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    archive = tmp_path / "traces.tar"
+    archive = tmp_path / "traces.tar.xz"
     archive.touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

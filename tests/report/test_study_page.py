@@ -277,7 +277,7 @@ def test_no_figure_where_there_is_nothing_to_show(folder: Path, crossed: Results
 def test_a_trace_that_cannot_be_read_costs_its_figures_only(crossed: Results, tmp_path: Path) -> None:
     folder = tmp_path / "packed"
     export(crossed.folder, folder)
-    cut = folder / "traces.tar"
+    cut = folder / "traces.tar.xz"
     cut.write_bytes(cut.read_bytes()[:700])
     found = load_study(folder)
     assert "Ablation" in names(found)
@@ -354,7 +354,7 @@ def test_faults_are_one_line_and_say_what_to_do(folder: Path, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     (tmp_path / "packed").mkdir()
     export(folder, tmp_path / "packed")
-    cut = tmp_path / "packed" / "traces.tar"
+    cut = tmp_path / "packed" / "traces.tar.xz"
     cut.write_bytes(cut.read_bytes()[:700])
     for source, out, options, says in (
         (tmp_path / "none", tmp_path / "r.html", {}, "holds no study"),

@@ -217,7 +217,7 @@ def test_a_packed_study_opens(tmp_path: Path) -> None:
         assert here["study"] == ""
         assert 'class="mark bad">not resolved</span>' in get(url, f"e/{here['id']}.html")[2]
         assert get(url, f"prompt.html?id={here['id']}&turn=1")[0] == 200
-    with tarfile.open(tmp_path / "packed" / "traces.tar") as tar:
+    with tarfile.open(tmp_path / "packed" / "traces.tar.xz") as tar:
         members = {m.name: tar.extractfile(m) for m in tar.getmembers()}
         packed = {name: file.read() for name, file in members.items() if file is not None}
     index = RunIndex(tmp_path / "packed")

@@ -1,4 +1,4 @@
-"""A study of ours: its folder, or the archive of one (`study.json` with `results.jsonl.gz` and `traces.tar`)."""
+"""A study of ours: its folder, or the archive of one (`study.json` with `results.jsonl.gz` and `traces.tar.xz`)."""
 
 from __future__ import annotations
 

@@ -49,6 +49,6 @@ def trace_files(results: Results, names: Iterable[str] | None = None) -> Iterato
 
 def _packed(archive: Path) -> Iterator[tuple[str, bytes]]:
     try:
-        yield from packed_traces(archive)
+        yield from packed_traces(archive).items()
     except TraceError as error:
         raise StudyError(f"{error}; export the study again, or leave the traces out") from error

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from rlm_loop.report.view.episodes import ListedEpisode, from_row, from_run
 from rlm_loop.report.view.loose import runs_of
-from rlm_loop.report.view.packed import Packed
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import trace_path
-from rlm_loop.study.store.archive import archive_of
+from rlm_loop.study.store.archive import archive_of, packed_traces
 from rlm_loop.study.store.reading import PARQUET, RESULTS, read_lock, read_rows
 from rlm_loop.traces.trace import TraceError
 
@@ -59,7 +58,7 @@ class RunIndex:
     root: Path
     clock: Callable[[], float] = time.monotonic
     _read: dict[str, Read] = field(default_factory=dict[str, Read])
-    _packed: dict[str, Packed] = field(default_factory=dict[str, Packed])
+    _packed: dict[str, Path] = field(default_factory=dict[str, Path])
     _latest: FolderContents = field(default_factory=FolderContents)
     _at: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -89,7 +88,7 @@ class RunIndex:
             name = episode.path.removeprefix(f"{episode.study}/") if episode.study else episode.path
             with self._lock:
                 packed = self._packed.get(episode.study)
-            if packed is not None and (data := packed.read(name)) is not None:
+            if packed is not None and (data := packed_traces(packed).get(name)) is not None:
                 return data
         except OSError as error:
             raise TraceError(f"cannot read the trace {episode.path}: {error.strerror or error}") from error
@@ -155,7 +154,7 @@ class RunIndex:
         def rows() -> Iterator[ListedEpisode]:
             yield from (from_row(study, row) for row in read_rows(folder))
             if archive is not None:
-                self._packed[study] = Packed(archive)
+                self._packed[study] = archive
 
         mark = tuple(_mark(folder / name) for name in sorted(_ROWS)), _mark(archive)
         self._again(f"{study}/", mark, before, rows)

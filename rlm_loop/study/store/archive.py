@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import lzma
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from rlm_loop.study.errors import StudyError, no_study
 from rlm_loop.study.store.reading import FAIRNESS, LOCK, RESULTS, SCHEMA, read_lock, read_rows
@@ -17,16 +19,14 @@ from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.runs import Run
 from rlm_loop.traces.trace import TraceError
 
-#: Not compressed: git compresses what it stores, and stores of a file that was recorded again only what changed.
-TRACES = "traces.tar"
-#: What `export` wrote before, and what is still read.
-_COMPRESSED = "traces.tar.gz"
-#: What the name of an archive of traces ends in.
-ARCHIVES = (".tar", ".tar.gz", ".tgz")
+#: One compressed file a study: a tenth of the size of the traces themselves.
+TRACES = "traces.tar.xz"
+#: Bytes of all traces of an archive, unpacked.
+_LARGEST = 2_000_000_000
 
 
 def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> list[Path]:
-    """Write a study's lock file, fairness check, rows (`results.jsonl.gz`) and traces (`traces.tar`) to `target`.
+    """Write a study's lock file, fairness check, rows (`results.jsonl.gz`) and traces (`traces.tar.xz`) to `target`.
 
     Only the last row and the trace of each episode are kept.  Names are sorted and times zero, so the same results
     give the same bytes.  Returns the files written; raises `StudyError` where there is nothing to export.
@@ -57,7 +57,7 @@ def export(folder: str | Path, target: str | Path, *, traces: bool = True) -> li
 
 def _pack(folder: Path, names: list[str]) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(fileobj=packed, mode="w:xz", format=tarfile.USTAR_FORMAT) as tar:
         for name in names:
             path = folder / name
             if not path.is_file():  # an episode that crashed before its first event
@@ -72,18 +72,35 @@ def _pack(folder: Path, names: list[str]) -> bytes:
 
 def archive_of(folder: str | Path) -> Path | None:
     """The archive of a folder's traces, if it has one."""
-    return next((path for name in (TRACES, _COMPRESSED) if (path := Path(folder) / name).is_file()), None)
+    path = Path(folder) / TRACES
+    return path if path.is_file() else None
 
 
-def packed_traces(archive: str | Path) -> Iterator[tuple[str, bytes]]:
-    """The traces of an archive by name, in one pass.  Raises `TraceError` where it cannot be read."""
+def packed_traces(archive: str | Path) -> Mapping[str, bytes]:
+    """Return the traces of an archive by name; the last archives stay unpacked in memory.
+
+    Raises `TraceError` where it cannot be read, or would take more than 2 GB.
+    """
     try:
-        with tarfile.open(archive, "r:*") as tar:
-            for member in tar:
-                if member.isfile() and (file := tar.extractfile(member)) is not None:
-                    yield member.name, file.read()
-    except (OSError, tarfile.TarError, EOFError, zlib.error) as error:
+        state = Path(archive).stat()
+        return _unpacked(str(archive), state.st_mtime_ns, state.st_size)
+    except (OSError, tarfile.TarError, EOFError, lzma.LZMAError) as error:
         raise TraceError(f"cannot read the archive {archive}: {getattr(error, 'strerror', None) or error}") from error
+
+
+@lru_cache(maxsize=2)
+def _unpacked(archive: str, changed: int, size: int) -> Mapping[str, bytes]:
+    """Read an archive once for each change of the file (time in nanoseconds, size in bytes)."""
+    found: dict[str, bytes] = {}
+    left = _LARGEST
+    with tarfile.open(archive, "r:xz") as tar:
+        for member in tar:
+            left -= member.size
+            if left < 0:
+                raise TraceError(f"the archive {archive} holds more than {_LARGEST:,} bytes")
+            if member.isfile() and (file := tar.extractfile(member)) is not None:
+                found[member.name] = file.read()
+    return MappingProxyType(found)
 
 
 def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
@@ -91,23 +108,19 @@ def read_trace(folder: str | Path, name: str, *, run: Run = None) -> RunRecord:
 
     Raises `TraceError` where there is none.
     """
-    loose, packed = Path(folder) / name, archive_of(folder)
-    if loose.is_file() or packed is None:
+    loose, archive = Path(folder) / name, archive_of(folder)
+    if loose.is_file() or archive is None:
         return read(loose, run=run)
-    with tarfile.open(packed, "r:*") as tar:
-        try:
-            file = tar.extractfile(name)
-        except KeyError:
-            file = None
-        if file is None:
-            raise TraceError(f"{packed} holds no trace {name}")
-        with tempfile.TemporaryDirectory() as scratch:
-            path = Path(scratch) / PurePosixPath(name).name
-            path.write_bytes(file.read())
-            return read(path, run=run)
+    trace = packed_traces(archive).get(name)
+    if trace is None:
+        raise TraceError(f"{archive} holds no trace {name}")
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / PurePosixPath(name).name
+        path.write_bytes(trace)
+        return read(path, run=run)
 
 
-def read_packed(folder: str | Path) -> dict[str, bytes]:
-    """All packed traces of a folder by name, unpacked in one pass; empty where none are packed."""
-    packed = archive_of(folder)
-    return {} if packed is None else dict(packed_traces(packed))
+def read_packed(folder: str | Path) -> Mapping[str, bytes]:
+    """All packed traces of a folder by name; empty where none are packed."""
+    archive = archive_of(folder)
+    return {} if archive is None else packed_traces(archive)
