@@ -33,8 +33,7 @@ class RunRecord:
 
     @property
     def id(self) -> str:
-        """The run's id; its number where the trace has none (schema 4 and before)."""
-        return str(self.start.get("run", self.number))
+        return str(self.start.get("run", ""))
 
     @property
     def aborted(self) -> str | None:

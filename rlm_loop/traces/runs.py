@@ -14,7 +14,7 @@ from typing import Any
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.received import file_bytes, parse
 from rlm_loop.traces.shapes import sound
-from rlm_loop.traces.trace import READABLE, SCHEMA, TraceError
+from rlm_loop.traces.trace import SCHEMA, TraceError
 
 TRIED_AGAIN = "it was broken off and tried again"
 #: Which run of a file is meant: its id or the beginning of it, its number, or the one that counts (`None`).
@@ -37,11 +37,6 @@ class RunLines:
     first: int = 0
     last: int = 0
     """The numbers of its first and latest line."""
-
-    @property
-    def key(self) -> str:
-        """By which a later line names it: runs of schema 4 and before have no id."""
-        return self.id if "run" in self.events[0] else f"#{self.number}"
 
     @property
     def aborted(self) -> bool:
@@ -67,23 +62,23 @@ def runs_in(path: str | Path) -> list[RunLines]:
     """
     runs: list[RunLines] = []
     known: dict[str, RunLines] = {}
-    damaged: list[tuple[int, str, RunLines | None]] = []
+    damaged: list[tuple[int, str]] = []
     for number, line, event in _events(text_of(path)):
         if event is None:
-            damaged.append((number, line, known.get("")))
+            damaged.append((number, line))
             continue
         if event["event"] == "run_start":
-            run = RunLines(len(runs), str(event.get("run", len(runs))), [event], _foreign(path, event), number, number)
+            run = RunLines(len(runs), str(event.get("run", "")), [event], _foreign(path, event), number, number)
             runs.append(run)
-            known[str(event.get("run", ""))] = known[run.key] = run
+            known[run.id] = run
         elif (found := known.get(str(event.get("run", "")))) is None:
             raise TraceError(f"{path}:{number} is not a trace of rlm_loop: the first event is not run_start")
         else:
             found.events.append(event)
             if event["event"] != "aborted":  # which another writes
                 found.last = number
-    for number, line, latest in damaged:
-        _blame(path, number, line, runs, latest)
+    for number, line in damaged:
+        _blame(path, number, line, runs)
     return runs
 
 
@@ -123,7 +118,7 @@ def supersede(path: str | Path, reason: str = TRIED_AGAIN, *, clock: Callable[[]
     with contextlib.suppress(TraceError):
         marked = [run for run in runs_in(path) if not run.aborted]
         if marked:
-            lines = [{"run": run.key, "event": "aborted", "at": round(clock(), 3), "reason": reason} for run in marked]
+            lines = [{"run": run.id, "event": "aborted", "at": round(clock(), 3), "reason": reason} for run in marked]
             file = LineFile(path)
             try:
                 file.append("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
@@ -160,13 +155,13 @@ def _events(text: str) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
 
 def _foreign(path: str | Path, start: Mapping[str, Any]) -> str | None:
     found = start.get("schema", 0)
-    if found in READABLE:
+    if found == SCHEMA:
         return None
     hint = "upgrade rlm-loop" if isinstance(found, int) and found > SCHEMA else "record it again"
-    return f"{path} has schema {found}; this version reads {READABLE[0]} to {SCHEMA}: {hint}"
+    return f"{path} has schema {found}; this version reads {SCHEMA}: {hint}"
 
 
-def _blame(path: str | Path, number: int, line: str, runs: Sequence[RunLines], latest: RunLines | None) -> None:
+def _blame(path: str | Path, number: int, line: str, runs: Sequence[RunLines]) -> None:
     """A line that cannot be read is forgiven to a writer who was killed in it, and wrote nothing more."""
     suspects = [r for r in runs if r.first < number]
     if (name := owner(line)) is not None:
@@ -174,8 +169,6 @@ def _blame(path: str | Path, number: int, line: str, runs: Sequence[RunLines], l
     elif line.startswith(_NAMED) or _NAMED.startswith(line):  # torn within the id
         if any(r.last < number and not r.ended for r in suspects):
             return
-    elif latest is not None:
-        suspects = [latest]
     for run in suspects:
         if run.last > number and run.fault is None:
             run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"

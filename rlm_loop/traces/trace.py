@@ -33,8 +33,6 @@ from rlm_loop.traces.redact import redactor
 _log = logging.getLogger(__name__)
 
 SCHEMA = 5
-#: Schemas that can be read.  In 4 events have no `run`: they belong to the `run_start` before them.
-READABLE = (4, 5)
 
 
 class TraceError(Exception):

@@ -57,7 +57,7 @@ def test_a_torn_last_line_is_no_line(tmp_path: Path) -> None:
 
 def test_a_trace_of_another_version(tmp_path: Path) -> None:
     first, *rest = lines("direct")
-    with pytest.raises(TraceError, match="schema 99; this version reads 4 to 5: upgrade rlm-loop"):
+    with pytest.raises(TraceError, match="schema 99; this version reads 5: upgrade rlm-loop"):
         replay(written(tmp_path, [first.replace('"schema":5', '"schema":99'), *rest]))
 
 

@@ -232,21 +232,6 @@ def test_an_attempt_that_was_tried_again_is_marked_and_passed_over(tmp_path: Pat
     assert "was broken off and tried again" in run_page(path)
 
 
-def test_runs_of_older_versions_are_marked_too(tmp_path: Path) -> None:
-    golden = (Path(__file__).parents[1] / "golden" / "direct.jsonl").read_text()
-    old = "".join(
-        json.dumps({k: v for k, v in json.loads(line).items() if k != "run"} | ({"schema": 4} if not n else {})) + "\n"
-        for n, line in enumerate(golden.splitlines())
-    )
-    path = tmp_path / "cell.jsonl"
-    path.write_text(old + old)
-    assert [r.id for r in read_all(path)] == ["0", "1"]
-    assert supersede(path) == ["0", "1"]
-    write(path, 5)
-    assert [r.aborted is not None for r in read_all(path)] == [True, True, False]
-    assert replay(path, run="0").same
-
-
 def test_a_full_disk_leaves_no_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.jsonl"
     write(path, 1, turns=2)

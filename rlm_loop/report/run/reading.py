@@ -18,7 +18,7 @@ from rlm_loop.traces.reader import RunRecord
 from rlm_loop.traces.redact import redactor
 from rlm_loop.traces.runs import owner
 from rlm_loop.traces.shapes import sound
-from rlm_loop.traces.trace import READABLE, TraceError
+from rlm_loop.traces.trace import SCHEMA, TraceError
 
 #: Levels of sub-calls that the page can draw.
 _DEEPEST = 40
@@ -99,10 +99,9 @@ class _Run:
 
     def found(self) -> RunInFile:
         schema, notes = self.events[0].get("schema"), list(self.notes)
-        if schema not in READABLE and len(self.events[0]) > 1:
+        if schema != SCHEMA and len(self.events[0]) > 1:
             notes.append(
-                f"The trace has schema {schema!r}; this version knows {READABLE[0]} to {READABLE[-1]}. "
-                "What can be read of it is shown."
+                f"The trace has schema {schema!r}; this version knows {SCHEMA}. What can be read of it is shown."
             )
         bad = [line for line in self.bad if line < self.last]
         torn = [line for line in self.bad if line > self.last]
