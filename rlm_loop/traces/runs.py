@@ -166,9 +166,10 @@ def _blame(path: str | Path, number: int, line: str, runs: Sequence[RunLines]) -
     suspects = [r for r in runs if r.first < number]
     if (name := owner(line)) is not None:
         suspects = [r for r in suspects if r.id == name]
-    elif line.startswith(_NAMED) or _NAMED.startswith(line):  # torn within the id
-        if any(r.last < number and not r.ended for r in suspects):
-            return
+    elif (line.startswith(_NAMED) or _NAMED.startswith(line)) and any(
+        r.last < number and not r.ended for r in suspects
+    ):  # torn within the id
+        return
     for run in suspects:
         if run.last > number and run.fault is None:
             run.fault = f"{path}:{number} is damaged in the middle of the file; restore it from a copy"
