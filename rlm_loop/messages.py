@@ -56,18 +56,13 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Message:
-    """One chat message.  `turn` is the turn that wrote it: 0 for the brief, n for what turn n added.
-
-    `kept` is what the provider of a reply wants to have back with it and nobody else reads: its thinking, signed or
-    encrypted (`Reply.extra["kept"]`).  It is no part of the message's content: not of `to_dict`, digests or equality.
-    """
+    """One chat message.  `turn` is the turn that wrote it: 0 for the brief, n for what turn n added."""
 
     role: Role
     spans: tuple[Span, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     turn: int = 0
-    kept: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:

@@ -12,8 +12,8 @@ from rlm_loop.cli.machine import Finding
 
 #: The environment's variable of each provider's key (as LiteLLM has it), and the names of the models that it reaches.
 KEYS: Mapping[str, tuple[str, ...]] = {
-    "OPENAI_API_KEY": ("openai/NAME", "openai-responses:NAME"),
-    "ANTHROPIC_API_KEY": ("anthropic/NAME", "anthropic-messages:NAME"),
+    "OPENAI_API_KEY": ("openai/NAME",),
+    "ANTHROPIC_API_KEY": ("anthropic/NAME",),
     "GEMINI_API_KEY": ("gemini/NAME",),
     "GOOGLE_API_KEY": ("gemini/NAME",),
     "MISTRAL_API_KEY": ("mistral/NAME",),

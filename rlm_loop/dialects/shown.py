@@ -39,8 +39,7 @@ def result_spans(turn: Turn) -> tuple[Span, ...]:
 def assistant_message(turn: Turn, text: str | None = None) -> Message:
     """What the model said in a turn (or the part of it that counts)."""
     said = turn.reply.text if text is None else text
-    kept = turn.reply.extra.get("kept")
-    return Message("assistant", (Span(said, "assistant"),) if said else (), turn=turn.index, kept=kept)
+    return Message("assistant", (Span(said, "assistant"),) if said else (), turn=turn.index)
 
 
 def user_results(turn: Turn) -> Message:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from rlm_loop.messages import Reply, Role, ToolCall, Usage
 from rlm_loop.meter.chat import tools_of
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import FieldReader, Request, RequestMessage, arguments_of, content_of, function_of
-from rlm_loop.models.anthropic_wire import joined as joined
-from rlm_loop.models.anthropic_wire import usage_as_chat
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.wire import arguments_object, to_usage
+from rlm_loop.models.wire import arguments_object, to_usage, whole
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _STOPS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -156,3 +154,63 @@ def _events(whole: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def error(told: ErrorReply) -> dict[str, Any]:
     """An error in this API's form."""
     return {"type": "error", "error": {"type": _KINDS.get(told.kind, told.kind), "message": told.message}}
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together.  Later figures of the usage are the whole's."""
+    message: dict[str, Any] = {}
+    blocks: dict[Any, dict[str, Any]] = {}
+    for event in events:
+        match event.get("type"):
+            case "message_start":
+                message = dict(event.get("message") or {})
+            case "content_block_start":
+                blocks[event.get("index")] = dict(event.get("content_block") or {})
+            case "content_block_delta":
+                block, delta = blocks.setdefault(event.get("index"), {}), event.get("delta") or {}
+                for name in ("text", "thinking", "signature", "partial_json"):
+                    if isinstance(delta.get(name), str):
+                        block[name] = block.get(name, "") + delta[name]
+            case "message_delta":
+                message |= event.get("delta") or {}
+                new = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+                message["usage"] = {**(message.get("usage") or {}), **new}
+            case "error":
+                message["error"] = event.get("error")
+            case _:
+                pass
+    for block in blocks.values():
+        if text := block.pop("partial_json", ""):
+            block["input"] = arguments_object(text)
+    return {**message, "content": list(blocks.values())}
+
+
+def usage_as_chat(stated: Any) -> Any:
+    """A usage in the shape of the chat API.
+
+    Here `input_tokens` leave out what was read from a cache and what was written to it; what was written for 5 minutes
+    and for an hour is inside `cache_creation_input_tokens`.  What a compaction on the server took is billed and stands
+    in `iterations` alone (`BetaUsage.iterations` of the anthropic package).
+    """
+    if not isinstance(stated, Mapping):
+        return None
+    usage = cast("Mapping[str, Any]", stated)
+    names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+    beside = [
+        one for one in usage.get("iterations") or () if isinstance(one, Mapping) and one.get("type") == "compaction"
+    ]
+    new, read, written, out = (_total(name, usage, beside) for name in names)
+    details: Any = usage.get("output_tokens_details")
+    thought = cast("Mapping[str, Any]", details).get("thinking_tokens") if isinstance(details, Mapping) else None
+    return {
+        "prompt_tokens": None if new is None else new + (read or 0) + (written or 0),
+        "completion_tokens": out,
+        "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
+        "completion_tokens_details": {"reasoning_tokens": thought},
+    }
+
+
+def _total(name: str, usage: Mapping[str, Any], beside: Sequence[Mapping[str, Any]]) -> int | None:
+    stated = whole(usage.get(name))
+    more = [tokens for one in beside if (tokens := whole(one.get(name))) is not None]
+    return stated if not more else (stated or 0) + sum(more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -23,7 +23,6 @@ from rlm_loop.meter.request import (
 )
 from rlm_loop.models import wire
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.responses_wire import joined
 
 __all__ = ["error", "heard", "joined", "read", "stream", "write"]
 
@@ -263,3 +262,17 @@ def _events(whole: Mapping[str, Any], begun: Mapping[str, Any]) -> Iterator[dict
 
 def _added(index: int, item: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The body that the events of a stream make together: the last one has it whole, if the stream came to its end."""
+    whole: dict[str, Any] = {}
+    items: list[Any] = []
+    for event in events:
+        if isinstance(response := event.get("response"), Mapping):
+            whole |= cast("Mapping[str, Any]", response)
+        elif event.get("type") == "response.output_item.done":
+            items.append(event.get("item"))
+        elif event.get("type") == "error":
+            whole.setdefault("error", event)
+    return {**whole, "output": whole.get("output") or items}

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlm_loop.messages import Reply, ToolCall, Usage
-    from rlm_loop.models.anthropic_messages import AnthropicModel
     from rlm_loop.models.base import Measuring, Model, ModelError, Priced
     from rlm_loop.models.litellm import LiteLLMModel
     from rlm_loop.models.local import LocalModel
     from rlm_loop.models.names import get_model
     from rlm_loop.models.ollama import OllamaModel
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
-    from rlm_loop.models.openai_responses import ResponsesModel
     from rlm_loop.models.recorded import RecordedModel
     from rlm_loop.models.scripted import ScriptedModel
     from rlm_loop.models.tokenized import Tokenized
@@ -27,20 +25,17 @@ _WHERE = {
     "Model": "rlm_loop.models.base",
     "ModelError": "rlm_loop.models.base",
     "Priced": "rlm_loop.models.base",
-    "AnthropicModel": "rlm_loop.models.anthropic_messages",
     "LiteLLMModel": "rlm_loop.models.litellm",
     "LocalModel": "rlm_loop.models.local",
     "get_model": "rlm_loop.models.names",
     "OllamaModel": "rlm_loop.models.ollama",
     "OpenAICompatibleModel": "rlm_loop.models.openai_compatible",
     "RecordedModel": "rlm_loop.models.recorded",
-    "ResponsesModel": "rlm_loop.models.openai_responses",
     "ScriptedModel": "rlm_loop.models.scripted",
     "Tokenized": "rlm_loop.models.tokenized",
 }
 
 __all__ = [
-    "AnthropicModel",
     "LiteLLMModel",
     "LocalModel",
     "Measuring",
@@ -51,7 +46,6 @@ __all__ = [
     "Priced",
     "RecordedModel",
     "Reply",
-    "ResponsesModel",
     "ScriptedModel",
     "Tokenized",
     "ToolCall",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,8 @@ MODEL_VARIABLE = "RLM_LOOP_MODEL"
 _OLLAMA = "http://localhost:11434"
 #: Names that LiteLLM knows without a provider in front.
 _BARE = re.compile(r"(gpt-|chatgpt-|o\d|claude-)")
-#: APIs with a client of our own; the address of the providers' own ones may be left out.
-_APIS = ("openai-compatible", "anthropic-messages", "openai-responses")
-_FORMS = (
-    "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, anthropic-messages:MODEL, "
-    "openai-responses:MODEL, PROVIDER/MODEL"
-)
+_CHAT = "openai-compatible"
+_FORMS = "local, local:NAME, local:/path/to/file.gguf, ollama/NAME, openai-compatible:MODEL@URL, PROVIDER/MODEL"
 
 
 def get_model(name: str | Model, **options: Any) -> Model:
@@ -31,7 +26,6 @@ def get_model(name: str | Model, **options: Any) -> Model:
     - `local`, `local:smollm2-135m`, `local:/path/to/file.gguf`: llama.cpp in this process (`LocalModel`);
     - `ollama/NAME`: an Ollama server, at `$OLLAMA_HOST` where that is set;
     - `openai-compatible:MODEL@URL`: any endpoint that speaks the chat API;
-    - `anthropic-messages:MODEL`, `openai-responses:MODEL`, also with `@URL`: these providers' own APIs;
     - `PROVIDER/MODEL`: everything else, through LiteLLM.
 
     `options` go to the model's constructor.  Nothing is loaded and no address is asked yet.  Raises
@@ -49,11 +43,13 @@ def get_model(name: str | Model, **options: Any) -> Model:
         return _local(rest, options)
     if find(wanted) or wanted.endswith(".gguf"):
         return _local(wanted, options)
-    if kind in _APIS and rest:
+    if kind == _CHAT and rest:
         model, _at, address = rest.partition("@http")
-        if kind == "openai-compatible" and not (model and address):
+        if not (model and address):
             raise ModelNotFound(f"{name!r} has no address: use openai-compatible:MODEL@http://HOST:PORT/v1", name)
-        return _by_api(kind)(model, f"http{address}" if address else None, **options)
+        from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+
+        return OpenAICompatibleModel(model, f"http{address}", **options)
     provider, slash, model = wanted.partition("/")
     if provider in ("ollama", "ollama_chat") and model:  # the second is LiteLLM's name, whose client sets no window
         from rlm_loop.models.ollama import OllamaModel
@@ -74,8 +70,7 @@ def default_model() -> str:
 def names_a_place(name: str) -> bool:
     """Whether a model's name says where it is: an address, or a file.  Whoever wrote the name chose that place."""
     kind, _, rest = name.strip().partition(":")
-    named = kind == "openai-compatible" or (kind in _APIS and "@http" in rest)
-    return named or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
+    return kind == _CHAT or (kind == "local" and bool(rest) and not find(rest)) or name.endswith(".gguf")
 
 
 def ollama_address(host: str) -> str:
@@ -97,15 +92,6 @@ def _local(where: str, options: dict[str, Any]) -> Model:
     from rlm_loop.models.local import LocalModel
 
     return LocalModel(where, **options)
-
-
-def _by_api(api: str) -> Callable[..., Model]:
-    from rlm_loop.models.anthropic_messages import AnthropicModel
-    from rlm_loop.models.openai_compatible import OpenAICompatibleModel
-    from rlm_loop.models.openai_responses import ResponsesModel
-
-    own = {"anthropic-messages": AnthropicModel, "openai-responses": ResponsesModel}
-    return own.get(api, OpenAICompatibleModel)
 
 
 def _near(wanted: str) -> str:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from rlm_loop.accounting.own_lock import OwnLock
-from rlm_loop.accounting.prices import Price, known_price
+from rlm_loop.accounting.prices import Price
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import wire
 from rlm_loop.models.base import (
@@ -33,26 +32,8 @@ if TYPE_CHECKING:
     from rlm_loop.models.http import Http
 
 
-@dataclass(frozen=True)
-class Provider:
-    """Whose the API is: the variable of its key, and where that may go, as the provider's own client has it.
-
-    That is `home`, and the address in one of `addresses`.
-    """
-
-    name: str
-    key_variable: str
-    home: str
-    addresses: tuple[str, ...]
-    models: str = "/models"
-
-    def may_have_key(self, address: str) -> bool:
-        """Whether the user has said that the key is for this address, by its host and port."""
-        named = filter(None, map(os.environ.get, self.addresses))
-        return _host(address) in {_host(url) for url in (self.home, *named)}
-
-
-OPENAI = Provider("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE"))
+#: The environment variable of OpenAI's key, and where that key may go without being told.
+_KEY, _HOME, _ADDRESSES = "OPENAI_API_KEY", "https://api.openai.com/v1", ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 
 
 class OpenAICompatibleModel(RemoteModel):
@@ -96,21 +77,19 @@ class OpenAICompatibleModel(RemoteModel):
             retry=retry,
         )
         self._key = api_key
-        self._variable = key_variable or self.provider.key_variable
-        self._trusted = key_variable is not None or self.provider.may_have_key(self.base_url)
+        self._variable = key_variable or _KEY
+        self._trusted = key_variable is not None or _may_have_key(self.base_url)
         remember(api_key or os.environ.get(self._variable))  # the variable may have any name
         self._price = Price(price[0] * 1e6, price[1] * 1e6) if isinstance(price, tuple) else price
-        self._listed_as: str | None = None  # in the tables of prices, at the provider's own address
         self._options = dict(options or {})
         self._client: Http | None = None
         self._lock = OwnLock()
 
-    provider = OPENAI
     #: How a reply in events is read.
     _form: ClassVar[Form] = CHAT
 
     def _full_price(self) -> Price | None:
-        return self._price or (known_price(self._listed_as) if self._listed_as else None)
+        return self._price
 
     def _reply(self, answer: Any, seconds: float, waited: float) -> Reply:
         reply, price = super()._reply(answer, seconds, waited), self._full_price()
@@ -136,11 +115,9 @@ class OpenAICompatibleModel(RemoteModel):
                 from rlm_loop.models.http import Http
 
                 key = self._found_key()
-                self._client = Http(self.base_url, headers=self._headers(key), timeout=self.timeout)
+                headers = {"Authorization": f"Bearer {key}"} if key else {}
+                self._client = Http(self.base_url, headers=headers, timeout=self.timeout)
             return self._client
-
-    def _headers(self, key: str | None) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _ask(self, prompt: Prompt, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the server answers, in the shape of the chat API."""
@@ -190,8 +167,8 @@ class OpenAICompatibleModel(RemoteModel):
             state = f"needs a key: set {self._variable}" if missing else f"refused the key in {where}"
             if missing and not self._trusted:
                 state = (
-                    f"needs a key: give api_key= or key_variable=, or set {self.provider.addresses[0]} to this address "
-                    f"as well as {self._variable}, which is for {_host(self.provider.home)} alone"
+                    f"needs a key: give api_key= or key_variable=, or set {_ADDRESSES[0]} to this address "
+                    f"as well as {self._variable}, which is for {_host(_HOME)} alone"
                 )
             return AuthenticationFailed(f"{without_password(self.base_url)} {state} ({said})", self.name)
         if status == 404:
@@ -203,14 +180,10 @@ class OpenAICompatibleModel(RemoteModel):
     def _listed(self) -> str:
         """What the server has, if it says so."""
         try:
-            entries = self._http().get(self.provider.models, timeout=5.0).json()["data"]
+            entries = self._http().get("/models", timeout=5.0).json()["data"]
             names = sorted(str(entry["id"]) for entry in entries)
         except (Lost, TooLate, ValueError, KeyError, TypeError):
-            hint = (
-                ""
-                if self.base_url.endswith("/v1") or self.provider is not OPENAI
-                else f" and the address (is it {self.base_url}/v1?)"
-            )
+            hint = "" if self.base_url.endswith("/v1") else f" and the address (is it {self.base_url}/v1?)"
             return f": check the model's name{hint}"
         return f": it has {', '.join(names[:12])}{' ...' if len(names) > 12 else ''}" if names else ": it has no models"
 
@@ -236,6 +209,11 @@ def _parameter(response: Response) -> str | None:
         return str(error["param"]) if error["param"] else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _may_have_key(address: str) -> bool:
+    """Return whether OpenAI's key may go to this address: OpenAI's own, or one that the user named for it."""
+    return _host(address) in {_host(url) for url in (_HOME, *filter(None, map(os.environ.get, _ADDRESSES)))}
 
 
 def _host(address: str) -> str:

@@ -38,13 +38,11 @@ class RemoteModel:
         self.max_tokens = max_tokens
         self.timeout = timeout
         self._retry = retry or RetryPolicy()
-        self._adapting = Adapting(name, dict.fromkeys(self._never_taken, "left out"))
+        self._adapting = Adapting(name)
 
     interruptible = True
     #: What asks for a reply in events, where somebody listens.
     _streaming: ClassVar[Mapping[str, Any]] = STREAMED
-    #: Settings that this API does not have.
-    _never_taken: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:

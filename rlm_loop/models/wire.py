@@ -218,17 +218,6 @@ def _arguments(function: Mapping[str, Any]) -> str:
     return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)  # some servers send an object
 
 
-compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-"""A request as JSON; raises `ValueError` for a number that is infinite or NaN."""
-
-
-def with_options(body: Mapping[str, Any], options: Mapping[str, Any], joined: str) -> dict[str, Any]:
-    """A request with the user's options; in the object `joined` those come beside what is there."""
-    ours, theirs = body.get(joined), options.get(joined)
-    both = {joined: {**ours, **theirs}} if isinstance(ours, dict) and isinstance(theirs, dict) else {}
-    return {**body, **options, **both}
-
-
 def arguments_object(arguments: str, otherwise: str = "input") -> dict[str, Any]:
     """Arguments as an object; what is none goes back under a name of its own, so that the model sees what it wrote."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -82,10 +82,7 @@ class Continued(Wrapped):
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         recorded = self._said(turn.index) if turn.index <= self.at else []
-        kept = turn.reply.extra.get("kept")  # a request as it is stored has no thinking; the reply has it
-        return [replace(m, kept=kept) if m.role == "assistant" else m for m in recorded] or self.dialect.format_turn(
-            turn
-        )
+        return recorded or self.dialect.format_turn(turn)
 
     def _said(self, turn: int) -> list[Message]:
         """What a turn added, as it was sent; where injectors change what was said before, that is made again."""

@@ -298,8 +298,6 @@ def test_text_that_no_encoding_holds_is_escaped(tmp_path: Path) -> None:
     ("model", "provider"),
     [
         ("openai/gpt-5-nano", "openai"),
-        ("openai-responses:gpt-5@http://127.0.0.1/v1", "openai"),
-        ("anthropic-messages:some-model", "anthropic"),
         ("bedrock/anthropic.some-model:0", "aws.bedrock"),
         ("local:smollm2-135m", "local"),
         ("ollama/qwen3-coder:30b", "ollama"),

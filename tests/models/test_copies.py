@@ -15,13 +15,11 @@ from chat_server import ChatServer, completion
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.messages import Prompt
 from rlm_loop.models import (
-    AnthropicModel,
     LiteLLMModel,
     LocalModel,
     Model,
     OllamaModel,
     OpenAICompatibleModel,
-    ResponsesModel,
     ScriptedModel,
 )
 
@@ -37,8 +35,6 @@ CELL = "```python\nfinal_answer = 6 * 7\n```"
         ScriptedModel([CELL]),
         OpenAICompatibleModel("m", "http://127.0.0.1:9/v1"),
         OllamaModel("m"),
-        AnthropicModel("m"),
-        ResponsesModel("m"),
         LiteLLMModel("openai/m"),
     ],
     ids=lambda model: type(model).__name__,

@@ -12,12 +12,11 @@ from gemini_content import Gemini  # pyright: ignore
 from lazy import needs
 from ollama_server import Ollama  # pyright: ignore
 from openai_chat import OpenAIChat  # pyright: ignore
-from openai_responses import OpenAIResponses  # pyright: ignore
 from players import ANSWER, PLAYERS, QUESTION  # pyright: ignore
 from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, serving  # pyright: ignore
 
 from rlm_loop.messages import Usage
-from rlm_loop.models import AnthropicModel, LiteLLMModel, OllamaModel, OpenAICompatibleModel, ResponsesModel
+from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
 from rlm_loop.models.base import Model
 from rlm_loop.models.retry import RetryPolicy
 
@@ -41,20 +40,6 @@ def own(name: str) -> Callable[[Provider], Model]:
 
 def ollama(server: Provider) -> Model:
     return OllamaModel("llama3.1", server.address, retry=RetryPolicy(attempts=1))
-
-
-def claude(**more: Any) -> Callable[[Provider], Model]:
-    asked: dict[str, Any] = {"api_key": "sk-test", "seed": 0, "retry": RetryPolicy(attempts=1), **more}
-    return lambda server: AnthropicModel("claude-haiku-4-5", server.address, **asked)
-
-
-def responses(server: Provider) -> Model:
-    return ResponsesModel(
-        "gpt-5-nano", f"{server.address}/v1", api_key="sk-test", seed=0, retry=RetryPolicy(attempts=1)
-    )
-
-
-THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
 
 
 @dataclass(frozen=True)
@@ -90,19 +75,6 @@ PLACES = {
     ),
     "anthropic, litellm": Place(
         AnthropicMessages, lite("anthropic/claude-haiku-4-5"), (CACHE_READ, CACHE_WRITE, 0), frozenset({"seed"})
-    ),
-    "anthropic, own": Place(
-        AnthropicMessages, claude(temperature=0.0), (CACHE_READ, CACHE_WRITE, None), frozenset({"seed"})
-    ),
-    "anthropic that thinks, own": Place(
-        AnthropicMessages,
-        claude(options=THINK, temperature=1.0),
-        (CACHE_READ, CACHE_WRITE, REASONING),
-        frozenset({"seed"}),
-    ),
-    "responses, own": Place(OpenAIResponses, responses, (CACHE_READ, CACHE_WRITE, 0), frozenset({"stop", "seed"})),
-    "responses of a reasoning model, own": Place(
-        lambda: OpenAIResponses(reasoning=True), responses, (CACHE_READ, CACHE_WRITE, REASONING), LEFT_OUT
     ),
     "gemini, litellm": Place(Gemini, lite("gemini/gemini-2.5-flash"), THINKING),
     "ollama, litellm": Place(Ollama, lite("ollama_chat/llama3.1"), (None, None, None)),

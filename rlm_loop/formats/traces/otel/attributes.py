@@ -17,13 +17,11 @@ from rlm_loop.messages import Message
 
 #: Providers by the beginning of a model's name, where the convention has a word of its own; else the beginning itself.
 PROVIDERS = {
-    "anthropic-messages": "anthropic",
     "azure": "azure.ai.openai",
     "azure_ai": "azure.ai.inference",
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
-    "openai-responses": "openai",
     "vertex_ai": "gcp.vertex_ai",
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
