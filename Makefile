@@ -31,11 +31,11 @@ demo: $(DEMO_READY)
 TESTS ?=
 test: $(TEST_READY)
 	@$(VENV)/bin/rlm-loop models pull smollm2-135m
-	@$(RUN) experiments/bug_search fetch --packages inflection,xmltodict || echo "their tests will be skipped"
 	$(PYTEST) -m "not slow" $(TESTS)
 
 # Tests that are long by nature (many cases, many processes, a whole site); `make test` leaves them out.
 slow: $(TEST_READY)
+	@$(RUN) -m rlm_loop.tasks.package_bugs inflection xmltodict || echo "their tests will be skipped"
 	$(PYTEST) -m slow $(TESTS)
 
 # Against the packages of the tools whose files we read and write, which no test of every day needs.

@@ -1,4 +1,4 @@
-"""What the experiments share: the tasks and the model of a study, lists given as text, the command of a `finding.py`.
+"""What the experiments share: texts, tasks and model of a study, lists given as text, the command of a `finding.py`.
 
 A `study.py` is started by its path, from anywhere, so it adds the repository's folder to the search path and imports
 `experiments.shared` then.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop import Suite
+from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Results, StudyError, load_study
@@ -23,11 +24,61 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: Texts chosen from eight candidates for each loop, by equal effort on dev splits (see README.md, `tuning`).
+CODE = (
+    "Solve the task by writing Python in a ```python block. It runs in a persistent REPL and you get its "
+    "stdout. First print the result and check it. Then set the variable final_answer in another code "
+    "block."
+)
+LEAN = (
+    "Reply with one tool call and nothing else. Compute with python and print the result; do not guess. "
+    'For example, "How many primes are below 50?" is solved in two replies:\n'
+    '{"name": "python", "arguments": {"code": "print(sum(all(n % d for d in range(2, n)) for n in '
+    'range(2, 50)))"}}\n'
+    "and, once 15 was printed,\n"
+    '{"name": "final_answer", "arguments": {"answer": 15}}'
+)
+REACT = (
+    "Answer the question with the tools below. For example, the question\n"
+    "How many primes are below 50?\n"
+    "is answered in two replies. The first:\n"
+    "Thought: I test each number below 50 by division.\n"
+    "Action: python\n"
+    'Action Input: {"code": "print(sum(all(n % d for d in range(2, n)) for n in range(2, 50)))"}\n'
+    "Then comes the line\n"
+    "Observation: 15\n"
+    "and the second reply is:\n"
+    "Thought: 15 was printed, which answers the question.\n"
+    "Action: finish\n"
+    'Action Input: {"answer": 15}'
+)
+#: The classic template, without a solved question.
+REACT_PLAIN = (
+    "Answer the question as well as you can, using the tools below. Use exactly this format:\n"
+    "Thought: what to do next and why\n"
+    "Action: the tool to use\n"
+    "Action Input: its arguments as a JSON object\n"
+    "Observation: the result (given to you)\n"
+    "(Thought, Action, Action Input and Observation repeat as often as needed)\n"
+    "When you know the answer, use the action finish:\n"
+    "Thought: I know the answer\n"
+    "Action: finish\n"
+    'Action Input: {"answer": the answer}'
+)
+
+#: A function that makes each loop with its text.
+LOOPS: Mapping[str, Callable[..., Agent]] = {
+    "code": partial(ToolLoopAgent, system=CODE, max_depth=0),
+    "lean": partial(LeanAgent, system=LEAN, presentation="text"),
+    "react": partial(ReActAgent, system=REACT),
+}
+
+
 def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any) -> Any:
     """The model of a study.  With more than one slot, a local one that answers that many episodes side by side.
 
     Use as many `--jobs` as slots.  A batch may change a text, and with one slot so may what of a prompt is cached
-    (`experiments/batching`).
+    (README.md, `batching`).
     """
     if slots == 1:
         return model

@@ -15,13 +15,12 @@ from matplotlib.figure import Figure
 from rlm_loop.report import Table, arm_table, resolve_rates
 from rlm_loop.study import Results, rescore, statistics
 from rlm_loop.study.compare.comparison import Comparison
-from rlm_loop.study.compare.contrast import p_equals, p_value
+from rlm_loop.study.compare.contrast import p_equals
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.study.store.rows import Row
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.answer_contract.loop_effect import loop_effects
 from experiments.answer_contract.study import PLAN, POOLED_FROM, WEIGHTS
 from experiments.shared import write_finding
 
@@ -29,12 +28,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def finding(results: Results) -> str:
-    """Tables and sentences, as Markdown: by suite, by contract, and pooled where that is allowed."""
+    """Tables and sentences, as Markdown: by suite, pooled where that is allowed, and by contract."""
     fair = by_contract(results, "artifact")
     compared = fair.compare(analysis=PLAN)
     return "\n\n".join(
         [
-            effects(fair),
             by_suite(compared),
             "**Pooled over suites**",
             pooled(compared),
@@ -60,23 +58,6 @@ def _scored(results: Results) -> list[Row]:
     if all("by_submission" in row for row in wanted if is_resolved(row) is not None and row["error"] is None):
         return list(results.rows)
     return list(rescore(results.folder))
-
-
-def effects(fair: Results) -> str:
-    """One row a suite: the rates of the loops, and the test of "they are alike", adjusted after Holm."""
-    arms = [arm for arm in fair.arms if arm != "direct"]
-    found = loop_effects(fair.complete_pairs, arms)
-    rows = [
-        [f.suite, str(f.tasks), *(f"{100 * f.rates[arm]:.0f}%" for arm in arms), p_value(f.p), p_value(f.p_holm)]
-        for f in found
-    ]
-    shown = [f.suite for f in found if f.shown]
-    said = f"An effect of the loop is shown in {', '.join(shown)}." if shown else "In no suite is one shown."
-    left = sum(f.left_out for f in found)
-    notes = [f"p: Cochran's Q by permutation within tasks; p Holm: over the {len(found)} suites."]
-    notes += [f"{left} tasks without a verdict of every loop are left out."] if left else []
-    title = "The loops suite by suite (primary)"
-    return f"{said}\n\n" + Table(title, ["suite", "tasks", *arms, "p", "p Holm"], rows, notes).to_markdown()
 
 
 def by_suite(compared: Comparison) -> str:
@@ -105,7 +86,8 @@ def pooled(compared: Comparison) -> str:
         lines.append(
             f"- {one.arm}: {100 * one.estimate:+.1f} points ({100 * one.confidence:.4g} % interval {100 * one.low:.1f} "
             f"to {100 * one.high:.1f}) with each suite weighed by its tasks ({weights()}), "
-            f"{100 * (even or 0.0):+.1f} with all suites alike; that it resolves {one.claim} is {verdict}{p}."
+            f"{100 * (even or 0.0):+.1f} with all suites alike; that it resolves "
+            f"{one.claim} is {verdict} by this contract{p}."
             + (f" Interaction with the suite: {p_equals(test.p)}." if test is not None else "")
         )
     return "\n".join(lines)

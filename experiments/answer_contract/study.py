@@ -12,8 +12,7 @@ from rlm_loop.study import Analysis, Study
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import served, spread_tasks
-from experiments.tuning.best import Chosen, chosen
+from experiments.shared import LEAN, LOOPS, served, spread_tasks
 
 #: The suites and how many tasks of each are taken at most; `function-repair` has 16 in its test split.
 SUITES = {"humaneval": 40, "frames": 40, "function-repair": 20, "tables": 16, "computation": 16}
@@ -29,44 +28,35 @@ POOLED_FROM = 0.10
 WINDOW = 6000
 
 
-def strict(lean: Chosen, **common: Any) -> Agent:
+def strict(**common: Any) -> Agent:
     """The lean loop that only a call of `final_answer` ends: a reply without a call is told that it called nothing."""
-    plain = lean.make(**common)
-    given = {"system": plain.system, "presentation": getattr(plain, "presentation", None)}
-    return ReActAgent(form="calls", scaffold=(), max_iterations=None, max_history=None, **given, **common)
+    given: dict[str, Any] = {"system": LEAN, "presentation": "text", "max_iterations": None, "max_history": None}
+    return ReActAgent(form="calls", scaffold=(), **given, **common)
 
 
-def arms(texts: str = "tuned", round2: str = "", steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
-    """The arms; where a grammar constrains the best lean text, `lean-free` and `lean-strict` have the best other."""
+def arms(steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
+    """The arms by name."""
     common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens}
-    loops = chosen(texts, round2=round2)
-    made: dict[str, Agent] = {
+    return {
         "direct": DirectAgent(window=WINDOW, max_depth=0, **common),
-        "lean": loops["lean"].make(**common),
+        "lean": LOOPS["lean"](**common),
+        "lean-strict": strict(**common),
+        "code": LOOPS["code"](**common),
+        "react": LOOPS["react"](**common),
     }
-    free = loops["lean"]
-    if free.constrained:
-        free = chosen(texts, round2=round2, free=True)["lean"]
-        made["lean-free"] = free.make(**common)
-    made["lean-strict"] = strict(free, **common)
-    made["code"] = loops["code"].make(**common)
-    made["react"] = loops["react"].make(**common)
-    return made
 
 
 def study(
     model: Any = "local",
-    texts: str = "tuned",
-    round2: str = "",
     seed: int = 0,
     steps: int = 5,
     max_tokens: int = 500,
     slots: int = 1,
 ) -> Study:
-    """The grid; `texts` and `round2` as in `experiments.tuning.best.chosen`, `slots` as in `experiments.shared`."""
+    """The grid; `slots` as in `experiments.shared`."""
     return Study(
         name="answer-contract",
-        arms=arms(texts, round2, steps, max_tokens),
+        arms=arms(steps, max_tokens),
         tasks=spread_tasks(SUITES, "test"),
         seeds=(seed,),
         model=served(model, slots, 8192, seed),

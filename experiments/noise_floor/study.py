@@ -14,9 +14,8 @@ from rlm_loop.study import Analysis, Study
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.noise_floor.paraphrases import wordings
-from experiments.shared import numbers, served, spread_tasks
-from experiments.tuning.best import chosen
+from experiments.noise_floor.paraphrases import WORDINGS
+from experiments.shared import LOOPS, numbers, served, spread_tasks
 
 #: `function-repair` is left out: no loop resolves more than one or two of its tasks, so nothing there can vary.
 SUITES = {"computation": 4, "tables": 4, "frames": 4, "humaneval": 4}
@@ -25,21 +24,18 @@ DIFFERS = ("loop", "reply_format", "system", "tool_presentation")
 PLAN = Analysis(baseline="code-w1", margin=0.0, family=("resolved",), missing="worst")
 
 
-def arms(texts: str = "tuned", round2: str = "", steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
+def arms(steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
     """Fifteen arms: `w1` of a loop is the chosen text, `w2` to `w5` are its paraphrases."""
     common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens}
     made: dict[str, Agent] = {}
-    for loop, one in chosen(texts, round2=round2).items():
-        agent = one.make(**common)
-        for number, text in enumerate(wordings(agent.settings()["dialect"]["rule"]), 1):
-            made[f"{loop}-w{number}"] = replace(agent, system=text)
+    for loop, make in LOOPS.items():
+        for number, text in enumerate(WORDINGS[loop], 1):
+            made[f"{loop}-w{number}"] = replace(make(**common), system=text)
     return made
 
 
 def study(
     model: Any = "local",
-    texts: str = "tuned",
-    round2: str = "",
     seeds: str | int | Sequence[int] = (0, 1),
     temperature: float | None = None,
     steps: int = 5,
@@ -47,7 +43,7 @@ def study(
     slots: int = 1,
 ) -> Study:
     """The grid; a seed is a run of every arm.  `temperature` is the model's own (0) unless it is given."""
-    made = arms(texts, round2, steps, max_tokens)
+    made = arms(steps, max_tokens)
     if temperature is not None:
         made = {name: replace(agent, temperature=temperature) for name, agent in made.items()}
     return Study(

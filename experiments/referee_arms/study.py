@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ from rlm_loop.study import Study
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
 from experiments.answer_contract.study import WINDOW, strict
+from experiments.shared import LOOPS, REACT_PLAIN, served, spread_tasks, words
 from experiments.shared import chosen as wanted
-from experiments.shared import served, spread_tasks, words
-from experiments.tuning.best import Chosen, chosen
-from experiments.tuning.texts import REACT_EXAMPLE, REACT_TODAY
 
 SUITES = {"computation": 5, "tables": 5, "frames": 5, "humaneval": 5, "function-repair": 4}
 DIFFERS = ("loop", "reply_format", "system", "tool_presentation", "data", "injectors", "budget")
@@ -32,39 +30,19 @@ def tasks() -> list[Suite]:
     return spread_tasks(SUITES, "test")
 
 
-def arms(texts: str = "tuned", round2: str = "", steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
+def arms(steps: int = 5, max_tokens: int = 500) -> dict[str, Agent]:
     """The arms by name; one with a setting in brackets differs from the loop before them in that alone."""
     common: dict[str, Any] = {"budget": Budget(steps=steps), "max_tokens": max_tokens}
-    loops = chosen(texts, round2=round2)
     made: dict[str, Agent] = {"direct": DirectAgent(window=WINDOW, max_depth=0, **common)}
-    for loop, one in loops.items():
-        agent = made[loop] = one.make(**common)
+    for loop, make in LOOPS.items():
+        agent = made[loop] = make(**common)
         made[f"{loop}[repeated=none]"] = replace(agent, budget=Budget(steps=steps, repeated=None))
         made[f"{loop}[malformed=1]"] = replace(agent, budget=Budget(steps=steps, malformed=1))
-    free = loops["lean"]
-    if free.constrained:
-        free = chosen(texts, round2=round2, free=True)["lean"]
-        made["lean-free"] = free.make(**common)
-    made[f"{free_lean(loops)}[text_answers=no]"] = strict(free, **common)
+    made["lean[text_answers=no]"] = strict(**common)
     for name, text in NEUTRAL.items():
         made[f"lean[says={name}]"] = replace(made["lean"], injectors=(FormatReminder(text, f"says_{name}"),))
-    example, text = other_example(loops["react"])
-    made[f"react[example={example}]"] = replace(made["react"], system=text)
+    made["react[example=no]"] = replace(made["react"], system=REACT_PLAIN)
     return made
-
-
-def free_lean(loops: Mapping[str, Chosen]) -> str:
-    """The lean arm whose replies no grammar holds to calls: only there can a text be an answer."""
-    return "lean-free" if loops["lean"].constrained else "lean"
-
-
-def other_example(react: Chosen) -> tuple[str, str]:
-    """`no` and the template where the chosen text of ReAct shows a solved question, else `yes` and one that does."""
-    rule = react.make(model="local").settings()["dialect"]["rule"]
-    for shown, bare in ((REACT_EXAMPLE, REACT_TODAY), (REACT_TODAY, REACT_EXAMPLE)):
-        if rule.startswith(shown):  # a sentence on functions may follow, and stays
-            return ("no" if shown == REACT_EXAMPLE else "yes"), bare + rule.removeprefix(shown)
-    raise ValueError(f"it is not known whether this text of ReAct shows a solved question: {rule[:60]!r}")
 
 
 def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -75,8 +53,6 @@ def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def study(
     model: Any = "local",
-    texts: str = "tuned",
-    round2: str = "",
     seed: int = 0,
     steps: int = 5,
     max_tokens: int = 500,
@@ -86,7 +62,7 @@ def study(
     """The grid; `only` are the arms that are wanted.  The other frameworks are in `peers.py`."""
     return Study(
         name="referee-arms",
-        arms=wanted(arms(texts, round2, steps, max_tokens), words(only)),
+        arms=wanted(arms(steps, max_tokens), words(only)),
         tasks=tasks(),
         seeds=(seed,),
         model=served(model, slots, 8192, seed),

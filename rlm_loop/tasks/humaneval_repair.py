@@ -1,7 +1,7 @@
 """HumanEval solutions with one slip each, to be found and mended in a git checkout.
 
 Every published solution has one mutation that makes its tests fail.  The mutations are recorded in a data file, so that
-loading the suite runs nothing; `python experiments/bug_search humaneval` searches for them.
+loading the suite runs nothing.
 """
 
 from __future__ import annotations

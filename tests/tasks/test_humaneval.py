@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from experiments.bug_search.finder import mutations
-from experiments.bug_search.humaneval import find_bug, write_recorded
 from rlm_loop.tasks.base import Attempt, Suite
-from rlm_loop.tasks.humaneval import HumanEvalProblem, humaneval, read_problems
+from rlm_loop.tasks.humaneval import humaneval, read_problems
 from rlm_loop.tasks.humaneval_repair import humaneval_repair, recorded
 from rlm_loop.tasks.mutation import Mutation, apply
 from rlm_loop.workspace import Workspace
@@ -39,6 +37,10 @@ ROWS: list[dict[str, str]] = [
         "test": "def check(candidate):\n    assert candidate(3) == 12\n    assert twice(1) == 2\n",
     },
 ]
+BUGS = {
+    "HumanEval/0": Mutation(9, 30, ">", "<", "compare"),
+    "HumanEval/1": Mutation(7, 11, "twice(twice(x))", "twice(x)", "call"),
+}
 FULL = "def above(xs: List[int], n: int) -> List[int]:\n    return [x for x in xs if x > n]\n"
 
 
@@ -56,8 +58,7 @@ def suite(data: Path) -> Suite:
 
 @pytest.fixture
 def repairs(data: Path) -> Suite:
-    bugs = {problem.task_id: find_bug(problem, 7) for problem in read_problems(data)}
-    return humaneval_repair(path=data, timeout=20, bugs={name: bug for name, bug in bugs.items() if bug is not None})
+    return humaneval_repair(path=data, timeout=20, bugs=BUGS)
 
 
 def test_a_question_is_short_and_leaves_the_form_of_the_answer_to_the_loop(suite: Suite) -> None:
@@ -189,39 +190,9 @@ def test_without_a_checkout_the_answer_is_judged(repairs: Suite) -> None:
 
 
 def test_only_problems_with_a_bug_are_tasks_and_only_those_asked_for(data: Path) -> None:
-    two = {problem.task_id: find_bug(problem, 7) for problem in read_problems(data)}
-    bugs = {name: bug for name, bug in two.items() if bug is not None}
-    assert len(bugs) == 2
-    asked = humaneval_repair(ids=["HumanEval/1"], path=data, bugs=bugs)
-    known = humaneval_repair(path=data, bugs={"HumanEval/1": bugs["HumanEval/1"]})
+    asked = humaneval_repair(ids=["HumanEval/1"], path=data, bugs=BUGS)
+    known = humaneval_repair(path=data, bugs={"HumanEval/1": BUGS["HumanEval/1"]})
     assert [t.id for t in asked] == [t.id for t in known] == ["HumanEvalRepair/1"]
-
-
-def test_a_search_finds_the_same_bug_again_and_none_that_no_test_sees(data: Path) -> None:
-    problem = read_problems(data)[0]
-    assert find_bug(problem, 5) == find_bug(problem, 5)
-    hopeless = HumanEvalProblem(
-        problem.task_id, problem.prompt, "above", problem.canonical_solution, "def check(f): pass\n"
-    )
-    assert find_bug(hopeless, 5) is None
-
-
-def test_an_endless_mutant_is_passed_over(data: Path) -> None:
-    body = "    while 1:\n        break\n    return len('ab')\n"
-    looping = HumanEvalProblem("x", "def f():\n", "f", body, "def check(f):\n    assert f() == 2\n")
-    endless = Mutation(3, 8, "break", "continue", "flow")
-    seed = next(n for n in range(99) if mutations(looping.solution, "f", f"{n}:x")[0] == endless)
-    bug = find_bug(looping, seed, 2.0)
-    assert bug is not None
-    assert bug != endless
-
-
-def test_recorded_bugs_survive_writing(tmp_path: Path) -> None:
-    known = recorded()
-    assert len(known) == 164
-    path = tmp_path / "bugs.json"
-    write_recorded(path, known.items(), 0)
-    assert list(json.loads(path.read_text())["mutations"]) == list(known)
 
 
 def _installed() -> bool:

@@ -71,11 +71,6 @@ def recorded() -> Manifest:
     return read_manifest((files("rlm_loop.tasks") / "data" / _RECORDED).read_text("utf-8"))
 
 
-def recorded_path() -> str:
-    """Where `recorded` reads."""
-    return str(files("rlm_loop.tasks") / "data" / _RECORDED)
-
-
 def read_manifest(text: str, packages: Iterable[Package] = PACKAGES) -> Manifest:
     """Raises `ValueError` where the file and the table of packages do not fit together."""
     data = json.loads(text)
@@ -84,7 +79,7 @@ def read_manifest(text: str, packages: Iterable[Package] = PACKAGES) -> Manifest
     for name, row in data["packages"].items():
         package = known.get(name)
         if package is None or package.sha256 != row["sha256"]:
-            raise ValueError(f"the recorded bugs are of another {name}: run `python experiments/bug_search build`")
+            raise ValueError(f"the recorded bugs are of another {name}: the two files do not belong together")
         tests[name] = unpacked(row["tests"])
     return Manifest(
         tuple(_bug(row, known[row["package"]], tests[row["package"]]) for row in data["bugs"]), data["made_with"]
@@ -92,7 +87,7 @@ def read_manifest(text: str, packages: Iterable[Package] = PACKAGES) -> Manifest
 
 
 def unpacked(text: str) -> tuple[str, ...]:
-    """The inverse of `packed`."""
+    """Names of tests, one a line, compressed by zlib and written in base 85."""
     joined = zlib.decompress(base64.b85decode(text)).decode("utf-8")
     return tuple(joined.split("\n")) if joined else ()
 

