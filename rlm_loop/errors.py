@@ -27,7 +27,6 @@ Extra = Literal[
     "studies",
     "suites",
     "swebench",
-    "tokenizers",
 ]
 
 

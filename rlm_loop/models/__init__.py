@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.recorded import RecordedModel
     from rlm_loop.models.scripted import ScriptedModel
-    from rlm_loop.models.tokenized import Tokenized
 
 _WHERE = {
     "Reply": "rlm_loop.messages",
@@ -32,7 +31,6 @@ _WHERE = {
     "OpenAICompatibleModel": "rlm_loop.models.openai_compatible",
     "RecordedModel": "rlm_loop.models.recorded",
     "ScriptedModel": "rlm_loop.models.scripted",
-    "Tokenized": "rlm_loop.models.tokenized",
 }
 
 __all__ = [
@@ -47,7 +45,6 @@ __all__ = [
     "RecordedModel",
     "Reply",
     "ScriptedModel",
-    "Tokenized",
     "ToolCall",
     "Usage",
     "get_model",

@@ -15,8 +15,6 @@ from rlm_loop.models.regions import Region, Render, regions
 
 #: The tokens of a rendered text, each as the bytes that it stands for, beginning-of-text token included.
 Tokenize = Callable[[str], Sequence[bytes]]
-#: For each token of a rendered text, in order, the index of the character in which it begins.
-Offsets = Callable[[str], Sequence[int]]
 
 
 def measure(prompt: Prompt, body: Mapping[str, Any], render: Render, tokenize: Tokenize, trailer: str) -> list[Part]:
@@ -30,17 +28,7 @@ def measure(prompt: Prompt, body: Mapping[str, Any], render: Render, tokenize: T
     if starts is None:  # a tokenizer that rewrites its text: the sum is exact all the same
         return apportion(prompt, len(pieces))
     found = regions(prompt, body, rendered, render, trailer)
-    return _count(found, [len(region.text.encode()) for region in found], starts)
-
-
-def measure_offsets(
-    prompt: Prompt, body: Mapping[str, Any], render: Render, offsets: Offsets, trailer: str
-) -> list[Part]:
-    """As `measure`, for a tokenizer that says at which character each token begins (in rising order)."""
-    rendered = render(body)
-    starts = offsets(rendered)
-    found = regions(prompt, body, rendered, render, trailer)
-    return _count(found, [len(region.text) for region in found], starts)
+    return _count(found, starts)
 
 
 def align(text: bytes, pieces: Sequence[bytes]) -> list[int] | None:
@@ -57,12 +45,12 @@ def align(text: bytes, pieces: Sequence[bytes]) -> list[int] | None:
     return starts if at == len(text) else None
 
 
-def _count(found: Sequence[Region], lengths: Sequence[int], starts: Sequence[int]) -> list[Part]:
+def _count(found: Sequence[Region], starts: Sequence[int]) -> list[Part]:
     """A character may be split over several tokens: all of them begin in the piece of text that holds it."""
     parts: list[Part] = []
     end, token = 0, 0
-    for region, length in zip(found, lengths, strict=True):
-        end += length
+    for region in found:
+        end += len(region.text.encode())
         first = token
         while token < len(starts) and starts[token] < end:
             token += 1
