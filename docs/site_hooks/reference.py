@@ -32,8 +32,7 @@ MODULES = (
     "rlm_loop.accounting.limits",
     "rlm_loop.tools.hooks",
     "rlm_loop.tools",
-    "rlm_loop.accounting.pricing",
-    "rlm_loop.accounting.overhead",
+    "rlm_loop.accounting.prices",
     "rlm_loop.traces.trace",
     "rlm_loop.traces.reader",
 )

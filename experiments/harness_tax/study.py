@@ -34,13 +34,13 @@ import figures
 import install
 import workspace
 from agents import AGENTS, Agent, Place
+from cache import RULES, simulate
 from counter import FileCounter
 from script import ScriptedAgent
 
-from rlm_loop.accounting.prompt_cache import RULES, simulate
-from rlm_loop.accounting.prompt_cache.requests import Sent, broken, timeline
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
+from rlm_loop.meter.breaks import Sent, breaks_of, broken, timeline
 from rlm_loop.models import weights
 from rlm_loop.models.base import ModelNotFound
 from rlm_loop.traces.reader import read
@@ -168,7 +168,8 @@ def _play(agent: Agent, place: Place, out: Path, path: str) -> str:
 
 def _requests(ledger: Any, calls: Sequence[MeteredCall], trace: Path) -> Iterator[dict[str, Any]]:
     """The rows of the requests that were answered: what they cost by cause and what a cache would have held."""
-    hits = {name: {read.call: read for read in simulate(trace, name).reads} for name in RULES}
+    record = read(trace)
+    hits = {name: {one.call: one for one in simulate(record, rules)} for name, rules in RULES.items()}
     turns: dict[str, int] = {}
     for call in calls:
         turns[call.node] = max(turns.get(call.node, 0), call.turn)
@@ -209,7 +210,7 @@ def _details(ledger: Any, number: int, cause: str | None) -> dict[str, int]:
 
 def _breaks(trace: Path) -> list[dict[str, Any]]:
     """Where the prefix broke, without the text that stands there: it is another's."""
-    found = [asdict(one) for one in simulate(trace, "llama.cpp").breaks]
+    found = [asdict(one) for one in breaks_of(read(trace))]
     return [{name: value for name, value in one.items() if name != "text"} for one in found]
 
 

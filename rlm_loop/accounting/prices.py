@@ -1,21 +1,15 @@
-"""What tokens cost: a price, a table of prices in a file, and the tables of genai-prices and LiteLLM (not fetched)."""
+"""Prices of tokens, and the tables of genai-prices and LiteLLM (not fetched)."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 import os
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import asdict, dataclass
+from typing import Any
 
 #: In a table of prices: any model that is not named.
 ANY = "*"
-
-
-class PriceError(ValueError):
-    """Prices cannot be read or do not fit the run; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -35,48 +29,13 @@ class Price:
             if value is None and name in ("cached", "cache_write"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-                raise PriceError(f"{name}={value!r} is no price: give US dollars per million tokens, zero or more")
+                raise ValueError(f"{name}={value!r} is no price: give US dollars per million tokens, zero or more")
 
     def of_input(self, tokens: int, cached: int, written: int) -> float:
         """US dollars for the prompt tokens of a call; `written` are those that go into the cache, not out of it."""
         read = self.input if self.cached is None else self.cached
         write = self.input if self.cache_write is None else self.cache_write
         return ((tokens - cached - written) * self.input + cached * read + written * write) / 1e6
-
-
-def read_prices(path: str | Path) -> dict[str, Price]:
-    """A price table: JSON or TOML, by model name `{"input": 3, "cached": 0.3, "cache_write": 3.75, "output": 15}`.
-
-    One such object alone holds for every model.  Prices are US dollars per million tokens.  Raises `PriceError`.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PriceError(f"cannot read the prices {path}: {getattr(error, 'strerror', None) or 'no text'}") from error
-    try:
-        if str(path).endswith(".toml"):
-            import tomllib
-
-            stored: Any = tomllib.loads(text)
-        else:
-            stored = json.loads(text)
-    except ValueError as error:
-        raise PriceError(f"{path} is neither JSON nor TOML ({error}): see docs/ledger.md for its form") from error
-    if isinstance(stored, dict) and "input" in stored and not isinstance(stored["input"], dict):
-        stored = {ANY: stored}
-    if not isinstance(stored, dict) or not stored:
-        raise PriceError(f"{path} holds no prices: see docs/ledger.md for its form")
-    return {name: _read(path, name, one) for name, one in cast("dict[str, Any]", stored).items()}
-
-
-def _read(path: str | Path, name: str, one: Any) -> Price:
-    known = [f.name for f in fields(Price)]
-    if not isinstance(one, dict) or not {"input", "output"} <= set(one) or set(one) - set(known):
-        raise PriceError(f"{path}: {name} needs input and output, and may have cached and cache_write, nothing else")
-    try:
-        return Price(**cast("dict[str, Any]", one))
-    except PriceError as error:
-        raise PriceError(f"{path}: {name}: {error}") from None
 
 
 @functools.cache

@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from rlm_loop.cli import formats, trace_price, trace_replay
+from rlm_loop.cli import formats, trace_replay
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, echo_json, record_of, write_page
 from rlm_loop.cli.terminal import echo, fitting, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
-app.command("price")(trace_price.price_run)
-app.command("cache")(trace_price.cache_run)
 app.command("export")(formats.export_run)
 app.command("import")(formats.import_runs)
 app.command()(trace_replay.replay)

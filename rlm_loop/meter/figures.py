@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.accounting.ledger import Ledger
-from rlm_loop.accounting.prompt_cache import Break, Rules, simulate
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.messages import Usage
+from rlm_loop.meter.breaks import Break, breaks_of
 from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.tree import Branch, tree_of_session
 from rlm_loop.traces.reader import RunRecord, read
@@ -87,7 +87,7 @@ class Figures:
     def breaks(self) -> dict[str, tuple[Break, ...]]:
         """By session, the requests that did not begin as their conversation's request before: where, which text stands
         there now, and how many tokens no cache could find any more."""
-        found = {name: simulate(record(), _ANY_CACHE).breaks for name, record in self.records.items()}
+        found = {name: breaks_of(record()) for name, record in self.records.items()}
         return {name: breaks for name, breaks in found.items() if breaks}
 
     def totals(self) -> list[Total]:
@@ -114,8 +114,6 @@ def _total(name: str, ledger: Ledger, calls: Sequence[MeteredCall]) -> Total:
     )
 
 
-#: Where a request breaks its prefix is the same for every cache.
-_ANY_CACHE = Rules("any")
 _FIELDS = {field.name for field in fields(MeteredCall)}
 
 

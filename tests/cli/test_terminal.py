@@ -95,10 +95,8 @@ def test_an_error_of_a_provider(shown: Shown) -> None:
     [
         ("trace", "show"),
         ("trace", "tree"),
-        ("trace", "price", "--input", "1", "--output", "2"),
         ("trace", "runs"),
         ("trace", "replay"),
-        ("trace", "cache"),
         ("trace", "show", "--json"),
     ],
 )

@@ -32,8 +32,6 @@ COMMANDS = {
     "show": ([], "answer: '{0}'"),
     "tree": ([], "model-{0}"),
     "replay": ([], "same: 2 of 2 requests"),
-    "price": (["--input", "1", "--output", "2"], "for 2 calls"),
-    "cache": ([], "prompt tokens from the cache"),
 }
 
 

@@ -36,7 +36,6 @@ RESULTS = [
     ("study", "fairness-check", "runs"),
     ("trace", "show", "run.jsonl"),
     ("trace", "runs", "run.jsonl"),
-    ("trace", "cache", "run.jsonl"),
 ]
 ERRORS = [
     ("run", "How many?", "--model", "nonsense"),
@@ -46,7 +45,6 @@ ERRORS = [
     ("study", "run", "nowhere", "--set", "x"),
     ("trace", "show", "nowhere.jsonl"),
     ("compare", "study.txt"),
-    ("trace", "price", "run.jsonl"),
     ("study", "status", "--nonsense"),
 ]
 

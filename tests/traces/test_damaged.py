@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.accounting.prices import Price
-from rlm_loop.accounting.pricing import price
 from rlm_loop.accounting.tree.build import tree_of
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.formats.traces.atif import to_trajectory
@@ -27,7 +25,6 @@ READERS: dict[str, Callable[[RunRecord], object]] = {
     "outcome": outcome_of,
     "replay": Recorded,
     "export": lambda record: json.dumps(to_trajectory(conversation_of(record))),
-    "price": lambda record: str(price(record, {"*": Price(1.0, 2.0)})),
     "tree": tree_of,
 }
 

@@ -1,4 +1,4 @@
-"""The requests of a recorded run, in the order in which a cache met them, and where one did not go on from another."""
+"""Where a request does not begin with its conversation's request before, so that no prompt cache finds what follows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal
 
 from rlm_loop.accounting.amounts import shortened
 from rlm_loop.accounting.attribution import Part, tool_name
 from rlm_loop.accounting.charges import accounts_of
-from rlm_loop.accounting.prompt_cache.report import Break
 from rlm_loop.messages import Message, Prompt, ToolCall, common, digest
 from rlm_loop.traces.reader import RunRecord
 
 Key = tuple[str, str, str]  # role, text, and calls
 #: Characters of a text that are shown.
 SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Break:
+    """A request that did not begin with its caller's request before.
+
+    `message` is the index of the first message that differs (-1: the tools), `cause` the cause of the text there, `why`
+    whether it was `changed` or earlier messages were `left_out`, `lost` how many tokens of the request before could
+    not be found any more, `text` how the text begins that stands there now (of tools: those that came or went).
+    """
+
+    call: int
+    turn: int
+    message: int
+    cause: str
+    why: Literal["changed", "left_out"]
+    lost: int
+    text: str = ""
+    node: str = "0"
 
 
 @dataclass(frozen=True)
@@ -122,3 +140,16 @@ def _cause_at(message: Message, at: int) -> str:
             return span.cause
         at -= len(span.text)
     return message.spans[-1].cause if message.spans else message.role
+
+
+def breaks_of(record: RunRecord) -> tuple[Break, ...]:
+    """Return the requests of a run that did not begin as their caller's request before."""
+    before: dict[str, Sent] = {}
+    breaks: list[Break] = []
+    for sent, stored in timeline(record):
+        if stored:
+            continue
+        if (earlier := before.get(sent.node)) is not None and (broke := broken(earlier, sent)) is not None:
+            breaks.append(broke)
+        before[sent.node] = sent
+    return tuple(breaks)

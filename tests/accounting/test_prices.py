@@ -1,0 +1,27 @@
+"""Prices by a model's name, of the tables that are installed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rlm_loop.accounting.prices import Price, known_price
+
+
+def test_prices_are_those_of_genai_prices_and_else_of_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("genai_prices", reason='pip install -e ".[litellm]"')
+    pytest.importorskip("litellm", reason='pip install -e ".[litellm]"')
+    known_price.cache_clear()
+    assert known_price("anthropic/claude-haiku-4-5") == Price(input=1, output=5, cached=0.1, cache_write=1.25)
+    assert known_price("gemini/gemini-2.5-pro") == Price(input=1.25, output=10, cached=0.125)  # of short prompts
+    assert known_price("nobody/nothing-like-this") is known_price("local:mine.gguf") is None
+    known_price.cache_clear()
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    other = known_price("anthropic/claude-haiku-4-5")
+    assert other is not None
+    assert (other.input, other.output) == pytest.approx((1, 5))
+    monkeypatch.setitem(sys.modules, "litellm", None)
+    known_price.cache_clear()
+    assert known_price("anthropic/claude-haiku-4-5") is None
+    known_price.cache_clear()
