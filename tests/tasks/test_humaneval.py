@@ -38,7 +38,7 @@ ROWS: list[dict[str, str]] = [
     },
 ]
 BUGS = {
-    "HumanEval/0": Mutation(9, 30, ">", "<", "compare"),
+    "HumanEval/0": Mutation(9, 31, ">", "<", "compare"),
     "HumanEval/1": Mutation(7, 11, "twice(twice(x))", "twice(x)", "call"),
 }
 FULL = "def above(xs: List[int], n: int) -> List[int]:\n    return [x for x in xs if x > n]\n"
