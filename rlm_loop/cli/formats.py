@@ -1,17 +1,17 @@
-"""`rlm-loop trace export`, `trace import` and `study export`: runs as files of other tools, and back."""
+"""`rlm-loop trace export` and `study export`: runs as files of other tools."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from rlm_loop.cli.experiments import Folder
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, tell_others
 from rlm_loop.cli.terminal import echo
 from rlm_loop.traces.redact import redact
 
-To = Annotated[str, Option("--to", metavar="FORMAT", help="atif, inspect, hf, otel or verifiers; see docs/compare.md.")]
+To = Annotated[str, Option("--to", metavar="FORMAT", help="inspect or otel; see docs/compare.md.")]
 Content = Annotated[bool, Option("--content/--no-content", help="With what was said, or without (otel).")]
 
 
@@ -35,23 +35,6 @@ def export_run(
     else:
         export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
     echo(redact(out))
-
-
-def import_runs(
-    file: Annotated[str, Argument(help="An ATIF document or a log of Inspect.")],
-    out: Annotated[str, Option(metavar="TRACE", help="The trace file that the runs are appended to.")],
-) -> None:
-    """The runs of another tool's file as a trace: `trace show`, `tree`, `price` and the page of a run read it."""
-    from rlm_loop.formats.traces import import_trace
-
-    found = import_trace(file, out=out)
-    for conversation in found:
-        used = conversation.usage
-        echo(
-            f"{conversation.task}: {conversation.agent} with {conversation.model}, {len(conversation.steps)} calls, "
-            f"{_said(used.input_tokens)} tokens in, {_said(used.output_tokens)} out"
-        )
-    echo(out)
 
 
 def export_results(
@@ -78,7 +61,3 @@ def _sent(to: str, out: str) -> bool:
     if to != "otel":
         raise Misuse(f"--to {to} writes a file; --to otel goes to an address")
     return True
-
-
-def _said(tokens: int | None) -> str:
-    return "unknown" if tokens is None else f"{tokens:,}"

@@ -14,7 +14,6 @@ from rlm_loop.cli.terminal import echo, fitting, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
 app.command("export")(formats.export_run)
-app.command("import")(formats.import_runs)
 app.command()(trace_replay.replay)
 app.command()(trace_replay.fork)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,9 @@ class LocalModel:
     call, and models with the same file and settings share one loaded copy.  More `slots` answer calls side by side.
     What was read of earlier prompts is not read again; but read in other pieces, a prompt may get another reply.
     With `prompt_cache=False` every prompt is read whole, and with one slot the same prompt and seed then give the
-    same text, at the price of the reading (`benchmarks/prompt_cache.py`).
+    same text, at the price of the reading.
     `context_size` is the window in tokens, `max_tokens` limits a reply where the call does not.  Generation costs
-    nothing, so the price is known and zero.  With `token_ids` a reply keeps what a trainer needs of it under
-    `extra["tokens"]`: the ids that were sampled and the logarithms of their probabilities, before temperature and
-    filters; `prompt_ids` gives the ids of a request.
+    nothing, so the price is known and zero.
     """
 
     def __init__(
@@ -52,7 +49,6 @@ class LocalModel:
         prompt_cache: bool = True,
         max_tokens: int = 512,
         verbose: bool = False,
-        token_ids: bool = False,
     ) -> None:
         counts = {"context_size": context_size, "threads": threads or 1, "slots": slots, "max_tokens": max_tokens}
         for setting, value in counts.items():
@@ -68,7 +64,6 @@ class LocalModel:
         self.slots = slots
         self.prompt_cache = prompt_cache
         self.max_tokens = max_tokens
-        self.token_ids = token_ids
         self._verbose = verbose
         self._settings: ServerSettings | None = None
         self._measured: list[tuple[Prompt, list[Part]]] = []
@@ -137,7 +132,6 @@ class LocalModel:
             "seed": self.seed,
             "cache_prompt": self.prompt_cache,
             **prompt.sampling,
-            **({"logprobs": True, "top_logprobs": 1} if self.token_ids else {}),  # without `top_` there are none
         }
         start = time.perf_counter()
         answer = server.chat(body)
@@ -146,12 +140,7 @@ class LocalModel:
         last = prompt.messages[-1] if prompt.messages else None
         if last is not None and last.role == "assistant":  # llama.cpp goes on with it, and sends its text along
             reply = replace(reply, text=reply.text.removeprefix(last.text))
-        return replace(reply, extra={**reply.extra, "tokens": _sampled(answer)}) if self.token_ids else reply
-
-    def prompt_ids(self, prompt: Prompt) -> list[int]:
-        """The ids of the tokens of a request as the model reads them, those of the chat template included."""
-        server = self.load()
-        return server.ids(server.render(self._body(server, _ends_in_one(prompt))))
+        return reply
 
     def measure(self, prompt: Prompt) -> list[Part]:
         """The exact parts of a prompt, in the order in which the model reads them.
@@ -193,12 +182,6 @@ class LocalModel:
 
     def __repr__(self) -> str:
         return f"LocalModel({self._where!r}, context_size={self.context_size}, slots={self.slots})"
-
-
-def _sampled(answer: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The tokens of a completion and the logarithms of their probabilities, in order; the one that ends it is one."""
-    found: list[Mapping[str, Any]] = (answer["choices"][0].get("logprobs") or {}).get("content") or []
-    return {"ids": [token["id"] for token in found], "logprobs": [round(token["logprob"], 6) for token in found]}
 
 
 def _ends_in_one(prompt: Prompt) -> Prompt:

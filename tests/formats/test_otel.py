@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +49,6 @@ def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path
         ("gen_ai.usage.input_tokens", used.input_tokens),
         ("gen_ai.usage.output_tokens", used.output_tokens),
         ("gen_ai.usage.cache_read.input_tokens", used.cache_read_tokens),
-        ("llm.token_count.total", used.total_tokens),
     ):
         assert summed(spans, name) == (tokens or 0)
     for cause, tokens in conversation.causes.items():
@@ -63,7 +61,7 @@ def test_a_golden_run_is_read_by_opentelemetry_itself(path: Path, tmp_path: Path
     assert judged.name == "gen_ai.evaluation.result"
 
 
-def test_messages_are_in_both_conventions(tmp_path: Path) -> None:
+def test_messages_are_those_of_the_request(tmp_path: Path) -> None:
     trace = ROOT / "tests/golden/lean_native.jsonl"
     steps = conversation_of(read(trace)).steps
     spans = spans_in(parsed(export_trace(trace, "otel", tmp_path / "run.otlp.jsonl")))
@@ -72,14 +70,11 @@ def test_messages_are_in_both_conventions(tmp_path: Path) -> None:
         assert step.reply is not None
         told = json.loads(found["gen_ai.input.messages"])
         assert [message["role"] for message in told] == [message.role for message in step.messages]
-        for number, (message, theirs) in enumerate(zip(step.messages, told, strict=True)):
-            flat = f"llm.input_messages.{number}.message"
+        for message, theirs in zip(step.messages, told, strict=True):
             texts = [part.get("content", part.get("response")) for part in theirs["parts"]]
-            assert "".join(text for text in texts if text is not None) == message.text == found[f"{flat}.content"]
+            assert "".join(text for text in texts if text is not None) == message.text
             calls = [part for part in theirs["parts"] if part["type"] == "tool_call"]
             assert [call["name"] for call in calls] == [call.name for call in message.tool_calls]
-            names = [found.get(f"{flat}.tool_calls.{n}.tool_call.function.name") for n in range(len(calls))]
-            assert names == [call["name"] for call in calls]
         [said] = json.loads(found["gen_ai.output.messages"])
         assert found["gen_ai.response.finish_reasons"] == [step.reply.finish_reason]
         assert said["finish_reason"] == {"tool_calls": "tool_call"}.get(step.reply.finish_reason, "stop")
@@ -177,7 +172,6 @@ def test_a_run_that_never_ended_has_open_spans() -> None:
 
 
 def test_every_name_is_one_of_the_conventions() -> None:
-    from openinference.semconv import trace as inference
     from opentelemetry.semconv._incubating.attributes import error_attributes, gen_ai_attributes
 
     def values(module: Any) -> set[str]:
@@ -185,24 +179,14 @@ def test_every_name_is_one_of_the_conventions() -> None:
 
     general = values(gen_ai_attributes) | values(error_attributes)
     general.add("gen_ai.usage.cache_write.input_tokens")  # of the newer registry, which has no package yet
-    parts = set[str]()
-    for holder in (
-        inference.SpanAttributes,
-        inference.MessageAttributes,
-        inference.ToolCallAttributes,
-        inference.ToolAttributes,
-    ):
-        parts |= values(holder)
     for path in GOLDEN:
         spans = spans_of(conversation_of(read(path), Score(True, 1.0, "right")))
         for span in spans:
-            kind = span.attributes["openinference.span.kind"]
-            assert kind in {value.value for value in inference.OpenInferenceSpanKindValues}
             operation = span.attributes.get("gen_ai.operation.name", "chat")
             assert operation in {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
             events = {name for _, told in span.events for name in told}
             for name in {*span.attributes, *events} - general:
-                assert name.startswith("rlm_loop.") or set(re.split(r"\.\d+\.", name)) <= parts, name
+                assert name.startswith("rlm_loop."), name
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -225,7 +209,7 @@ def test_without_content_nothing_that_was_said_goes_out(path: Path, tmp_path: Pa
 
 def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-mlflow-experiment-id=7")
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "openinference.project.name=golden")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.namespace=golden")
     with receiver() as received:
         assert main(["trace", "export", str(SUB_AGENTS), "--to", "otel", "--out", received.address]) == 0
     out = tmp_path / "run.otlp.jsonl"
@@ -234,7 +218,7 @@ def test_an_endpoint_gets_the_spans_of_the_file(tmp_path: Path, monkeypatch: pyt
     assert set(received.paths) == {"/v1/traces"}
     assert received.headers[0]["x-mlflow-experiment-id"] == "7"
     told = {pair.key: pair.value.string_value for pair in received.bodies[0].resource_spans[0].resource.attributes}
-    assert told["openinference.project.name"] == "golden"
+    assert told["service.namespace"] == "golden"
     assert told["service.name"] == "rlm-loop"
 
 
@@ -260,8 +244,8 @@ def test_an_endpoint_that_refuses_is_said_in_one_line(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--to", "atif", "--out", "http://127.0.0.1:1"], "--to otel goes to an address"),
-        (["--to", "atif", "--no-content", "--out", "x"], "only otel can be written without it"),
+        (["--to", "inspect", "--out", "http://127.0.0.1:1"], "--to otel goes to an address"),
+        (["--to", "inspect", "--no-content", "--out", "x"], "only otel can be written without it"),
         (["--to", "otlp", "--out", "x"], "there is no format 'otlp'"),
     ],
 )
@@ -291,7 +275,7 @@ def test_text_that_no_encoding_holds_is_escaped(tmp_path: Path) -> None:
     step = replace(step, messages=(say("user", "half \ud83d of a pair", "task"),))
     odd = replace(conversation, agents=(replace(conversation.root, steps=(step,)),))
     spans = spans_in(parsed(export_trace(odd, "otel", tmp_path / "run.otlp.jsonl")))
-    assert attributes(spans[1])["llm.input_messages.0.message.content"] == "half \\ud83d of a pair"
+    assert "half \\ud83d of a pair" in attributes(spans[1])["gen_ai.input.messages"]
 
 
 @pytest.mark.parametrize(

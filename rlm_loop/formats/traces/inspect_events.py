@@ -7,9 +7,9 @@ around it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import (
     OURS,
     arguments_of,
@@ -170,3 +170,8 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
         "description": str(function.get("description", "")),
         "parameters": {"type": "object", **kept},
     }
+
+
+def iso(seconds: float) -> str:
+    """A time since 1970 as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import DISTRIBUTION, install_line
-from rlm_loop.formats.traces.atif import iso
 from rlm_loop.formats.traces.calls import OURS
 from rlm_loop.formats.traces.conversation import RunConversation, Step
-from rlm_loop.formats.traces.inspect_events import Transcript, output_of
+from rlm_loop.formats.traces.inspect_events import Transcript, iso, output_of
 from rlm_loop.formats.traces.usage import known, to_inspect
 from rlm_loop.messages import Usage
 from rlm_loop.traces.trace import plain

@@ -1,8 +1,8 @@
-"""OpenTelemetry: a run as spans, by the semantic conventions for generative AI and by those of OpenInference.
+"""OpenTelemetry: a run as spans, by the semantic conventions for generative AI.
 
 `spans.spans_of` makes plain values, `exporting` hands them to OpenTelemetry's own exporters, `live` sends them while a
 run goes on.  The names of attributes are written out here: the package that holds them says that its incubating part
-may change and is to be copied.  A test compares every name with that package and with OpenInference's.
+may change and is to be copied.  A test compares every name with that package.
 """
 
 from rlm_loop.formats.traces.otel.live import OpenTelemetryHook

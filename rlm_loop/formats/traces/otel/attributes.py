@@ -39,17 +39,16 @@ def of_agent(agent: AgentConversation, conversation: RunConversation, content: b
     single = agent.start.get("kind") == "completion"
     end, model = agent.end or {}, str(agent.start.get("model") or conversation.model)
     found: dict[str, Any] = {
-        "openinference.span.kind": "CHAIN" if single else "AGENT",
         "gen_ai.conversation.id": conversation.id,
         "rlm_loop.node": agent.path,
         "rlm_loop.stop": end.get("stop"),
     }
     if not single:
         found |= {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": conversation.agent}
-        found |= {"agent.name": conversation.agent, "gen_ai.request.model": model}
+        found["gen_ai.request.model"] = model
         found["gen_ai.provider.name"] = provider_of(model)
     if content:
-        found |= _spoken("input", _asked(agent, conversation)) | _spoken("output", _answer(agent))
+        found |= {"rlm_loop.question": _asked(agent, conversation), "rlm_loop.answer": text_of(_answer(agent))}
         found["rlm_loop.stop_reason"] = end.get("reason") or None
     if not agent.parent:
         found["rlm_loop.task"] = conversation.task
@@ -61,12 +60,9 @@ def of_call(step: Step, conversation: RunConversation, content: bool) -> dict[st
     """One request to a model and its reply."""
     found: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
-        "openinference.span.kind": "LLM",
         "gen_ai.conversation.id": conversation.id,
         "gen_ai.provider.name": provider_of(step.model),
-        "llm.provider": provider_of(step.model),
         "gen_ai.request.model": step.model or None,
-        "llm.model_name": step.model or None,
         "rlm_loop.turn": step.turn,
         "rlm_loop.purpose": step.purpose,
     }
@@ -77,7 +73,7 @@ def of_call(step: Step, conversation: RunConversation, content: bool) -> dict[st
         found |= of_request(step.messages, step.tools)
     if step.reply is not None:
         reason = step.reply.finish_reason
-        found |= {"gen_ai.response.finish_reasons": (reason,), "llm.finish_reason": reason}
+        found |= {"gen_ai.response.finish_reasons": (reason,)}
         if content:
             found |= of_reply(step.reply)
     unread = [seen.failure.kind for _, seen, call in step.acts("") if seen.failure and call is None]
@@ -90,19 +86,14 @@ def of_tool(call: Called, observation: Observation, conversation: RunConversatio
     """A cell or a call of a tool, and its result as the model was told of it."""
     found: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
-        "openinference.span.kind": "TOOL",
         "gen_ai.conversation.id": conversation.id,
         "gen_ai.tool.name": call.name,
-        "tool.name": call.name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": call.id,
-        "tool.id": call.id,
     }
     if content:
         arguments = text_of(dict(call.arguments))
         found |= {"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": observation.text}
-        found |= _spoken("input", dict(call.arguments)) | _spoken("output", observation.text)
-        found["tool.parameters"] = arguments
     return found
 
 
@@ -133,11 +124,3 @@ def _answer(agent: AgentConversation) -> Any:
         return agent.end.get("answer")
     replies = [step.reply.text for step in agent.steps if step.reply is not None]
     return replies[-1] if replies and agent.start.get("kind") == "completion" else None
-
-
-def _spoken(name: str, value: Any) -> dict[str, Any]:
-    """An input or an output of OpenInference."""
-    if value is None:
-        return {}
-    kind = "text/plain" if isinstance(value, str) else "application/json"
-    return {f"{name}.value": text_of(value), f"{name}.mime_type": kind}
