@@ -1,4 +1,4 @@
-"""Connections of urllib3: a request leaves in one packet, and a call ends with its scope."""
+"""Connections of urllib3 that end with the scope of their call."""
 
 from __future__ import annotations
 
@@ -65,37 +65,23 @@ def ended_with_its_scope(once: bool = False) -> Generator[None]:
         _under_way.reset(token)
 
 
-class InOnePiece(HTTPConnection):
-    """Head and body leave in one packet, so that the server is not woken twice for a request."""
-
-    _parts: list[bytes] | None = None
+class _Watched(HTTPConnection):
+    """A connection whose socket the call under way may hang up."""
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         if self.sock is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.connect()
         if (call := _under_way.get()) is not None:
             call.uses(cast("socket.socket", self.sock))
-        self._parts = []
-        try:
-            super().request(*args, **kwargs)
-            whole = b"".join(self._parts)
-        finally:
-            self._parts = None
-        super().send(whole)
-
-    def send(self, data: Any) -> None:
-        if self._parts is None:
-            super().send(data)
-        else:
-            self._parts.append(data)
+        super().request(*args, **kwargs)
 
 
-class InOnePieceSecure(InOnePiece, HTTPSConnection):
+class _WatchedSecure(_Watched, HTTPSConnection):
     pass
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = InOnePiece  # pyright: ignore[reportAssignmentType]
+    ConnectionCls = _Watched  # pyright: ignore[reportAssignmentType]
 
     def _put_conn(self, conn: Any) -> None:
         if (call := _under_way.get()) is not None:
@@ -106,7 +92,7 @@ class _Pool(HTTPConnectionPool):
 
 
 class _SecurePool(_Pool, HTTPSConnectionPool):
-    ConnectionCls = InOnePieceSecure  # pyright: ignore[reportAssignmentType]
+    ConnectionCls = _WatchedSecure  # pyright: ignore[reportAssignmentType]
 
 
 #: What a manager of urllib3 makes for each scheme.

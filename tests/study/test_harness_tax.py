@@ -137,7 +137,7 @@ def test_the_tables_are_those_of_the_results(tax: Any) -> None:
     readme = (HERE / "README.md").read_text("utf-8")
     for made in (tax.figures.first_table, tax.figures.total_table, tax.figures.cache_table):
         assert made(found) in readme
-    assert tax.figures.page_table(found) in (ROOT / "docs" / "harness_tax.md").read_text("utf-8")
+    assert tax.figures.page_table(found) in (ROOT / "docs" / "meter.md").read_text("utf-8")
 
 
 def test_the_results_hold_no_text_of_a_product_and_no_place_of_this_machine() -> None:
