@@ -7,23 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlm_loop.messages import Reply, ToolCall, Usage
-    from rlm_loop.models.base import Measuring, Model, ModelError, Priced
+    from rlm_loop.models.base import (
+        AuthenticationFailed,
+        DiskFull,
+        Diverged,
+        Measuring,
+        Model,
+        ModelError,
+        ModelNotFound,
+        ModelUnreachable,
+        Priced,
+        RateLimited,
+        RequestRejected,
+    )
     from rlm_loop.models.litellm import LiteLLMModel
     from rlm_loop.models.local import LocalModel
     from rlm_loop.models.names import get_model
     from rlm_loop.models.ollama import OllamaModel
     from rlm_loop.models.openai_compatible import OpenAICompatibleModel
     from rlm_loop.models.recorded import RecordedModel
+    from rlm_loop.models.retry import RetryPolicy
     from rlm_loop.models.scripted import ScriptedModel
 
 _WHERE = {
     "Reply": "rlm_loop.messages",
     "ToolCall": "rlm_loop.messages",
     "Usage": "rlm_loop.messages",
-    "Measuring": "rlm_loop.models.base",
-    "Model": "rlm_loop.models.base",
-    "ModelError": "rlm_loop.models.base",
-    "Priced": "rlm_loop.models.base",
+    **dict.fromkeys(("Measuring", "Model", "ModelError", "Priced"), "rlm_loop.models.base"),
+    **dict.fromkeys(("AuthenticationFailed", "DiskFull", "Diverged", "ModelNotFound"), "rlm_loop.models.base"),
+    **dict.fromkeys(("ModelUnreachable", "RateLimited", "RequestRejected"), "rlm_loop.models.base"),
+    "RetryPolicy": "rlm_loop.models.retry",
     "LiteLLMModel": "rlm_loop.models.litellm",
     "LocalModel": "rlm_loop.models.local",
     "get_model": "rlm_loop.models.names",
@@ -34,16 +47,24 @@ _WHERE = {
 }
 
 __all__ = [
+    "AuthenticationFailed",
+    "DiskFull",
+    "Diverged",
     "LiteLLMModel",
     "LocalModel",
     "Measuring",
     "Model",
     "ModelError",
+    "ModelNotFound",
+    "ModelUnreachable",
     "OllamaModel",
     "OpenAICompatibleModel",
     "Priced",
+    "RateLimited",
     "RecordedModel",
     "Reply",
+    "RequestRejected",
+    "RetryPolicy",
     "ScriptedModel",
     "ToolCall",
     "Usage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.tools.calls import ToolResult
+from rlm_loop.tools.calls import IdempotencyCache, ToolResult
 from rlm_loop.tools.function import SimpleTool, Tool, ToolError, as_tool, tool
 from rlm_loop.tools.gateway import ToolGateway
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rlm_loop.tools.mcp import McpError, McpTools, mcp_tools
 
 __all__ = [
+    "IdempotencyCache",
     "McpError",
     "McpTools",
     "SimpleTool",

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.budget import Account, Budget, BudgetSpent, UnknownPrice
-from rlm_loop.accounting.scope import Cancelled, Scope
+from rlm_loop.accounting import Account, Budget, BudgetSpent, Cancelled, Scope, UnknownPrice
 from rlm_loop.messages import Usage
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop.accounting import Part
 from rlm_loop.accounting.charges import difference, restored
-from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.models import ScriptedModel
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 parts = st.lists(
     st.builds(Part, st.sampled_from(["task", "assistant"]), st.integers(0, 2), st.integers(-1, 3), st.integers(0, 9)),

@@ -7,9 +7,8 @@ import pickle
 
 import pytest
 
-from rlm_loop.accounting.attribution import Part
+from rlm_loop.accounting import Ledger, Part
 from rlm_loop.accounting.later import Later
-from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
 
 

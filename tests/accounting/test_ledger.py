@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.ledger import Ledger, Part, apportion
+from rlm_loop.accounting import Ledger, Part
+from rlm_loop.accounting.ledger import apportion
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, Usage
 
 spans = st.builds(Span, st.text(max_size=40), st.sampled_from(["system", "task", "assistant", "scaffold:thought"]))

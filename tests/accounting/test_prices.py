@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from rlm_loop.accounting.prices import Price, known_price
+from rlm_loop.accounting import Price, known_price
 
 
 def test_prices_are_those_of_genai_prices_and_else_of_litellm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting.budget import Account
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Account, Ledger
 from rlm_loop.agents.metered import Metered
 from rlm_loop.dialects.injectors import Nudge
 from rlm_loop.messages import Message, Prompt, Span
-from rlm_loop.models import LocalModel, Reply, ScriptedModel, Usage
-from rlm_loop.models.base import ModelNotFound
+from rlm_loop.models import LocalModel, ModelNotFound, Reply, ScriptedModel, Usage
 from rlm_loop.models.weights import path
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,7 @@ import pytest
 from chat_server import ChatServer
 from loopback import Answering, Loopback
 
-from rlm_loop.models import LocalModel
-from rlm_loop.models.base import ModelNotFound
+from rlm_loop.models import LocalModel, ModelNotFound
 from rlm_loop.models.weights import path
 
 

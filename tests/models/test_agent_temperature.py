@@ -9,11 +9,11 @@ import pytest
 from chat_server import ChatServer, completion
 
 from rlm_loop import DirectAgent, LeanAgent, ReActAgent, Task, ToolLoopAgent
-from rlm_loop.agents.agent import Agent
+from rlm_loop.agents import Agent
 from rlm_loop.models import OpenAICompatibleModel, ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 
 @pytest.mark.parametrize("temperature", [None, 0, 0.7])

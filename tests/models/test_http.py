@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 from chat_server import ChatServer, completion
 
-from rlm_loop.accounting.scope import Scope, call_scope
+from rlm_loop.accounting import Scope
+from rlm_loop.accounting.scope import call_scope
 from rlm_loop.models.http import Http
 from rlm_loop.models.responses import LONGEST, BadAddress, Lost, TooLate
 

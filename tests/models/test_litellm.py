@@ -12,16 +12,16 @@ from odd_bodies import BROKEN
 
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Prompt, ToolCall
-from rlm_loop.models import LiteLLMModel
-from rlm_loop.models.base import (
+from rlm_loop.models import (
     AuthenticationFailed,
+    LiteLLMModel,
     ModelError,
     ModelNotFound,
     ModelUnreachable,
     RateLimited,
     RequestRejected,
+    RetryPolicy,
 )
-from rlm_loop.models.retry import RetryPolicy
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 ASK = Prompt.ask("hello")

@@ -17,8 +17,16 @@ import pytest
 
 from rlm_loop import DirectAgent
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
-from rlm_loop.models import LocalModel, Model, llama_server
-from rlm_loop.models.base import Measuring, ModelError, ModelNotFound, Priced, RequestRejected
+from rlm_loop.models import (
+    LocalModel,
+    Measuring,
+    Model,
+    ModelError,
+    ModelNotFound,
+    Priced,
+    RequestRejected,
+    llama_server,
+)
 
 SYSTEM = say("system", "You are terse. user", "system")
 ASK = Message("user", (Span("How much is ", "task"), Span("2 + 3?\n", "scaffold:turns")))

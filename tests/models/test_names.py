@@ -5,8 +5,16 @@ import sys
 
 import pytest
 
-from rlm_loop.models import LiteLLMModel, LocalModel, OllamaModel, OpenAICompatibleModel, ScriptedModel, get_model
-from rlm_loop.models.base import Model, ModelNotFound
+from rlm_loop.models import (
+    LiteLLMModel,
+    LocalModel,
+    Model,
+    ModelNotFound,
+    OllamaModel,
+    OpenAICompatibleModel,
+    ScriptedModel,
+    get_model,
+)
 from rlm_loop.models.names import ollama_address
 
 

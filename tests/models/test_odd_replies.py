@@ -10,12 +10,10 @@ from chat_server import ChatServer, completion
 from odd_bodies import BROKEN
 
 from rlm_loop import DirectAgent, LeanAgent
-from rlm_loop.models import OpenAICompatibleModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, OllamaModel, OpenAICompatibleModel, RetryPolicy
 from rlm_loop.models.http import Http
-from rlm_loop.models.ollama import OllamaModel
 from rlm_loop.models.responses import LONGEST, Lost
-from rlm_loop.models.retry import RetryPolicy, retry_after
+from rlm_loop.models.retry import retry_after
 from rlm_loop.models.wire import to_reply, to_usage
 
 

@@ -8,16 +8,16 @@ import pytest
 from chat_server import ChatServer, completion
 
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, say
-from rlm_loop.models import OpenAICompatibleModel
-from rlm_loop.models.base import (
+from rlm_loop.models import (
     AuthenticationFailed,
     ModelError,
     ModelNotFound,
     ModelUnreachable,
+    OpenAICompatibleModel,
     RateLimited,
     RequestRejected,
+    RetryPolicy,
 )
-from rlm_loop.models.retry import RetryPolicy
 
 ASK = Prompt.ask("hello")
 

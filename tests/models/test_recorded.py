@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.accounting.attribution import Part
+from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.models import RecordedModel
-from rlm_loop.models.base import Diverged
-from rlm_loop.traces.trace import Trace
+from rlm_loop.models import Diverged, RecordedModel
+from rlm_loop.traces import Trace
 
 FIRST = Prompt((say("system", "Be brief.", "system"), say("user", "How much is 2 + 2?", "task")))
 MORE = (say("assistant", "4?", "assistant", turn=1), say("user", "Sure?", "task", turn=1))

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from rlm_loop.models.base import ModelError, RateLimited
-from rlm_loop.models.retry import RetryPolicy, retry_after
+from rlm_loop.models import ModelError, RateLimited, RetryPolicy
+from rlm_loop.models.retry import retry_after
 
 
 def failing(*errors: ModelError) -> Callable[[], str]:

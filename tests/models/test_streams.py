@@ -16,10 +16,16 @@ from loopback import Answering, Loopback
 from rlm_loop import Budget, DirectAgent
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.models import ModelError, OpenAICompatibleModel, ScriptedModel
-from rlm_loop.models.base import ModelUnreachable, RateLimited, RequestRejected
+from rlm_loop.models import (
+    ModelError,
+    ModelUnreachable,
+    OpenAICompatibleModel,
+    RateLimited,
+    RequestRejected,
+    RetryPolicy,
+    ScriptedModel,
+)
 from rlm_loop.models.listening import listener
-from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.models.streams import Events, events_of, joined
 
 #: What a server does with one request: it is given what sends a piece, and what waits until the client has hung up.

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.models import sources, weights
-from rlm_loop.models.base import DiskFull, ModelError, ModelNotFound
+from rlm_loop.models import DiskFull, ModelError, ModelNotFound, sources, weights
 from rlm_loop.models.catalog import CATALOG, HubFile, KnownModel, Wheels, find
 from rlm_loop.models.sources import FetchFailed, read_member
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.accounting.prices import Price
+from rlm_loop.accounting import Price
 from rlm_loop.messages import Reply, ToolCall, Usage
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 from rlm_loop.models.wire import priced, to_reply, to_usage
 
 

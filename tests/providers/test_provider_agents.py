@@ -16,9 +16,7 @@ from players import ANSWER, PLAYERS, QUESTION  # pyright: ignore
 from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, serving  # pyright: ignore
 
 from rlm_loop.messages import Usage
-from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
-from rlm_loop.models.base import Model
-from rlm_loop.models.retry import RetryPolicy
+from rlm_loop.models import LiteLLMModel, Model, OllamaModel, OpenAICompatibleModel, RetryPolicy
 
 pytestmark = [
     pytest.mark.slow,

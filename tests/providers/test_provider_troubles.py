@@ -19,14 +19,20 @@ from serving import OUTPUT, Provider, Said, serving  # pyright: ignore
 
 from rlm_loop import LeanAgent
 from rlm_loop.messages import Prompt, Usage
-from rlm_loop.models import LiteLLMModel, OllamaModel, OpenAICompatibleModel
+from rlm_loop.models import (
+    LiteLLMModel,
+    Model,
+    OllamaModel,
+    OpenAICompatibleModel,
+    RateLimited,
+    RequestRejected,
+    RetryPolicy,
+)
 from rlm_loop.models.adapting import refused
-from rlm_loop.models.base import Model, RateLimited, RequestRejected
-from rlm_loop.models.retry import RetryPolicy
 from rlm_loop.report.notebook.formatting import step_text
 from rlm_loop.study import Study
-from rlm_loop.tasks.base import Score, Suite, Task
-from rlm_loop.traces.reader import read
+from rlm_loop.tasks import Score, Suite, Task
+from rlm_loop.traces import read
 
 pytestmark = [needs("litellm", extra="litellm"), pytest.mark.filterwarnings("ignore")]  # LiteLLM's own
 ONCE = RetryPolicy(attempts=1)

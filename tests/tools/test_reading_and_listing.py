@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.tools import ToolGateway
+from rlm_loop.tools import ToolError, ToolGateway
 from rlm_loop.tools.code import MAX_NAMES, CodeTools, list_matching, read
 from rlm_loop.tools.code.texts import decode, syntax_error
-from rlm_loop.tools.function import ToolError
 
 
 def test_a_long_line_is_cut_and_says_so(tmp_path: Path) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.tools import ToolGateway
+from rlm_loop.tools import ToolError, ToolGateway
 from rlm_loop.tools.code import MAX_BYTES, CodeTools, list_matching
 from rlm_loop.tools.code.paths import read_bytes, write_bytes
-from rlm_loop.tools.function import ToolError
 
-DOCS = Path(__file__).parents[2] / "docs" / "code_tools.md"
+DOCS = Path(__file__).parents[2] / "docs" / "tools.md"
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rlm_loop.tools import ToolError
 from rlm_loop.tools.code import MAX_BYTES, MAX_HITS, files, search
 from rlm_loop.tools.code.searching import Hit, SearchResult, find
-from rlm_loop.tools.function import ToolError
 
 Tree = dict[str, bytes]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlm_loop.tools import ToolError
 from rlm_loop.tools.code import CodeTools
-from rlm_loop.tools.function import ToolError
 
 WORDS = [
     *("apples", "pears", "plums", "grapes", "melons", "cherries", "quinces", "lemons", "oranges", "figs", "dates"),

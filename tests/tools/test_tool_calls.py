@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, tool
-from rlm_loop.tools.calls import IdempotencyCache
+from rlm_loop.accounting import BudgetSpent
+from rlm_loop.tools import IdempotencyCache, Tool, ToolError, ToolGateway, ToolResult, tool
 
 
 class Counter:

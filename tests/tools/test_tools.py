@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.budget import BudgetSpent
-from rlm_loop.accounting.scope import Cancelled
+from rlm_loop.accounting import BudgetSpent, Cancelled
 from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
