@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.tables_suite.suite import tables
 from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
@@ -85,16 +86,21 @@ def served(model: Any, slots: int, context_size: int, seed: int, **sampling: Any
     return LocalModel(model, slots=slots, context_size=context_size, seed=seed, **sampling)
 
 
+def suite_named(name: str, split: Split, **options: Any) -> Suite:
+    """A split of a suite of the package, or of `tables`, which some studies were recorded with."""
+    return tables(**options).split(split) if name == "tables" else get_suite(f"{name}/{split}", **options)
+
+
 def first_tasks(names: Mapping[str, int], split: Split, most: int | None = None) -> list[Suite]:
     """The first tasks of this split of each suite, as many as `names` says and at most `most`."""
     counts = {name: number if most is None else min(most, number) for name, number in names.items()}
-    found = {name: get_suite(f"{name}/{split}") for name in counts}
+    found = {name: suite_named(name, split) for name in counts}
     return [replace(suite, tasks=suite.tasks[: counts[name]]) for name, suite in found.items()]
 
 
 def spread_tasks(names: Mapping[str, int], split: Split) -> list[Suite]:
     """Tasks of this split at equal distances through each suite, as many as `names` says, or all where it has fewer."""
-    found = {name: get_suite(f"{name}/{split}") for name in names}
+    found = {name: suite_named(name, split) for name in names}
     return [replace(suite, tasks=spread(suite.tasks, min(names[name], len(suite)))) for name, suite in found.items()]
 
 

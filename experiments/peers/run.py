@@ -32,9 +32,12 @@ from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import Model
 from rlm_loop.report.tables.readme import write_between
-from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
 from rlm_loop.workspace import Workspace
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import suite_named
 
 RESULTS = HERE / "results" / "tasks.jsonl"
 
@@ -120,7 +123,7 @@ def main() -> None:
     waiting = [
         (suite, task, one)
         for suite in options.suites.split(",")
-        for task in get_suite(f"{suite}/test").tasks[: options.tasks]
+        for task in suite_named(suite, "test").tasks[: options.tasks]
         for one in chosen(options.peers)
         if (suite, task.id, one.name) not in done
     ]

@@ -27,8 +27,11 @@ from smolagents.monitoring import LogLevel  # type: ignore[import-not-found]
 
 from rlm_loop.messages import Prompt, say
 from rlm_loop.models import LocalModel
-from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
+
+from experiments.shared import suite_named
 
 
 class Ours(SmolagentsModel):
@@ -105,7 +108,7 @@ def main() -> None:
     todo = [
         (suite, task)
         for suite in options.suites.split(",")
-        for task in get_suite(f"{suite}/test").tasks[: options.tasks]
+        for task in suite_named(suite, "test").tasks[: options.tasks]
         if task.id not in seen
     ]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.slots) as pool, out.open("a") as file:

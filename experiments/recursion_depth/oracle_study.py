@@ -17,10 +17,10 @@ from rlm_loop import Budget, DirectAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split, get_suite
-from rlm_loop.tasks.long_context.oracle import Oracle
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
+from experiments.recursion_depth.oracle import Oracle
 from experiments.shared import words
 
 FAMILIES = ("needle", "records", "pairs", "classify")

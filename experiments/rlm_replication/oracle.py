@@ -11,10 +11,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from experiments.recursion_depth.oracle import PART, Oracle
+from experiments.recursion_depth.readers import FOLLOW, Reader, reader_in
 from rlm_loop.messages import Prompt
 from rlm_loop.models.base import ModelError
-from rlm_loop.tasks.long_context.oracle import PART, Oracle
-from rlm_loop.tasks.long_context.readers import FOLLOW, Reader, reader_in
 
 PIECE = 8_000
 

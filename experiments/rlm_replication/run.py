@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from arms import ARMS, BASELINE, Arm, chosen
 from build import CACHE
@@ -24,6 +25,7 @@ from driving import drive
 from oracle import FORMS, FrameworkOracle
 from records import append, rows_of
 
+from experiments.recursion_depth.oracle import Oracle
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import Model
@@ -32,7 +34,6 @@ from rlm_loop.report.tables.table import Table
 from rlm_loop.study.statistics import newcombe_interval, paired_table, sign_test
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
-from rlm_loop.tasks.long_context.oracle import Oracle
 
 HERE = Path(__file__).resolve().parent
 ORACLE, LOCAL = (HERE / "results" / f"{name}.jsonl" for name in ("oracle", "local"))

@@ -14,11 +14,11 @@ from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.dialects.injectors import Injector, Nudge
 from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.study import Study
-from rlm_loop.tasks import Split, get_suite
+from rlm_loop.tasks import Split
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import numbers, served
+from experiments.shared import numbers, served, suite_named
 
 #: In what the arms may differ: anything else stops the study before it begins.
 DIFFERS = ("injectors",)
@@ -60,7 +60,7 @@ def arms(
 
 def suites(split: Split, tasks: int, files: Sequence[int]) -> list[Suite]:
     """The first `tasks` of this split of `tables`, once for each seed of the files that they ask about."""
-    found = [get_suite(f"tables/{split}", seed=seed) for seed in files]
+    found = [suite_named("tables", split, seed=seed) for seed in files]
     return [
         replace(suite, name=f"tables-{seed}/{split}", tasks=suite.tasks[:tasks])
         for seed, suite in zip(files, found, strict=True)

@@ -9,7 +9,6 @@ import typer
 from typer import Argument, Option
 
 from rlm_loop.cli import study_files
-from rlm_loop.cli.contamination import contamination
 from rlm_loop.cli.experiments import (
     ChosenRun,
     Experiment,
@@ -186,6 +185,6 @@ def fairness_check(
     return 0 if found.fair else 1
 
 
-for command in (report, contamination):
+for command in (report,):
     app.command()(command)
 app.command("export")(export_results)

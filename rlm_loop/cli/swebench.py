@@ -1,21 +1,21 @@
-"""`rlm-loop swebench`: predictions of a study for SWE-bench's harness, its verdicts, and instances to choose from."""
+"""`rlm-loop swebench`: predictions of a study for SWE-bench's harness, and its verdicts."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse, suite_named
+from rlm_loop.cli.setup import ANSWERED, NOT_ANSWERED, Misuse
 from rlm_loop.cli.terminal import echo, note
 
 if TYPE_CHECKING:
     from rlm_loop.tasks.swebench import Report
 
-app = typer.Typer(help="SWE-bench: instances, predictions, evaluation and reports.", no_args_is_help=True)
+app = typer.Typer(help="SWE-bench: predictions and evaluation.", no_args_is_help=True)
 
 Arm = Annotated[str, Option("--arm", help="The arm of the study, where it has several.")]
 StudyFolder = Annotated[str | None, Option("--study", help="A study's folder: show its table with the verdicts.")]
@@ -25,33 +25,6 @@ SuiteName = Annotated[str, Option("--suite", help="The suite of the study, where
 Dataset = Annotated[
     str, Option("--dataset", metavar="NAME|FILE", help="lite, verified, full, multilingual, hf://..., or a file.")
 ]
-
-
-@app.command("list")
-def show(
-    dataset: Annotated[str, Argument(metavar="NAME|FILE", help="A set's name, hf://OWNER/NAME, or a file.")],
-    only: Annotated[list[str] | None, Option(help="A repository (may be repeated).")] = None,
-    ids: Annotated[list[str] | None, Option("--id", help="An instance id (may be repeated).")] = None,
-    part: Annotated[str | None, Option("--slice", help="A slice, such as 0:10.")] = None,
-    sample: Annotated[int | None, Option(min=0, help="A draw of so many.")] = None,
-    seed: Annotated[int, Option(help="The seed of the draw.")] = 0,
-) -> None:
-    """The instances of a set: id, repository, commit, number of tests, first line of the problem."""
-    from rlm_loop.report.tables.table import Table
-    from rlm_loop.tasks.swebench import read_instances, select
-
-    found = select(read_instances(dataset), ids=ids, only=only, part=part, sample=sample, seed=seed)
-    rows = [
-        [i.instance_id, i.repo, i.base_commit[:12], str(len(i.fail_to_pass)), str(len(i.pass_to_pass)), _head(i)]
-        for i in found
-    ]
-    columns = ["instance", "repository", "base", "fail to pass", "pass to pass", "problem"]
-    show_table(Table(f"{len(found)} instances of {dataset}", columns, rows, labels=3))
-
-
-def _head(instance: Any) -> str:
-    lines = str(instance.problem_statement).strip().splitlines()
-    return lines[0][:50] if lines else ""
 
 
 @app.command()
@@ -150,23 +123,6 @@ def _here(
     return replace(found, path=str(write_report(found, Path(folder) / f"{model}.{run_id}.json")))
 
 
-@app.command()
-def report(
-    file: Annotated[str, Argument(metavar="REPORT", help="The harness's report, MODEL.RUN_ID.json.")],
-    logs: Annotated[str | None, Option(help="logs/run_evaluation/RUN_ID/MODEL of that run.")] = None,
-    study: StudyFolder = None,
-    arm: Arm = "",
-    model: Model = "",
-    seed: Seed = None,
-    suite: SuiteName = "",
-) -> None:
-    """Show a report of the harness, alone or as the verdicts of a study's arm."""
-    from rlm_loop.tasks.swebench import read_report
-
-    found = read_report(file, logs)
-    show_report(found, study, arm, model, seed, suite)
-
-
 def show_report(found: Report, study: str | None, arm: str, model: str, seed: int | None, suite: str) -> None:
     """One line an instance, and the counts; then the table of a study with these verdicts, where one is named."""
     from rlm_loop.report import arm_table
@@ -181,25 +137,3 @@ def show_report(found: Report, study: str | None, arm: str, model: str, seed: in
     if study is not None:
         echo()
         show_table(arm_table(with_report(load_study(study), found, arm, model=model, seed=seed, suite=suite)))
-
-
-@app.command()
-def export(
-    suite: Annotated[str, Argument(help="A suite's name, or a folder with a git repository: its past fixes.")],
-    out: Annotated[str, Option(help="The file to write, JSON Lines of SWE-bench's schema.")],
-    python: Annotated[str | None, Option(help="For a repository: the tests' interpreter.")] = None,
-    most: Annotated[int, Option("--max", min=1, help="For a repository: tasks at most.")] = 20,
-    repos: Annotated[
-        str | None, Option(help="A folder to write repositories to, for suites that come from none.")
-    ] = None,
-) -> None:
-    """Write a suite, or the past fixes of a repository, as instances of SWE-bench's schema."""
-    from rlm_loop.tasks.git_history import from_git_history
-    from rlm_loop.tasks.swebench import instances_from, write_instances
-
-    if Path(suite).is_dir():
-        chosen = from_git_history(suite, max=most, python=python)
-    else:
-        chosen = suite_named(suite)
-    found = instances_from(chosen, repos)
-    echo(f"{len(found)} instances: {write_instances(found, out)}")

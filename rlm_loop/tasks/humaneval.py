@@ -21,7 +21,7 @@ from rlm_loop.outcome import Score
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import Suite, Task
 from rlm_loop.tasks.judge import judge
-from rlm_loop.tasks.published_rows import rows_of
+from rlm_loop.tasks.source_rows import rows_of
 from rlm_loop.tasks.written import definition_of
 
 LICENCE = "MIT (OpenAI, human-eval)"
@@ -73,7 +73,7 @@ def read_problems(path: str | os.PathLike[str] | None = None) -> list[HumanEvalP
             _ = problem.preamble
         except (ValueError, KeyError) as error:
             reason = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{source.name}, line {found.number} is not a HumanEval problem ({reason})") from None
+            raise ValueError(f"{found.place} is not a HumanEval problem ({reason})") from None
         problems.append(problem)
     return problems
 

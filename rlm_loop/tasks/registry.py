@@ -12,7 +12,6 @@ from rlm_loop.tasks.jsonl import read_suite
 
 _MAKERS = {
     "computation": "rlm_loop.tasks.computation:computation",
-    "tables": "rlm_loop.tasks.tables:tables",
     "frames": "rlm_loop.tasks.frames:frames",
     "function-repair": "rlm_loop.tasks.function_repair:function_repair",
     "humaneval": "rlm_loop.tasks.humaneval:humaneval",
@@ -29,13 +28,12 @@ def list_suites() -> tuple[str, ...]:
 
 
 def get_suite(name: str, **options: Any) -> Suite:
-    """The suite of this name, of a split of it (`tables/test`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/test`);
+    """The suite of this name, of a split of it (`frames/test`), or of a JSONL file (`mine.jsonl`, `mine.jsonl/test`);
     `long_context/needle@100k` has the size of its texts in characters (see `tasks.long_context`);
     `package_bugs@bare` has the form of its questions (see `tasks.package_bugs`);
-    `oolong:PLACE` and `ruler:PLACE` are published sets, of files or of the hub (see `tasks.published`);
     `swebench:lite`, `swebench:FILE.jsonl` are instances of SWE-bench's schema (see `tasks.swebench`).
 
-    `options` go to the suite's function, such as `seed` of `tables`.  Raises `ValueError` for an unknown name, with
+    `options` go to the suite's function, such as `seed` of `frames`.  Raises `ValueError` for an unknown name, with
     the known ones, and `SuiteFileError` (a `ValueError`) for a file that cannot be used.
     """
     whole, _, split = name.rpartition("/")
@@ -45,8 +43,6 @@ def get_suite(name: str, **options: Any) -> Suite:
 
 
 def _suite(name: str, options: dict[str, Any]) -> Suite:
-    if re.match(r"(oolong|ruler):", name):
-        return import_module("rlm_loop.tasks.published").published(name, **options)
     if name.startswith("swebench:"):
         return import_module("rlm_loop.tasks.swebench").swebench(name.removeprefix("swebench:"), **options)
     if name.endswith(".jsonl"):

@@ -1,4 +1,4 @@
-"""Rows in plain Python, without pandas: what the functions share that compute the truths of `tables` and `frames`."""
+"""Rows in plain Python, without pandas: what the functions share that compute the truths of `frames`."""
 
 from __future__ import annotations
 

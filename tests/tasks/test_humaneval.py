@@ -120,7 +120,7 @@ def test_files_may_be_packed_and_bad_lines_are_named(tmp_path: Path, data: Path)
     packed.write_bytes(gzip.compress(data.read_bytes()))
     assert read_problems(packed) == read_problems(data)
     data.write_text(json.dumps(ROWS[0]) + '\n{"task_id": "x"}\n')
-    with pytest.raises(ValueError, match=r"problems\.jsonl, line 2 is not a HumanEval problem"):
+    with pytest.raises(ValueError, match=r"problems\.jsonl:2 is not a HumanEval problem"):
         read_problems(data)
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from rlm_loop.tasks import Suite, get_suite, list_suites
 
-OURS = ("computation", "tables", "frames", "function-repair")
+OURS = ("computation", "frames", "function-repair")
 
 
 def test_names() -> None:
-    assert list_suites()[:7] == (*OURS, "humaneval", "humaneval-repair", "package_bugs")
-    assert all(name.startswith("long_context/") for name in list_suites()[7:])
+    assert list_suites()[:6] == (*OURS, "humaneval", "humaneval-repair", "package_bugs")
+    assert all(name.startswith("long_context/") for name in list_suites()[6:])
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -35,14 +35,14 @@ def test_no_id_is_in_two_suites() -> None:
 
 
 def test_options_and_underscores() -> None:
-    assert get_suite("tables", seed=3) == get_suite("tables", seed=3) != get_suite("tables")
+    assert get_suite("frames", seed=3) == get_suite("frames", seed=3) != get_suite("frames")
     assert get_suite("function_repair/test") == get_suite("function-repair/test")
     with pytest.raises(ValueError, match="takes no options, but got seed"):
         get_suite("x.jsonl", seed=1)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("table", "did you mean 'tables'"), ("", "known are computation"), ("tables/other", "no suite")]
+    ("name", "says"), [("frame", "frames"), ("", "known are computation"), ("frames/other", "no suite")]
 )
 def test_an_unknown_name_lists_the_known(name: str, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
@@ -51,7 +51,7 @@ def test_an_unknown_name_lists_the_known(name: str, says: str) -> None:
 
 
 def test_no_suite_is_built_or_imported_before_it_is_asked_for() -> None:
-    late = "tables", "frames", "humaneval", "function_repair", "pandas"
+    late = "frames", "humaneval", "function_repair", "pandas"
     program = f"import sys, rlm_loop.tasks; print([m for m in sys.modules if any(n in m for n in {late})])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

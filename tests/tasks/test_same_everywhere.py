@@ -11,7 +11,6 @@ from rlm_loop.tasks import get_suite, list_suites
 
 PINNED = {
     "computation": "c064fa6fd9e1cd6d",
-    "tables": "ddc652806710771d",
     "frames": "5effb31bf26ae515",
     "function-repair": "bc2b839fdc34bbf5",
     "humaneval": "60ba46267e491ab9",

@@ -1,6 +1,5 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
-from rlm_loop.tasks.swebench.export import instances_from, write_instances
 from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_here, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
@@ -18,7 +17,6 @@ __all__ = [
     "Report",
     "evaluate_here",
     "evaluate_predictions",
-    "instances_from",
     "predictions_of",
     "read_instance",
     "read_instances",
@@ -26,6 +24,5 @@ __all__ = [
     "read_report",
     "select",
     "swebench",
-    "write_instances",
     "write_report",
 ]

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, cast
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.tasks.base import Task
 from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
-from rlm_loop.tasks.published_rows import rows_of
+from rlm_loop.tasks.source_rows import rows_of
 from rlm_loop.traces.redact import redact
 
 FIELDS = ("instance_id", "model_name_or_path", "model_patch")

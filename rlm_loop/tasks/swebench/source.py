@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.published_rows import ENDINGS, rows_of
+from rlm_loop.tasks.source_rows import ENDINGS, rows_of
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 
 #: The published sets by the names that people use.

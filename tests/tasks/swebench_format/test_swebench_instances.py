@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,12 @@ from hypothesis import strategies as st
 from made_instances import ENVIRONMENT, Made, fake_row, row, write_rows
 
 from rlm_loop.tasks import get_suite
-from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.clones import Clone, CloneError, find_clone
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.swebench import (
-    SETS,
-    Instance,
-    instances_from,
-    read_instance,
-    read_instances,
-    select,
-    write_instances,
-)
+from rlm_loop.tasks.swebench import SETS, Instance, read_instance, read_instances, select
 from rlm_loop.tasks.swebench.instance import InstanceScorer, python_for
 from rlm_loop.tasks.swebench.source import place_of
-from rlm_loop.workspace import Workspace
 
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
 
@@ -268,54 +257,6 @@ def test_a_clone_is_made_only_when_asked_for(calc: Made, tmp_path: Path, capsys:
     with pytest.raises(CloneError, match=r"cannot clone local/calc from .*; go online, or put a clone at"):
         get_suite(f"swebench:{path}", repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
     assert list((tmp_path / "none").iterdir()) == []
-
-
-def test_a_suite_is_exported_and_read_again(repos: Path, calc: Made, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc, image="calc:1"))
-    suite = get_suite(f"swebench:{path}", repos=repos)
-    again = write_instances(suite, tmp_path / "out" / "b.jsonl")
-    assert list(read_instances(str(again))) == list(instances_from(suite)) == list(read_instances(str(path)))
-    assert json.loads(again.read_text())["image"] == "calc:1"
-    with pytest.raises(SuiteFileError, match=r"ends in \.jsonl"):
-        write_instances(suite, tmp_path / "b.txt")
-    with pytest.raises(SuiteFileError, match=r"task .* is no instance: it has no checkout"):
-        instances_from(get_suite("computation").take([get_suite("computation").tasks[0].id]))
-
-
-@dataclass(frozen=True)
-class Listed:
-    """What a bug of a suite of ours knows of its tests."""
-
-    fail_to_pass: tuple[str, ...] = ("test_a.py::test_a",)
-    pass_to_pass: tuple[str, ...] = ()
-
-
-def judged(listed: Listed, timeout: float, attempt: Attempt) -> Score:
-    return Score(False)
-
-
-def test_a_suite_without_commits_is_exported_with_its_repositories(tmp_path: Path) -> None:
-    files = {"a.py": "x = 1\r\n", "test_a.py": "def test_a(): pass\n", ".gitattributes": "* text\n", "b.bin": b"\0\xff"}
-    tasks = tuple(
-        Task(
-            f"bug/{n}",
-            f"Mend {n}.",
-            partial(judged, Listed(), 1.0),
-            workspace=partial(Workspace, {**files, "n.txt": f"{n}"}),
-            facts={"package": "some pack"},
-        )
-        for n in range(2)
-    )
-    with pytest.raises(SuiteFileError, match=r"task bug/0 starts from no commit; name a folder \(repos\)"):
-        instances_from(tasks)
-    path = write_instances(tasks, tmp_path / "own.jsonl", tmp_path / "repos")
-    assert instances_from(tasks, tmp_path / "others") == tuple(read_instances(str(path)))  # the same anywhere
-    suite = get_suite(f"swebench:{path}", repos=tmp_path / "repos")
-    assert [t.id for t in suite] == ["bug-0", "bug-1"]
-    for own, task in zip(tasks, suite, strict=True):
-        with own.workspace() as one, task.workspace() as other:  # type: ignore[misc]
-            assert one.base == other.base
-            assert (other.root / "a.py").read_bytes() == b"x = 1\r\n"
 
 
 def test_an_instance_is_a_plain_value() -> None:

@@ -245,19 +245,7 @@ def test_commands(study: Path, report: Path, tmp_path: Path, capsys: pytest.Capt
     assert "2 predictions, 1 of them empty" in said.out
     assert "left out local__calc-3: the run crashed" in said.err
     assert len(read_predictions(out)) == 2
-    assert main(["swebench", "report", str(report), "--study", str(study), "--arm", "lean"]) == 0
-    shown = capsys.readouterr().out
-    assert "the patch does not apply" in shown
-    assert "0 of 0 judged" in shown  # the other arm
     assert main(["study", "status", str(study)]) == 0
     assert "1 not judged" in capsys.readouterr().out
     assert main(["swebench", "predictions", str(study), "--out", str(out)]) == 2
     assert capsys.readouterr().err == "error: the study has several arms: lean, other; name one (arm)\n"
-
-
-def test_the_list_command(calc: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write_rows(tmp_path / "a.jsonl", row(calc), row(calc, "local__calc-2"))
-    assert main(["swebench", "list", str(path), "--slice", "1:"]) == 0
-    assert "local__calc-2  local/calc" in capsys.readouterr().out
-    assert main(["swebench", "list", str(path), "--id", "local__calc-9"]) == 2
-    assert "near are local__calc-" in capsys.readouterr().err

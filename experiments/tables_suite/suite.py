@@ -1,22 +1,23 @@
-"""Questions over seeded CSV files: filter, group, join, dates, duplicates, missing values, text columns.
+"""The suite `tables`, which some studies were recorded with: seeded CSV files, to be filtered, grouped and joined.
 
-The questions are in `data/tables.json`.  The files lie in the REPL's working folder; the questions say that pandas is
-installed (extra `suites`).  The truth is computed from the same files in plain Python (`tables_truths`).  Neighbours
+The questions are in `questions.json`.  The files lie in the REPL's working folder; the questions say that pandas is
+installed (extra `suites`).  The truth is computed from the same files in plain Python (`truths.py`).  Neighbours
 are alike in kind and level.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+from experiments.tables_suite.data import Tables, csv_files, parse
+from experiments.tables_suite.truths import TRUTHS
 from rlm_loop.tasks.base import Suite, Task, inline_text
 from rlm_loop.tasks.match import Match
-from rlm_loop.tasks.packaged import packaged
 from rlm_loop.tasks.rows import Unfit
-from rlm_loop.tasks.tables_data import Tables, csv_files, parse
-from rlm_loop.tasks.tables_truths import TRUTHS
 
 
 def tables(seed: int = 0) -> Suite:
@@ -24,7 +25,7 @@ def tables(seed: int = 0) -> Suite:
 
     With a seed whose files give a question two right answers (a tie), the next files in its sequence are taken.
     """
-    questions = packaged("tables.json")
+    questions = json.loads(Path(__file__).with_name("questions.json").read_text("utf-8"))
     for attempt in count():
         made = csv_files(f"{seed}.{attempt}")
         rows = parse(made)

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -19,16 +18,10 @@ ENDINGS = (".jsonl", ".jsonl.gz", ".parquet")
 
 @dataclass(frozen=True)
 class SourceRow:
-    """A row and where it stands: `place` for messages, `number` counts from 1, `group` is a name for rows without one.
-
-    `again` reads the row once more; `None` where that would cost too much, so that its text has to be kept.
-    """
+    """A row and where it stands, for messages."""
 
     row: Mapping[str, Any]
     place: str
-    number: int
-    group: str
-    again: Callable[[], Mapping[str, Any]] | None = None
 
 
 def rows_of(place: str, **options: Any) -> Iterator[SourceRow]:
@@ -64,25 +57,15 @@ def _whole(file: Path) -> Iterator[SourceRow]:
     if not isinstance(read, list):
         raise SuiteFileError(f"{file}: this is a JSON {type(read).__name__}, not a list of rows")
     for number, row in enumerate(cast("list[Any]", read)):
-        yield SourceRow(_object(row, f"{file}:[{number}]"), f"{file}:[{number}]", number + 1, file.stem)
+        yield SourceRow(_object(row, f"{file}:[{number}]"), f"{file}:[{number}]")
 
 
 def _lines(file: Path) -> Iterator[SourceRow]:
-    packed = file.suffix == ".gz"
-    with gzip.open(file) if packed else file.open("rb") as lines:
-        offset = 0
+    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            start, offset = offset, offset + len(line)
             if line.strip():
                 place = f"{file}:{number}"
-                again = None if packed else partial(_again, file, start, place)
-                yield SourceRow(_row(line, place), place, number, _group(file), again)
-
-
-def _again(file: Path, offset: int, place: str) -> Mapping[str, Any]:
-    with file.open("rb") as lines:
-        lines.seek(offset)
-        return _row(lines.readline(), place)
+                yield SourceRow(_row(line, place), place)
 
 
 def _row(line: bytes, place: str) -> Mapping[str, Any]:
@@ -99,12 +82,6 @@ def _object(value: Any, place: str) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def _group(file: Path) -> str:
-    """RULER's scripts write TASK/validation.jsonl."""
-    stem = file.name.split(".")[0]
-    return file.parent.name if stem in ("validation", "test", "train") and file.parent.name else stem
-
-
 def _parquet(file: Path) -> Iterator[SourceRow]:
     try:
         parquet: Any = import_module("pyarrow.parquet")
@@ -118,7 +95,7 @@ def _parquet(file: Path) -> Iterator[SourceRow]:
     for batch in opened.iter_batches(batch_size=64):
         for row in batch.to_pylist():
             number += 1
-            yield SourceRow(row, f"{file}:{number}", number, _group(file))
+            yield SourceRow(row, f"{file}:{number}")
 
 
 def hub_rows(
@@ -126,21 +103,21 @@ def hub_rows(
 ) -> Iterator[SourceRow]:
     """The rows of a set on the hub, streamed: what is not asked for is not fetched.
 
-    `split` is `validation` for OOLONG and `test` else where none is given; `revision` is a commit or tag, for results
+    `split` is `test` where none is given; `revision` is a commit or tag, for results
     that can be repeated; `open_dataset` stands in for `datasets.load_dataset`.
     """
     owner, _, rest = name.partition("/")
     repository, _, configuration = rest.partition("/")
     if not owner or not repository:
         raise ValueError(f"hf://{name} names no set; write hf://OWNER/NAME or hf://OWNER/NAME/CONFIGURATION")
-    chosen = split or ("validation" if "oolong" in repository.lower() else "test")
+    chosen = split or "test"
     options: dict[str, Any] = {"split": chosen, "streaming": True}
     if revision is not None:
         options["revision"] = revision
     load = open_dataset or _load_dataset()
     rows: Any = load(f"{owner}/{repository}", *([configuration] if configuration else []), **options)
     for number, row in enumerate(rows, 1):
-        yield SourceRow(row, f"hf://{name}:{chosen}:{number}", number, configuration or repository)
+        yield SourceRow(row, f"hf://{name}:{chosen}:{number}")
 
 
 def _load_dataset() -> Callable[..., Any]:

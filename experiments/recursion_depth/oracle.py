@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 
+from experiments.recursion_depth.readers import Reader, reader_in
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError, RequestRejected
 from rlm_loop.models.scripted import text_tokens
-from rlm_loop.tasks.long_context.readers import Reader, reader_in
 
 #: What stands before a question about a part of the text.
 PART = "This is a part of a longer text; answer for this part only, as a JSON list of what was found. "

@@ -10,8 +10,8 @@ from math import fsum
 from statistics import median
 from typing import Any
 
+from experiments.tables_suite.data import Tables
 from rlm_loop.tasks.rows import Row, at_least, count, each, groups, having, known, mean, once, span, top, where
-from rlm_loop.tasks.tables_data import Tables
 
 
 def amount(row: Row) -> float:
