@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rlm_loop.accounting.attribution import Attribution, Part, Row, attribute, rows_of
+from rlm_loop.accounting.attribution import Attribution, Part, attribute, rows_of
 from rlm_loop.accounting.ledger import Call
 from rlm_loop.messages import Prompt, Reply, Usage, common
 from rlm_loop.traces.reader import RunRecord, whole
@@ -45,25 +45,15 @@ def accounts_of(record: RunRecord) -> Iterator[tuple[Mapping[str, Any], Prompt, 
         yield event, prompt, reply, found
 
 
-def rows_under(
-    event: Mapping[str, Any], prompt: Prompt, found: Attribution, cached: int | None, written: int | None = None
-) -> tuple[Row, ...]:
-    """The rows of the call of a `reply` event, if so many of its leading tokens came from a cache, and so many of those
-    that follow were written to it."""
-    with whole(event):
-        charged: Mapping[str, Any] = event["charged"]
-        who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-        again = [item if isinstance(item, int) else (int(item[0]), str(item[1])) for item in charged.get("again", ())]
-        return rows_of(found.parts, *who, charged["sent"], cached, again, written, prompt.tools)
-
-
 def calls_of(record: RunRecord) -> Iterator[Call]:
     """Every model call of a recorded run, sub-calls included, with its rows as they were counted."""
     for event, prompt, reply, found in accounts_of(record):
         with whole(event):
             charged: Mapping[str, Any] = event["charged"]
             who = (int(charged["call"]), event["turn"], event["depth"], str(charged["purpose"]))
-            rows = rows_under(event, prompt, found, found.usage.cache_read_tokens, found.usage.cache_write_tokens)
+            again = [one if isinstance(one, int) else (int(one[0]), str(one[1])) for one in charged.get("again", ())]
+            cache = found.usage.cache_read_tokens, again, found.usage.cache_write_tokens
+            rows = rows_of(found.parts, *who, charged["sent"], *cache, prompt.tools)
             where = (reply.seconds, reply.waited, event.get("node", "0"))
             call = Call(*who, found.usage, rows, bool(charged["exact"]), *where, found.counted, found.usage_warning)
         yield call

@@ -5,28 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting import Part
-from rlm_loop.accounting.charges import difference, restored
 from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.traces import read
-
-parts = st.lists(
-    st.builds(Part, st.sampled_from(["task", "assistant"]), st.integers(0, 2), st.integers(-1, 3), st.integers(0, 9)),
-    max_size=6,
-)
-
-
-@given(parts, parts)
-def test_parts_come_back_from_their_difference(before: list[Part], now: list[Part]) -> None:
-    assert restored(before, difference(before, now)) == now
-    assert restored(now, difference(now, now)) == now
-    assert not difference(now, now)["new"]
-
 
 STEPS = [
     (ToolLoopAgent, "```python\nprint(1)\n```"),

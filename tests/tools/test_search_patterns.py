@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from rlm_loop.tools.code import CodeTools, search
-from rlm_loop.tools.code.pattern import is_pattern
 from rlm_loop.tools.code.searching import find
 
 TREE = {
@@ -71,11 +70,3 @@ def test_the_searched_folder_cannot_slip_in_code(root: Path) -> None:
     (root / "re.py").write_text("raise SystemExit\n")
     (root / "json.py").write_text("raise SystemExit\n")
     assert "a.py:1" in search(root, r"load_\w\(")
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [("a.+b", True), ("a.b", False), ("a()", False), ("a[", False), ("a*", False), ("(" * 999 + "a", False)],
-)
-def test_what_is_a_pattern(query: str, expected: bool) -> None:
-    assert is_pattern(query) is expected

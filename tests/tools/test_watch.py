@@ -9,8 +9,6 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rlm_loop.tools.watch import Finished, watch
 
@@ -81,29 +79,3 @@ def test_one_that_writes_without_end_to_the_pipes_does_not_hold_us(tmp_path: Pat
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         watch(["/nowhere"], cwd=tmp_path, env={}, stdin=b"", timeout=1, on_line=print, cap=10)
-
-
-@given(st.lists(st.binary(max_size=50), max_size=20), st.integers(2, 60))
-def test_head_and_tail_of_any_stream(parts: list[bytes], cap: int) -> None:
-    from rlm_loop.tools.watch import _Ends  # pyright: ignore[reportPrivateUsage]
-
-    ends = _Ends(cap)
-    for part in parts:
-        ends.add(part)
-    whole, half = b"".join(parts), cap // 2
-    if len(whole) <= 2 * half:
-        assert ends.text() == whole[:half].decode("utf-8", "replace") + whole[half:].decode("utf-8", "replace")
-    else:
-        head, tail = (part.decode("utf-8", "replace") for part in (whole[:half], whole[-half:]))
-        assert ends.text() == f"{head}\n[{len(whole) - 2 * half} bytes left out]\n{tail}"
-
-
-@given(st.lists(st.binary(max_size=20), max_size=20))
-def test_lines_whatever_the_chunks(parts: list[bytes]) -> None:
-    from rlm_loop.tools.watch import _Lines  # pyright: ignore[reportPrivateUsage]
-
-    heard: list[bytes] = []
-    lines = _Lines(heard.append)
-    for part in parts:
-        lines.add(part)
-    assert heard == b"".join(parts).split(b"\n")[:-1]
