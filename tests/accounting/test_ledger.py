@@ -78,10 +78,6 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
     assert list(Ledger().frame().columns) == list(frame.columns)
 
 
-def test_sum_of_no_calls_is_known_to_be_zero() -> None:
-    assert Ledger().usage == Usage(0, 0, 0, 0, 0.0, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("calls", "said"),
     [

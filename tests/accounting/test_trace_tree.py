@@ -66,15 +66,6 @@ def test_own_and_subtree_add_up() -> None:
     assert tree.size() == 24
 
 
-def test_the_frame_is_tidy() -> None:
-    frame = tree_of(a_run().record).frame().set_index("node")
-    assert frame.input_tokens.sum() == frame.subtree_input_tokens["0"]
-    assert frame.loc["0.1", "subtree_nodes"] == 2
-    assert frame.cost["0.1.1"] == 0.5
-    assert not frame.ok["0.16"]
-    assert frame.seconds["0.1"] == 4.0
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 99)), max_size=12))
 def test_subtrees_sum_for_any_tree(told: list[tuple[int, int]]) -> None:
@@ -116,17 +107,6 @@ def test_a_batch_of_200_takes_few_lines() -> None:
     assert isinstance(fold, Fold)
     assert len(fold.members) == 200
     assert fold.total.calls == 200
-
-
-def test_members_with_children_keep_lines_of_their_own() -> None:
-    told = Told()
-    for i in range(12):
-        node = told.start(kind="agent", batch="0.b1", index=i)
-        if i in (3, 5):
-            told.child("below", parent=node)
-        told.stop(node)
-    text = tree_of(told.end()).text()
-    assert [line.split("─ ")[1].split()[0] for line in text.splitlines()[1:]] == ["0.1", "0.4", "0.4.1", "0.6", "0.6.1"]
 
 
 def test_a_run_that_was_killed() -> None:

@@ -11,7 +11,7 @@ from lazy import needs
 from odd_bodies import BROKEN
 
 from rlm_loop import DirectAgent
-from rlm_loop.messages import Prompt, ToolCall
+from rlm_loop.messages import Prompt
 from rlm_loop.models import (
     AuthenticationFailed,
     LiteLLMModel,
@@ -46,26 +46,11 @@ def test_a_call_with_its_cost(chat_server: ChatServer) -> None:
     assert "temperature" not in sent
 
 
-def test_tool_calls(chat_server: ChatServer) -> None:
-    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}]
-    chat_server.say(completion(None, message={"tool_calls": calls}, finish_reason="tool_calls"))
-    reply = model(chat_server).complete(ASK)
-    assert (reply.text, reply.tool_calls) == ("", (ToolCall("a", "f", '{"x": 1}'),))
-    assert reply.finish_reason == "tool_calls"
-
-
 def test_prices_come_from_its_table() -> None:
     price = LiteLLMModel("openai/gpt-5-nano").price
     assert price is not None
     assert 0 < price[0] < price[1] < 1e-5
     assert LiteLLMModel("openai/nothing-like-this").price is None
-
-
-def test_an_unknown_price_is_an_unknown_cost(chat_server: ChatServer) -> None:
-    chat_server.say(completion("hi", model="zzz"))
-    usage = model(chat_server, "openai/zzz").complete(ASK).usage
-    assert usage is not None
-    assert usage.cost is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, completion
 
-from rlm_loop.messages import Prompt, Reply, ToolCall, Usage, say
+from rlm_loop.messages import Prompt, Reply, Usage, say
 from rlm_loop.models import (
     AuthenticationFailed,
     ModelError,
@@ -63,24 +63,6 @@ def test_what_is_none_is_not_sent(chat_server: ChatServer) -> None:
     with_defaults.complete(ASK)
     with_defaults.close()
     assert chat_server.requests[0].keys() == {"path", "model", "messages"}
-
-
-def test_tool_calls_and_null_content(chat_server: ChatServer) -> None:
-    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    chat_server.say(completion(None, message={"tool_calls": calls}, finish_reason="tool_calls"))
-    asked = model(chat_server)
-    reply = asked.complete(ASK)
-    asked.close()
-    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("", (ToolCall("a", "f", "{}"),), "tool_calls")
-
-
-def test_one_connection_serves_all_calls(chat_server: ChatServer) -> None:
-    chat_server.say(completion())
-    asked = model(chat_server)
-    for _ in range(5):
-        asked.complete(ASK)
-    asked.close()
-    assert len(chat_server.connections) == 1
 
 
 def test_calls_from_threads(chat_server: ChatServer) -> None:
@@ -218,13 +200,6 @@ def test_an_address_where_nobody_is() -> None:
         with pytest.raises(ModelUnreachable, match=f"{address} cannot be reached"):
             asked.complete(ASK)
         asked.close()
-
-
-def test_what_is_no_address() -> None:
-    asked = OpenAICompatibleModel("m", "localhost:11434/v1")
-    with pytest.raises(ModelUnreachable, match="begins with http"):
-        asked.complete(ASK)
-    asked.close()
 
 
 def test_a_password_in_the_address_is_shown_nowhere() -> None:

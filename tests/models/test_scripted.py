@@ -70,11 +70,6 @@ def test_cached_tokens_are_those_of_the_common_start() -> None:
     assert cached == [0, 2 + 4 + 2, 0, 0]
 
 
-def test_stated_usage_is_kept() -> None:
-    usage = Usage(1, 2, None, cost=None)
-    assert ScriptedModel([Reply("abc", usage=usage)]).complete(ASK).usage == usage
-
-
 @pytest.mark.parametrize(
     ("reply", "limit", "text", "finish"),
     [

@@ -288,12 +288,6 @@ def test_a_model_of_ones_own_need_not_know_of_it() -> None:
     assert once.heard == ["", ""]  # that the call begins and ends
 
 
-def test_a_server_that_is_not_there_is_told_as_without_a_listener() -> None:
-    nobody = OpenAICompatibleModel("m", "http://127.0.0.1:9/v1", retry=RetryPolicy(2, first=0.0, sleep=lambda _: None))
-    with pytest.raises(ModelUnreachable, match="is the server running"):
-        asked(nobody)
-
-
 # -- how events are read
 
 

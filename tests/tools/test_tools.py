@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.accounting import BudgetSpent, Cancelled
-from rlm_loop.tools import Tool, ToolError, ToolGateway, ToolResult, as_tool, tool
+from rlm_loop.tools import ToolError, ToolGateway, ToolResult, as_tool, tool
 
 
 @tool
@@ -77,16 +77,6 @@ def test_a_tool_describes_itself() -> None:
         },
     }
     assert read_lines("x", start=4) == "x|4|a|None"
-
-
-def test_a_tool_without_parameters_has_an_object_schema() -> None:
-    @tool(name="now", description="The time.")
-    def f() -> int:
-        return 3
-
-    assert f.parameters["type"] == "object"
-    assert f.parameters["properties"] == {}
-    assert f.signature == "now() -> int: The time."
 
 
 def test_annotated_parameters_carry_their_description() -> None:
@@ -429,12 +419,6 @@ def test_clashing_names_are_all_listed() -> None:
         ToolGateway([ratio, fail, read_lines, fail, ratio])
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan")])
-def test_impossible_limits_are_refused(timeout: float) -> None:
-    with pytest.raises(ValueError, match="timeout"):
-        ToolGateway([ratio], timeout=timeout)
-
-
 def test_calls_from_cells_use_the_same_gate() -> None:
     gate = ToolGateway([read_lines, fail], allow=["read_lines", "fail"])
     assert gate.call_function("read_lines", ("p", 2), {"mode": "b"}) == "p|2|b|None"
@@ -478,7 +462,3 @@ def test_valid_arguments_arrive_unchanged(value: float, pair: list[int], title: 
     text = json.dumps({"value": value, "pair": pair, "title": title})
     result = ToolGateway([ratio], timeout=None).call("ratio", text)
     assert result.data == {"value": value, "pair": tuple(pair), "title": title}
-
-
-def test_equal_by_content() -> None:
-    assert Tool("a", "A.", _two_words) == Tool("a", "A.", _two_words)
