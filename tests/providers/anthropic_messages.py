@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import anthropic.types
 from pydantic import ConfigDict, Field, ValidationError
-from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, REASONING, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
+from serving import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, Provider, Refused, Said, Strict, halves, sse  # pyright: ignore
 
 Solid = Annotated[str, Field(pattern=r"\S")]
 Id = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$")]
@@ -42,18 +41,7 @@ class Result(Strict):
     cache_control: Cached = None
 
 
-class Thinking(Strict):
-    type: Literal["thinking"]
-    thinking: str
-    signature: Annotated[str, Field(pattern=r"^signed: ")]
-
-
-class Redacted(Strict):
-    type: Literal["redacted_thinking"]
-    data: Solid
-
-
-Block = Annotated[Text | Use | Result | Thinking | Redacted, Field(discriminator="type")]
+Block = Annotated[Text | Use | Result, Field(discriminator="type")]
 
 
 class Message(Strict):
@@ -87,16 +75,12 @@ class Request(Strict):
     tools: list[Tool] | None = None
     tool_choice: Any = None
     metadata: Any = None
-    thinking: dict[str, Any] | None = None
     output_config: dict[str, Any] | None = None
     stream: bool | None = None
 
 
-@dataclass
 class AnthropicMessages(Provider):
-    """A model that thinks where it is asked to: then its thinking has to come back, as it was, with its calls."""
-
-    signed: list[str] = field(default_factory=list[str])
+    """Checks each request against the reference, and answers as the script says."""
 
     def check(self, path: str, headers: Mapping[str, str], body: Any) -> None:
         if path != "/v1/messages":
@@ -110,21 +94,12 @@ class AnthropicMessages(Provider):
             raise _no(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
         if json.dumps(body).count('"cache_control"') > 4:
             raise _no("A maximum of 4 blocks with cache_control may be provided. Found more.")
-        if request.thinking and request.temperature not in (None, 1):
-            raise _no("`temperature` may only be set to 1 when thinking is enabled.")
         owed: list[str] = []
         for number, message in enumerate(request.messages):
             if message.role != ("user", "assistant")[number % 2]:
                 raise _no(f"messages.{number}: roles must alternate between user and assistant, beginning with user")
             blocks = [] if isinstance(message.content, str) else message.content
             uses = [b.id for b in blocks if isinstance(b, Use)]
-            thought = [b for b in blocks if isinstance(b, Thinking)]
-            if any(f"{b.thinking}|{b.signature}" not in self.signed for b in thought):
-                raise _no(f"messages.{number}.content.0: Invalid `signature` in `thinking` block")
-            if request.thinking and uses and not isinstance(blocks[0], Thinking | Redacted):
-                raise _no(
-                    f"messages.{number}.content.0.type: Expected `thinking` or `redacted_thinking`, but found text"
-                )
             results = [b.tool_use_id for b in blocks if isinstance(b, Result)]
             if (uses and message.role == "user") or (results and message.role == "assistant"):
                 raise _no(f"messages.{number}: uses are the assistant's, results the user's")
@@ -182,13 +157,6 @@ class AnthropicMessages(Provider):
             {"type": "tool_use", "id": f"toolu_{n}", "name": name, "input": dict(arguments)}
             for n, (name, arguments) in enumerate(said.calls)
         ]
-        details = {}
-        if body.get("thinking"):
-            thought = {"type": "thinking", "thinking": "Hm.", "signature": f"signed: {len(self.signed)}"}
-            self.signed.append(f"{thought['thinking']}|{thought['signature']}")
-            content = [thought, *content, {"type": "redacted_thinking", "data": "c2VjcmV0"}] if content else [thought]
-            content.sort(key=lambda b: b["type"] == "tool_use")  # thinking comes before the calls
-            details = {"output_tokens_details": {"thinking_tokens": REASONING}}
         cut = said.text is not None and text != said.text
         message = {
             "id": "msg_1",
@@ -211,7 +179,6 @@ class AnthropicMessages(Provider):
                 "cache_creation": {"ephemeral_5m_input_tokens": CACHE_WRITE, "ephemeral_1h_input_tokens": 0},
                 "output_tokens": OUTPUT,
                 "service_tier": "standard",
-                **details,
             },
         }
         return anthropic.types.Message.model_validate(message).model_dump(mode="json")
