@@ -139,15 +139,8 @@ class Outcome:
         below = drawing("rlm_loop.report.notebook.html.tree_html")(tree) if len(tree) > 1 else ""
         return drawing("rlm_loop.report.notebook.html.outcome_html")(self) + below
 
-    def to_markdown(self) -> str:
-        """The same for a place that shows Markdown but no HTML."""
-        return drawing("rlm_loop.report.notebook.markdown.outcome_markdown")(self)
-
     def _repr_html_(self) -> str:
         return self.to_html()
-
-    def _repr_markdown_(self) -> str:
-        return self.to_markdown()
 
     def __repr__(self) -> str:
         """Short, since notebooks and tracebacks show it; the turns are in `turns`."""

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.tree import TraceTree, read_tree
 from rlm_loop.report import figures
 from rlm_loop.report.figures.sessions import mean_session
 from rlm_loop.study import Results, load_study
@@ -24,23 +23,14 @@ def study(name: str) -> Results:
     return load_study(ROOT / "experiments" / name / "results")
 
 
-def tree() -> TraceTree:
-    """A recorded run with sub-agents that ask again."""
-    return read_tree(ROOT / "tests" / "golden" / "tool_loop_sub_agents.jsonl")
-
-
 DRAWN: dict[str, Callable[[], Any]] = {
     "rates": lambda: figures.resolve_rates(study("lean_vs_react")),
     "pareto": lambda: figures.resolve_against_tokens(study("lean_vs_react")),
     "causes": lambda: figures.stacked_causes(study("lean_vs_react")),
-    "slopes": lambda: figures.paired_slopes(study("lean_vs_react"), baseline="react-text"),
     "differences": lambda: figures.paired_differences(study("lean_vs_react"), baseline="react-text"),
-    "ablation": lambda: figures.ablation_heatmap(study("lean_vs_react")),
-    "doses": lambda: figures.dose_response(study("token_overhead")),
     "overhead": lambda: figures.overhead_by_turn(
         mean_session(study("lean_vs_react"), arms=["lean", "react-text"], tasks=12)
     ),
-    "tree": lambda: figures.cost_tree(tree()),
 }
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rlm_loop.report import arm_table
-from rlm_loop.report.figures import ablation_heatmap
+from rlm_loop.report.figures import resolve_rates
 from rlm_loop.study import Results
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
@@ -45,4 +45,4 @@ def batching(results: Results) -> str:
 
 
 if __name__ == "__main__":
-    write_finding(HERE, finding, ablation_heatmap)
+    write_finding(HERE, finding, resolve_rates)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rlm_loop.report import figure
+from rlm_loop.report import resolve_against_tokens
 from rlm_loop.report.figures import save
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Results, load_study, statistics
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=HERE / "results", help="results of this study")
     results = load_study(parser.parse_args().folder)
     text = headline(results)
-    save(figure(by_contract(results, "artifact")), HERE / "figures" / "headline.png")
+    save(resolve_against_tokens(by_contract(results, "artifact")), HERE / "figures" / "headline.png")
     for page in PAGES:
         write_between(ROOT / page, "loops", text)
     print(text)

@@ -14,7 +14,6 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.style import HATCHES, SMALL, caption, finish, legend_above, marks, sheet, style
 from rlm_loop.report.tables.readme import write_between
 
@@ -213,7 +212,6 @@ def growth_figure(found: Found) -> Any:
         made = sheet(8.2, 4.6 + 2 * bars)
         growth, totals, shared = made.subplots(3, 1, height_ratios=[3.6, bars, bars])
         look = marks(order)
-        ends: list[tuple[str, str, float]] = []
         for agent in order:
             main = [r for r in found.requests(agent, turns=25) if r["main"]]
             mark = look[agent]
@@ -224,8 +222,9 @@ def growth_figure(found: Found) -> Any:
                 linestyle=mark.line,
                 marker=mark.marker,
                 markersize=3,
+                label=found.labels[agent],
             )
-            ends.append((found.labels[agent], mark.colour, main[-1]["input_tokens"]))
+        growth.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=SMALL)
         growth.set_xlim(0.5, 25.5)
         growth.set_ylim(0)
         growth.yaxis.set_major_formatter("{x:,.0f}")
@@ -245,7 +244,6 @@ def growth_figure(found: Found) -> Any:
             made,
             "Requests beside the loop (titles, routing) are in b. In c: first requests of two sessions of one agent.",
         )
-        write_at_ends(made, growth, ends)
     return made
 
 

@@ -109,7 +109,7 @@ def _showing(kind: type[Warning]) -> Callable[..., None]:
 
 def show_results(found: Results) -> None:
     """The table of the arms, and where everything lies."""
-    from rlm_loop.report import arm_table, figure, save
+    from rlm_loop.report import arm_table, resolve_against_tokens, save
     from rlm_loop.study import StudyError
 
     if not found.complete_pairs:
@@ -117,7 +117,7 @@ def show_results(found: Results) -> None:
             raise StudyError(f"no task was tried by every arm; the first crash: {found.crashed[0]['error']}")
         raise StudyError("no task was tried by every arm yet; run the same command again to go on")
     show_table(arm_table(found))
-    plot = save(figure(found), Path(found.folder) / "figure")[0]
+    plot = save(resolve_against_tokens(found), Path(found.folder) / "figure")[0]
     for label, where in (
         ("plot", plot),
         ("results", Path(found.folder) / "results.jsonl"),

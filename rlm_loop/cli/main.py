@@ -21,7 +21,6 @@ from rlm_loop.cli.compare import compare
 from rlm_loop.cli.demo import demo
 from rlm_loop.cli.doctor import doctor
 from rlm_loop.cli.meter import meter
-from rlm_loop.cli.models import presets
 from rlm_loop.cli.run import run
 from rlm_loop.cli.setup import INTERRUPTED, MISUSE, Setup, explain
 from rlm_loop.cli.terminal import echo, note
@@ -40,7 +39,6 @@ app.command()(run)
 app.command()(compare)
 app.command()(demo)
 app.command()(doctor)
-app.command()(presets)
 app.command()(meter)
 app.command()(view)
 app.add_typer(rlm_loop.cli.models.app, name="models")

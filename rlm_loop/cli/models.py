@@ -1,4 +1,4 @@
-"""`rlm-loop models` and `rlm-loop presets`: local models, and texts of other frameworks, that are known by name."""
+"""`rlm-loop models`: local models that are known by name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import Markdown
 from rlm_loop.cli.terminal import echo, note, notes, results
 
 app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
@@ -98,18 +96,3 @@ def _lines(name: str) -> Callable[[int, int, str], None]:
 
 def megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
-
-
-def presets(
-    tokens: Annotated[bool, Option("--tokens", help="Count tokens too; loads the local model.")] = False,
-    markdown: Markdown = False,
-) -> None:
-    """List the presets of injectors: what each adds, when, and from which package its bytes are (`run --preset`)."""
-    from rlm_loop.report import preset_table
-
-    if not tokens:
-        show_table(preset_table(), markdown=markdown)
-        return
-    from rlm_loop.models import LocalModel
-
-    show_table(preset_table(LocalModel().count), markdown=markdown)

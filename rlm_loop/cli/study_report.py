@@ -25,7 +25,7 @@ def report(
     no_traces: Annotated[bool, Option("--no-traces", help="With --html: no pages of the traces.")] = False,
 ) -> None:
     """The tables of a study and its figure; or, with --html, a page with all that is known of it."""
-    from rlm_loop.report import arm_table, figure, save, suite_table, target_table
+    from rlm_loop.report import arm_table, resolve_against_tokens, save, suite_table, target_table
     from rlm_loop.study import load_study
 
     if html is not None:
@@ -35,7 +35,7 @@ def report(
     for table in (arm_table(found, baseline), suite_table(found, baseline), target_table(found, baseline)):
         show_table(table, markdown=markdown)
         echo()
-    for path in save(figure(found), Path(out or folder) / "figure"):
+    for path in save(resolve_against_tokens(found), Path(out or folder) / "figure"):
         note(f"figure: {path}")
 
 

@@ -30,11 +30,9 @@ __all__ = ["PairKey", "Results", "pair_key"]
 
 #: The figures of a study by the names that `plot` has for them.
 PLOTS = {
-    "overview": "figure",
-    "rates": "resolve_rates",
     "tokens": "resolve_against_tokens",
+    "rates": "resolve_rates",
     "differences": "paired_differences",
-    "slopes": "paired_slopes",
     "causes": "stacked_causes",
 }
 
@@ -113,12 +111,12 @@ class Results:
         kept = chosen_rows([_tidy(row) for row in self.rows], wanted)
         return replace(self, rows=[row for row, keep in zip(self.rows, kept, strict=True) if keep])
 
-    def plot(self, path: str | Path | None = None, kind: str = "overview", **options: Any) -> Figure:
+    def plot(self, path: str | Path | None = None, kind: str = "tokens", **options: Any) -> Figure:
         """A figure, saved where a `path` is given (`.png`, `.svg` or `.pdf`; without an ending PNG and SVG).
 
-        `kind` is `overview` (tasks resolved against tokens, and tokens by turn), `rates`, `tokens`, `differences`,
-        `slopes` or `causes`; `options` are those of the function of that figure (docs/reports.md).  A notebook shows
-        what is returned.  Raises `StudyError` for another kind, and where there is nothing to draw.
+        `kind` is `tokens` (tasks resolved against tokens), `rates`, `differences` or `causes`; `options` are those of
+        the function of that figure (docs/reports.md).  A notebook shows what is returned.  Raises `StudyError` for
+        another kind, and where there is nothing to draw.
         """
         if kind not in PLOTS:
             raise StudyError(f"there is no plot {kind!r}{nearest(kind, PLOTS)}; there are {', '.join(PLOTS)}")
@@ -204,9 +202,6 @@ class Results:
         unknown = sum(r["resolved"] is None for r in self.rows)
         rest = f", {unknown} not judged" if unknown else ""
         return f"{self.name}: {kind} of {len(self)} episodes, {resolved} resolved, {len(self.crashed)} crashed{rest}"
-
-    def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.report.notebook.markdown.results_markdown")(self)
 
     def _repr_html_(self) -> str:
         columns = ["n", "resolved", "rate", "input_tokens", "output_tokens", "steps", "seconds"]

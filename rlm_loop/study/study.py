@@ -152,9 +152,6 @@ class Study:
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.html.study_html")(self)
 
-    def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.report.notebook.markdown.study_markdown")(self)
-
     def episodes(self, limit: int | None = None) -> list[Episode]:
         """The grid in the order of running; `limit` is a number of tasks.  Raises `StudyError` for an empty grid."""
         agents, arms = self._made()

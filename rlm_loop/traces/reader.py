@@ -48,9 +48,6 @@ class RunRecord:
     def _repr_html_(self) -> str:
         return drawing("rlm_loop.report.notebook.record.record_html")(self.events)
 
-    def _repr_markdown_(self) -> str:
-        return drawing("rlm_loop.report.notebook.record.record_markdown")(self.events)
-
     def __repr__(self) -> str:
         return f"<RunRecord {drawing('rlm_loop.report.notebook.record.record_line')(self.events)}>"
 

@@ -27,7 +27,6 @@ def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ..
 
 HELP = [(*path, "--help") for path in commands(typer.main.get_command(app))]
 RESULTS = [
-    ("presets",),
     ("doctor",),
     ("models", "list"),
     ("study", "status", "runs"),

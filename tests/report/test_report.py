@@ -8,13 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_rows import made_results
 
-from rlm_loop.report import Table, arm_table, figure, save, suite_table, target_table
-from rlm_loop.report.figures.labels import Anchor, Box, place
-from rlm_loop.report.figures.overview import prompt_curves
+from rlm_loop.report import Table, arm_table, resolve_against_tokens, save, suite_table, target_table
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.plan.analysis import Analysis
@@ -113,57 +109,16 @@ def test_several_models_get_a_column() -> None:
 @pytest.mark.parametrize("tasks", [1, 12])
 def test_the_figure_is_saved_and_names_every_arm(tmp_path: Path, tasks: int) -> None:
     results = made_results(tasks)
-    png, svg = save(figure(results), tmp_path / "a")
-    again = save(figure(results), tmp_path / "b")
+    png, svg = save(resolve_against_tokens(results), tmp_path / "a")
+    again = save(resolve_against_tokens(results), tmp_path / "b")
     assert png.read_bytes() == again[0].read_bytes()
     assert svg.read_bytes() == again[1].read_bytes()
     assert png.read_bytes()[:4] == b"\x89PNG"
-    made = figure(results)
-    for axes in made.axes:
-        words = [t.get_text().split("  ")[0] for t in axes.texts if t.get_text() != "Pareto front"]
-        assert sorted(words) == sorted(results.arms)
-    renderer = made.canvas.get_renderer()
-    for axes in made.axes:
-        boxes = [t.get_window_extent(renderer) for t in axes.texts]
-        pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :]]
-        assert not any(a.shrunk(0.9, 0.9).overlaps(b.shrunk(0.9, 0.9)) for a, b in pairs)
-
-
-def test_a_figure_of_unknown_tokens_is_still_a_figure() -> None:
-    whole = made_results(2)
-    unknown = {"input_tokens": None, "output_tokens": None, "cumulative_prompt_tokens": []}
-    made = figure(replace(whole, rows=[{**r, **unknown} for r in whole.rows]))
-    assert len(made.axes) == 2
 
 
 def test_nothing_to_draw_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="nothing to draw yet"):
-        figure(Results([]))
+    with pytest.raises(StudyError, match="nothing to draw"):
+        resolve_against_tokens(Results([]))
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="choose another folder"):
-        save(figure(made_results(1)), tmp_path / "file" / "figure")
-
-
-def test_a_curve_ends_where_fewer_than_a_third_still_run() -> None:
-    growths = ([10], [10, 30], [20, 50], [20, 50, 90], [10], [20, 30], [10])
-    rows = [{"arm": "a", "cumulative_prompt_tokens": c} for c in growths]
-    (curve,) = prompt_curves(rows, ["a"])
-    assert curve.running == (7, 4)
-    assert curve.tokens == (pytest.approx(100 / 7), 40)
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300), st.floats(0, 80)), min_size=1, max_size=7),
-)
-def test_names_are_placed_near_their_points(points: list[tuple[float, float, float]]) -> None:
-    anchors = [Anchor(x, y, y - bar, y + bar, 60, 10) for x, y, bar in points]
-    boxes = place(anchors, [], Box(0, 0, 500, 400), 7)
-    for anchor, box in zip(anchors, boxes, strict=True):
-        assert box in anchor.places(7)
-        assert box.right - box.left == pytest.approx(60)
-
-
-def test_a_name_keeps_clear_of_what_is_there() -> None:
-    anchor = Anchor(150, 50, 50, 50, 60, 10)
-    (box,) = place([anchor], [Box(155, 0, 160, 100)], Box(0, 0, 500, 400), 7)
-    assert box.right <= 155
+        save(resolve_against_tokens(made_results(1)), tmp_path / "file" / "figure")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import http.client
 import json
 import shutil
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,16 +15,12 @@ import pytest
 from made_study import HOSTILE, made_study
 
 from rlm_loop import DirectAgent, Suite, Task, ToolLoopAgent
-from rlm_loop.messages import Reply
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
-from rlm_loop.outcome import Turn
 from rlm_loop.report.study import write_trace_pages
 from rlm_loop.report.view import RunIndex, viewing
 from rlm_loop.report.view.episodes import FIELDS
-from rlm_loop.report.view.side import first_difference
 from rlm_loop.report.view.table import inert
-from rlm_loop.report.view.transcripts import Transcripts, texts_of
 from rlm_loop.study import Study, load_study
 from rlm_loop.study.store.archive import export
 
@@ -106,67 +100,12 @@ def test_an_episode_says_its_score_and_where_it_stands(server: str) -> None:
     for arm in ("hasty", "<b>late"):
         assert f'href="{one(server, arm=arm, task="hard-2")["id"]}.html"' in page
     assert 'id="before"' in page
-    assert f"prompt.html?id={here['id']}&amp;node=0&amp;turn=1" in page
     assert HOSTILE not in page
 
 
-def test_a_run_of_no_study_has_its_page_and_prompts(server: str) -> None:
+def test_a_run_of_no_study_has_its_page(server: str) -> None:
     here = one(server, answer="42")
     assert "print(" in get(server, f"e/{here['id']}.html")[2]
-    status, _, page = get(server, f"prompt.html?id={here['id']}&turn=2")
-    assert status == 200
-    assert '<span class="cause">repl_output</span><pre>42' in page
-    assert '<span class="cause">task</span><pre>How many?' in page
-    assert page.count("message block new") == 2  # what the model wrote, and what came of it
-    assert get(server, f"prompt.html?id={here['id']}&turn=9")[0] == 404
-
-
-def test_two_runs_part_where_they_part(server: str) -> None:
-    left, right = one(server, answer="42"), one(server, answer="41")
-    page = get(server, f"side.html?a={left['id']}&b={right['id']}")[2]
-    assert "First difference: turn 2, what the model wrote" in page
-    assert "final_answer = 4<mark>2</mark>\n```" in page
-    assert "final_answer = 4<mark>1</mark>\n```" in page
-    assert 'class="pair first" id="p2"' in page
-
-
-def turns(*texts: str) -> list[Turn]:
-    return [Turn(number, Reply(text), (), ()) for number, text in enumerate(texts, 1)]
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "wanted"),
-    [
-        (["a", "b"], ["a", "b"], None),
-        (["a", "bc"], ["a", "bd"], (2, "what the model wrote", "b", ("c", ""), ("d", ""))),
-        (["a"], ["ab"], (1, "what the model wrote", "a", ("", ""), ("b", ""))),
-        (["a"], ["a", "b"], (2, "only the right run has this turn", "", ("(no such turn)", ""), ("b", ""))),
-        (["a", "b"], ["a"], (2, "only the left run has this turn", "", ("b", ""), ("(no such turn)", ""))),
-        ([], [], None),
-    ],
-)
-def test_the_first_difference(left: list[str], right: list[str], wanted: Any) -> None:
-    assert first_difference(turns(*left), turns(*right)) == wanted
-
-
-def test_a_text_is_found_in_transcripts(server: str) -> None:
-    for _ in range(200):
-        said = json.loads(get(server, "found.json?text=PRINT(6")[2])
-        if said["read"] == said["of"]:
-            break
-        time.sleep(0.05)
-    assert said["of"] == 38
-    assert set(said["ids"]) == {one(server, answer="42")["id"], one(server, answer="41")["id"]}
-    assert json.loads(get(server, "found.json?text=nobody+wrote+this")[2])["ids"] == []
-
-
-def test_texts_are_what_was_written_and_seen(tmp_path: Path) -> None:
-    raw = run(tmp_path / "a.jsonl", CELL, "```python\nfinal_answer = 'ü'\n```").read_bytes()
-    found = texts_of(raw)
-    assert {"How many?", CELL, "print(6 * 7)"} <= set(found)
-    assert any(text.startswith("42") for text in found)
-    assert texts_of(gzip.compress(raw)) == found
-    assert texts_of(b'{"torn\n[1]\n') == []
 
 
 def test_what_has_not_changed_is_not_sent_again(server: str) -> None:
@@ -216,7 +155,6 @@ def test_a_packed_study_opens(tmp_path: Path) -> None:
         here = one(url, arm="hasty", task="hard-2")
         assert here["study"] == ""
         assert 'class="mark bad">not resolved</span>' in get(url, f"e/{here['id']}.html")[2]
-        assert get(url, f"prompt.html?id={here['id']}&turn=1")[0] == 200
     with tarfile.open(tmp_path / "packed" / "traces.tar.xz") as tar:
         members = {m.name: tar.extractfile(m) for m in tar.getmembers()}
         packed = {name: file.read() for name, file in members.items() if file is not None}
@@ -267,7 +205,6 @@ def test_a_session_of_the_meter_is_a_run(tmp_path: Path) -> None:
             "answered",
             "Hello.",
         )
-        assert "A question?" in get(url, f"prompt.html?id={row['id']}&turn=1")[2]
 
 
 def test_what_is_damaged_is_said(tmp_path: Path) -> None:
@@ -301,7 +238,7 @@ def test_it_only_reads(server: str) -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
         assert get(server, "", method=method)[0] == 501
     assert get(server, "", method="HEAD")[0] == 200
-    for path in ("e/../../etc/passwd", "e/nobody.html", "side.html?a=x&b=y", "prompt.html", "found.json", "x"):
+    for path in ("e/../../etc/passwd", "e/nobody.html", "side.html?a=x&b=y", "x"):
         assert get(server, path)[0] == 404, path
     _, headers, _ = get(server, "")
     assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
@@ -312,9 +249,3 @@ def test_data_cannot_end_its_element() -> None:
     text = inert({"a": "</script><!--\u2028\ud800"})
     assert "<" not in text
     assert json.loads(text) == {"a": "</script><!--\u2028?"}
-
-
-def test_a_search_ends_with_the_server(folder: Path) -> None:
-    found = Transcripts(RunIndex(folder))
-    found.search("x")
-    found.close()

@@ -83,16 +83,6 @@ def test_a_column_sorts(browser: Browser, url: str) -> None:
     assert browser.value(tokens) == as_read
 
 
-def test_a_text_in_transcripts_leads_to_its_step(browser: Browser, url: str) -> None:
-    browser.open(url)
-    fill(browser, "text", "print(6")
-    browser.until("document.getElementById('searched').textContent.includes('hold it')")
-    assert browser.value(LINES) == 2
-    browser.open(browser.value("document.querySelector('#rows a').href"))
-    browser.until("document.getElementById('hits').textContent.includes('of')")
-    assert browser.value("document.querySelectorAll('.step[data-hits]').length") >= 1
-
-
 def test_keys_lead_through_table_and_episodes(browser: Browser, url: str) -> None:
     browser.open(f"{url}?arm=careful&sort=-tokens")
     browser.value(SETTLED)
@@ -121,23 +111,6 @@ def test_keys_lead_through_table_and_episodes(browser: Browser, url: str) -> Non
     assert browser.value("location.search") == "?arm=careful&sort=-tokens"
 
 
-def test_two_are_chosen_and_put_side_by_side(browser: Browser, url: str) -> None:
-    browser.open(f"{url}?q=how+many")
-    fill(browser, "q", "42 no score")
-    browser.press("j")
-    browser.press("x")
-    fill(browser, "q", "41 no score")
-    browser.press("j")
-    browser.press("x")
-    browser.press("c")
-    browser.until("location.pathname === '/side.html' && document.readyState === 'complete'")
-    assert browser.value("document.querySelector('.difference h2').textContent").startswith("First difference: turn 2")
-    assert browser.value("document.querySelectorAll('.pair.first .step').length") == 2
-    marks = "[...document.querySelectorAll('.difference mark')].map(m => m.textContent[0])"
-    assert browser.value(marks) == ["2", "1"]
-    assert browser.complaints() == []
-
-
 def test_texts_and_steps_are_copied(browser: Browser, url: str) -> None:
     browser.open(f"{url}?q=42+no+score")
     browser.open(browser.value("document.querySelector('#rows a').href"))
@@ -148,15 +121,6 @@ def test_texts_and_steps_are_copied(browser: Browser, url: str) -> None:
     assert browser.value("window.copied").endswith(".html#t2")
     browser.open(browser.value("window.copied"))
     assert browser.value("document.querySelector(':target').id") == "t2"
-    link = browser.value("document.querySelector('#t2 .ways a').href")
-    browser.open(link)
-    assert browser.value("document.querySelector('h1').textContent") == "The prompt of turn 2"
-    causes = "[...document.querySelectorAll('.message .cause')].map(c => c.textContent)"
-    assert browser.value(causes) == ["system", "task", "assistant", "repl_output"]
-    colours = (
-        "new Set([...document.querySelectorAll('.message .span')].map(s => getComputedStyle(s).borderLeftColor)).size"
-    )
-    assert browser.value(colours) == 4
     assert browser.complaints() == []
 
 
@@ -177,19 +141,15 @@ def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: 
         browser.until("document.querySelector('.stop .mark')?.textContent === 'answered'")
 
 
-PAGES = ("", "e", "side", "prompt")
+PAGES = ("", "e")
 
 
 def address(browser: Browser, url: str, page: str) -> str:
     browser.open(f"{url}?q=careful+hard-2")
     first = browser.value("document.querySelector('#rows tr').id")
-    browser.open(f"{url}?q=hasty+hard-2")
-    second = browser.value("document.querySelector('#rows tr').id")
     ways = {
         "": "",
         "e": f"e/{first}.html",
-        "side": f"side.html?a={first}&b={second}",
-        "prompt": f"prompt.html?id={first}&turn=1",
     }
     return url + ways[page]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.study import Study
@@ -29,13 +27,3 @@ def test_the_grid_before_it_runs() -> None:
     assert "<b>grid</b>" not in page.replace("<b>&lt;b&gt;grid&lt;/b&gt;</b>", "")
     for part in ("&lt;one&gt;, two", "s (2 tasks)", "episodes", ">4<", "not declared"):
         assert part in page
-    assert "- episodes: 4" in study("grid")._repr_markdown_()
-
-
-def test_results_as_markdown(tmp_path: Path) -> None:
-    results = study("shown").run(tmp_path, progress=False)
-    lines = results._repr_markdown_().splitlines()
-    assert lines[0].replace("\\", "").startswith("shown: run of 4 episodes, 2 resolved")
-    assert lines[2].startswith("| arm | n | resolved |")
-    assert [line.split("|")[3].strip() for line in lines[4:]] == ["2", "0"]
-    assert "\\<one\\>" in lines[4]

@@ -283,9 +283,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "live.txt": shown.getvalue(),
             "live.html": str(live_parts(replace(live.state, outcome=None))),
             "outcome.html": outcome.to_html(),
-            "outcome.md": outcome.to_markdown(),
             "outcome.txt": f"{outcome!r}\n{outcome}",
-            "record.html": record._repr_html_() + record._repr_markdown_(),
+            "record.html": record._repr_html_(),
             "log.txt": lines.getvalue(),
         }
     for name, said in kept.items():
@@ -297,7 +296,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_is_in_nothing_that_is_kept_or_shown(everything: Path, name: str) -> None:
     secret = PLANTED[name][1]
     files = sorted(everything.parent.iterdir())
-    assert len(files) == 9
+    assert len(files) == 8
     for kept in files:
         text = kept.read_text()
         assert REDACTED in text, kept.name

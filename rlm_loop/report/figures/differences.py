@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from rlm_loop.report.figures.cells import cells, measure_of, rows_of
+from rlm_loop.report.figures.cells import Arm, Measure, cells, measure_of, rows_of
 from rlm_loop.report.figures.effects import DrawnEffect, effects_of, given, scale, thin_ticks
-from rlm_loop.report.figures.paired import pairs_of
 from rlm_loop.report.figures.style import PAGE, SMALL, ArmStyle, caption, finish, marks, settle, sheet, style
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.errors import StudyError
@@ -17,6 +18,42 @@ from rlm_loop.study.results import Results
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class ArmPairs:
+    """The figures of one arm and its baseline on the same units, both known and above zero."""
+
+    arm: Arm
+    baseline: Arm
+    values: Sequence[tuple[float, float]]
+    unknown: int
+
+    @property
+    def ratio(self) -> float:
+        """The geometric mean of arm / baseline."""
+        return math.exp(sum(math.log(here / there) for there, here in self.values) / len(self.values))
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """The geometric means of baseline and arm."""
+        logs = [sum(math.log(pair[side]) for pair in self.values) / len(self.values) for side in (0, 1)]
+        return math.exp(logs[0]), math.exp(logs[1])
+
+    @property
+    def less(self) -> int:
+        return sum(here < there for there, here in self.values)
+
+    @property
+    def more(self) -> int:
+        return sum(here > there for there, here in self.values)
+
+
+def pairs_of(arm: Arm, baseline: Arm, measure: Measure) -> ArmPairs:
+    """A pair with a figure that is not known or zero has no ratio, and is counted in `unknown`."""
+    here, there = measure.values(arm), measure.values(baseline)
+    both = [(there[u], here[u]) for u in arm.rows if here.get(u, 0.0) > 0 and there.get(u, 0.0) > 0]
+    return ArmPairs(arm, baseline, both, len(arm.rows) - len(both))
 
 
 def paired_differences(

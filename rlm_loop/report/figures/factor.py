@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.ablation import values_of
-from rlm_loop.report.figures.cells import Arm, cells, factors_of, mean_between, measure_of, rows_of
+from rlm_loop.report.figures.cells import Arm, cells, factors_of, mean_between, measure_of, value_of
 from rlm_loop.report.figures.rates import rate_of_rows
 from rlm_loop.report.figures.style import (
     PAGE,
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
 _TOKENS = measure_of("total_tokens")
 
 
-def has_factors(results: Results | pd.DataFrame) -> bool:
-    """Whether rows of the study have ablation factors."""
-    return any(factors_of(r) for r in rows_of(results))
-
-
 def factor_response(results: Results | pd.DataFrame, factor: str | None = None) -> Figure:
     """Two panels by the values of a factor, a line for each base arm; other factors are pooled.
 
@@ -44,7 +38,7 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     known = list(dict.fromkeys(name for r in every for name in factors_of(r)))
     if factor is None and len(known) > 1:
         raise StudyError(f"the study has the factors {', '.join(known)}; choose one: factor={known[0]!r}")
-    chosen = factor or known[0]
+    chosen = factor or next(iter(known), "")
     if chosen not in known:
         raise StudyError(f"there is no factor {chosen!r}; there are {', '.join(known) or 'none'}")
     values = values_of([factors_of(r) for r in every if chosen in factors_of(r)], chosen)
@@ -80,6 +74,17 @@ def factor_response(results: Results | pd.DataFrame, factor: str | None = None) 
     ]
     made.set_label(f"Resolve rate and tokens a task by {chosen.replace('_', ' ')}. {'; '.join(lines)}.")
     return made
+
+
+def values_of(every: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """Numbers ascending; everything else in the order of the study."""
+    found = list(dict.fromkeys(_key(value_of(r, name)) for r in every))
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in found)
+    return sorted(found) if numbers else found
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 Group = Mapping[Any, Sequence[Mapping[str, Any]]]

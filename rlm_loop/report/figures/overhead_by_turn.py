@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.figures.labels import write_at_ends
 from rlm_loop.report.figures.run_overhead import CACHED_PRICE, WINDOW, Growth, chosen_arms, overhead
 from rlm_loop.report.figures.style import HATCHES, PAGE, SMALL, finish, lettered, marks, sheet, style
 
@@ -20,8 +19,6 @@ _NAMES = {"tool_schema": "tool schemas", "system": "system text", "template": "t
 #: Panels in a row.
 _ACROSS = 3
 _STYLES = ("-", "--")
-#: A longer name does not go beside a line: its panel's letter does.
-_LETTERS = 24
 
 
 def overhead_by_turn(
@@ -59,11 +56,11 @@ def overhead_by_turn(
             if number % across == across - 1 or growth is found[-1]:
                 _shares(panel, window)
         bill: Any = made.add_subplot(grid[down, :])
-        ends = _bill(bill, found, cached_price)
+        _bill(bill, found, cached_price)
         _finish(bill, lettered(len(found), f"Billed so far; dashed: what was sent before at {cached_price:.0%}", PAGE))
         handles, names = made.axes[0].get_legend_handles_labels()
         made.legend(handles[::-1], names[::-1], loc="outside upper left", ncols=4, frameon=False, fontsize=SMALL)
-        write_at_ends(made, bill, ends)
+        bill.legend(loc="upper left", frameon=False, fontsize=SMALL)
     made.set_label(_told(found, window, cached_price))
     return made
 
@@ -85,21 +82,18 @@ def _stack(axes: Any, growth: Growth, order: Sequence[str]) -> None:
         band.set_hatch(HATCHES[number % len(HATCHES)])
 
 
-def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> list[tuple[str, str, float]]:
-    """Draw what was billed.  Returns the names to write at the ends of the lines."""
-    ends: list[tuple[str, str, float]] = []
-    for number, (growth, mark) in enumerate(zip(found, marks([g.arm for g in found]).values(), strict=True)):
+def _bill(axes: Any, found: Sequence[Growth], cached_price: float) -> None:
+    """Draw what was billed."""
+    for growth, mark in zip(found, marks([g.arm for g in found]).values(), strict=True):
         turns = range(1, growth.turns + 1)
         for line, price in zip(_STYLES, (1.0, cached_price), strict=True):
             billed = growth.billed(cached_price=price)
-            look = {"color": mark.colour, "marker": mark.marker, "markersize": 4}
+            look: dict[str, Any] = {"color": mark.colour, "marker": mark.marker, "markersize": 4}
+            look["label"] = growth.arm or "this run" if line == _STYLES[0] else None
             axes.plot(turns, billed, line, linewidth=1.6, markevery=max(1, growth.turns // 6), **look)
-            name = growth.arm if len(growth.arm) <= _LETTERS else f"panel {chr(97 + number % 26)}"
-            ends.append((f"{name}{', cached' if price < 1 else ''}", mark.colour, billed[-1]))
     axes.set_xlim(1, max(2, *(growth.turns for growth in found)))
     axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
     axes.set_ylabel("tokens of overhead so far")
-    return ends
 
 
 def _shares(panel: Any, window: int) -> None:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop.report.figures.cells import Arm, Measure, cells, mean_between, measure_of
-from rlm_loop.report.figures.clouds import LEGEND as ELLIPSES
-from rlm_loop.report.figures.clouds import MOST_ELLIPSES, clouds_of, draw_ellipse, said
-from rlm_loop.report.figures.labels import Tag, write
 from rlm_loop.report.figures.rates import Rate, rate_of
 from rlm_loop.report.figures.style import (
     GREY,
@@ -19,10 +16,10 @@ from rlm_loop.report.figures.style import (
     ArmStyle,
     caption,
     finish,
+    legend_above,
     marks,
     percent_axis,
     round_ticks,
-    settle,
     sheet,
     style,
 )
@@ -58,8 +55,7 @@ def resolve_against_tokens(
     """Resolve rate against what a task takes; the line is the Pareto front, arms off it are hollow.
 
     An arm is on the front if no other arm resolves at least as much for at most as many tokens, and is better in one of
-    the two.  It is a statement about these points, not a test; how sure a point is in both at once, its ellipse shows
-    (`clouds`), where there are no more than `MOST_ELLIPSES`.  `results` are a study's, or its `frame()`; `measure` is
+    the two.  It is a statement about these points, not a test.  `results` are a study's, or its `frame()`; `measure` is
     `total_tokens` (in and out), `input_tokens`, `cost`, `seconds`, `steps` ... Raises `StudyError` where there is
     nothing to draw, or matplotlib is missing.
     """
@@ -71,19 +67,11 @@ def resolve_against_tokens(
     with style():
         made = sheet(PAGE * 0.86, 3.9)
         axes: Any = made.subplots()
-        tags = panel(axes, points, drawn, asked)
-        names = [arm.name for arm in found.arms]
-        baseline = results.baseline if isinstance(results, Results) and results.baseline in names else names[0]
-        around = clouds_of(found.arms, baseline, asked)
-        ringed = points if len(points) <= MOST_ELLIPSES else []
-        for point in ringed:
-            draw_ellipse(axes, around[point.label], drawn[point.label])
+        panel(axes, points, drawn, asked)
         finish(axes, f"Tasks resolved, and their {asked.name}", f"{asked.name} a task, mean")
-        caption(made, f"{found.note()}. {LEGEND}{f' {ELLIPSES}.' if ringed else ''}")
-        settle(made)
-        write(made, axes, tags, leaders=True)
-    told = f"{said(around, baseline)} {text(points, asked)}".strip()
-    made.set_label(f"Resolve rate against {asked.name} a task. {told}")
+        legend_above(made, axes.get_legend_handles_labels()[0])
+        caption(made, f"{found.note()}. {LEGEND}")
+    made.set_label(f"Resolve rate against {asked.name} a task. {text(points, asked)}")
     return made
 
 
@@ -92,15 +80,16 @@ def points_of(arms: Sequence[Arm], measure: str) -> list[Point]:
     return [p for arm in arms if (p := _point(arm, measure)) is not None]
 
 
-def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, ArmStyle], asked: Measure) -> list[Tag]:
-    """Draw the points and their Pareto front.  Returns the names to write beside the points."""
+def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, ArmStyle], asked: Measure) -> None:
+    """Draw the points and their Pareto front."""
     percent_axis(axes.yaxis)
     if not points:
         axes.set_ylim(0, 100)
-        return []
+        return
     best = front(points)
     _steps(axes, best)
-    tags = [_draw(axes, p, drawn[p.label], p in best) for p in points]
+    for point in points:
+        _draw(axes, point, drawn[point.label], point in best)
     low, high = min(p.low for p in points), max(p.high for p in points)
     if low > 0 and high / low > 5:
         axes.set_xscale("log")
@@ -108,10 +97,9 @@ def panel(axes: Any, points: Sequence[Point], drawn: Mapping[str, ArmStyle], ask
         round_ticks(axes.xaxis, low / 1.3, high * 1.9, asked.tick)
     else:
         spread = high - low or high or 1.0
-        axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)  # room for the names
+        axes.set_xlim(max(0.0, low - 0.3 * spread), high + 0.45 * spread)
         axes.xaxis.set_major_formatter(asked.tick)
     axes.set_ylim(0, min(100, 10 * math.ceil(0.105 * max(p.rate.interval[1] for p in points) + 0.5)))
-    return tags
 
 
 def text(points: Sequence[Point], asked: Measure) -> str:
@@ -138,7 +126,7 @@ def _point(arm: Arm, measure: str) -> Point | None:
     return Point(arm.label, *mean_between(taken), rate_of(arm))
 
 
-def _draw(axes: Any, point: Point, mark: ArmStyle, best: bool) -> Tag:
+def _draw(axes: Any, point: Point, mark: ArmStyle, best: bool) -> None:
     y = point.rate.percent or 0.0
     axes.errorbar(
         point.spent,
@@ -155,11 +143,7 @@ def _draw(axes: Any, point: Point, mark: ArmStyle, best: bool) -> Tag:
         capsize=2.5,
         zorder=3,
         clip_on=False,
-    )
-    low, high = point.rate.interval
-    path = ((point.low, y), (point.high, y), (point.spent, y), (point.spent, low), (point.spent, high))
-    return Tag(
-        f"{point.label}  {point.rate.resolved}/{point.rate.judged}", mark.colour, point.spent, y, low, high, path
+        label=f"{point.label}  {point.rate.resolved}/{point.rate.judged}",
     )
 
 

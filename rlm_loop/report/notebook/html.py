@@ -182,6 +182,20 @@ def _depths(tree: TraceTree) -> list[tuple[str, list[str], float]]:
 
 def study_html(study: Study) -> str:
     """The grid of a study, before anything of it is run."""
-    from rlm_loop.report.notebook.markdown import study_plan
-
     return view("study", study.name, study_plan(study))
+
+
+def study_plan(study: Study) -> list[tuple[str, str]]:
+    """What a study will run, as names and values."""
+    agents = study.agents()
+    arms = list(next(iter(agents.values())))
+    suites = [f"{suite.name} ({len(suite)} tasks)" for suite in study.suites]
+    differs = "not declared" if study.differs is None else ", ".join(study.differs) or "nothing"
+    return [
+        ("arms", ", ".join(arms)),
+        ("models", ", ".join(dict.fromkeys(model for model, _ in agents))),
+        ("tasks", ", ".join(suites)),
+        ("seeds", ", ".join(map(str, study.seeds))),
+        ("arms differ in", differs),
+        ("episodes", f"{len(study.episodes()):,}"),
+    ]

@@ -13,7 +13,6 @@ from rlm_loop.agents.past_run import turns_of
 from rlm_loop.outcome import Turn
 from rlm_loop.report.notebook.formatting import action_text, clipped
 from rlm_loop.report.notebook.html import view
-from rlm_loop.report.notebook.markdown import fenced, inline
 from rlm_loop.traces.reader import RunRecord
 
 Event = Mapping[str, Any]
@@ -45,22 +44,6 @@ def record_html(events: Sequence[Event]) -> str:
         left_out=f"and {len(turns) - TURNS} more turns" if len(turns) > TURNS else "",
         hint=_HINT,
     )
-
-
-def record_markdown(events: Sequence[Event]) -> str:
-    """The same as Markdown."""
-    start, end = _ends(events)
-    stop, reason = _stop(end)
-    answer = "" if end is None else _value(end.get("answer"))
-    lines = [f"- {inline(_head(turn))}" for turn in turns_of(RunRecord(tuple(events)))[:TURNS]]
-    parts = [
-        f"**{inline(': '.join(filter(None, [stop, reason])))}**",
-        inline(clipped(str(start.get("question", "")), 1_000)),
-        fenced(clipped(answer)) if answer else "",
-        inline(", ".join(_facts(events))),
-        "\n".join(lines),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def trace_html(path: str | None, events: Sequence[Event]) -> str:

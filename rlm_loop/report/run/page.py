@@ -19,7 +19,7 @@ from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
 from rlm_loop.report.run.sealed import sealed
-from rlm_loop.report.run.steps import Prompts, Steps, raw_events, tried, value_block
+from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.runs import Run, RunLines, chosen
@@ -66,16 +66,14 @@ def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[Ru
     return views if len(views) == 1 else [replace(view, prefix=Prefix(f"r{view.number}-")) for view in views]
 
 
-def run_html(
-    view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None, prompts: Prompts | None = None
-) -> Markup:
-    """One run as the inside of a page; `shades` are the classes of `shades_of`, `prompts` see `Steps`."""
+def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None) -> Markup:
+    """One run as the inside of a page; `shades` are the classes of `shades_of`."""
     bars, pre = _bars(view), view.prefix.text
     label = f"Tokens by cause in each of {len(bars)} turns; the steps below say the same."
     sections = (
         ("tokens", "Tokens by cause", tried(lambda: chart(bars, shades, label=label))),
         ("calls", "Sub-calls", tried(lambda: tree_of_calls(view))),
-        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades, prompts=prompts).of(ROOT)))),
+        ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
         ("settings", "Settings", _settings(view)),
         ("strange", "Events of an unknown shape", raw_events(view.found.strange[:50], view.limit)),
     )

@@ -33,22 +33,19 @@ _DULL = ("#", "@", "import ", "from ", '"', "try:", "with ", "global ")
 _FILES = 40
 
 #: The address of the prompt of a turn, from its node and number.
-Prompts = Callable[[str, int], str]
 
 
 @dataclass
 class Steps:
     """Writes the steps of one run.
 
-    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.  `prompts` gives the
-    address of a page with the whole prompt of a turn of a node, where there is one.
+    `shades` are the CSS classes of causes, `told` the steps written so far, `named` their ids.
     """
 
     view: RunView
     shades: Mapping[str, str]
     told: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     named: set[str] = field(default_factory=set[str])
-    prompts: Prompts | None = None
 
     def of(self, node: str = ROOT) -> Markup:
         """All steps of a node as list items, with what happened in between."""
@@ -96,8 +93,6 @@ class Steps:
         if (node, turn.index) not in self.told:
             body.append(call_list(self.view, node, turn.index, self.of))
         body += [self._patch(node, turn.index), self._tokens(node, turn)]
-        if self.prompts is not None and (node, turn.index) in self.view.requests:
-            body.append(parts().prompt_link(self.prompts(node, turn.index), turn.index))
         failures = dict.fromkeys(o.failure.kind for o in turn.observations if o.failure is not None)
         marks = [("bad", str(kind)) for kind in failures]
         if turn.reply.cut_off:

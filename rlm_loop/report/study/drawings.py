@@ -81,16 +81,11 @@ def chosen(results: Results, baseline: str, compared: pd.DataFrame | None = None
     if arms > 1 and compared is not None:
         shown = compared.query(_PAIRED)  # its caption counts the missing pairs of what it is given
         yield "Paired differences", lambda: figures.paired_differences(results, baseline=baseline, intervals=shown)
-    if arms > 1:
-        yield "Prompt tokens, task by task", lambda: figures.paired_slopes(results, baseline=baseline)
     yield "Where the prompt tokens go", lambda: figures.stacked_causes(results)
     yield from traced(results, baseline)
-    factors = _factors(results)
-    if factors:
-        yield "Ablation", lambda: figures.ablation_heatmap(results)
-    for factor, values in factors.items():
-        if len(values) > 2 and all(isinstance(v, (int, float)) for v in values):
-            yield f"Response to {factor}", lambda this=factor: figures.dose_response(results, factor=this)
+    for factor, values in _factors(results).items():
+        if len(values) > 1:
+            yield f"Response to {factor}", lambda this=factor: figures.factor_response(results, this)
 
 
 def _factors(results: Results) -> dict[str, list[Any]]:

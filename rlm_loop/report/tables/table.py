@@ -35,24 +35,6 @@ class Table:
         lines = [_line(self.columns), _line(rule), *(_line(row) for row in self.rows)]
         return "\n".join([f"**{self.title}**", "", *lines, "", *self.notes]).rstrip() + "\n"
 
-    def to_latex(self, *, label: str = "", columns: Sequence[str] | None = None) -> str:
-        """The table for a paper, in a `table` float with the rules of `booktabs`; its notes below, in small letters.
-
-        Needs `\\usepackage{booktabs,graphicx}`; what LaTeX reads as commands is escaped.  `label` is for `\\ref`.  A
-        table wider than the text is made smaller until it fits; `columns` takes only those (and the names), so that it
-        stays legible.  Letters that are not Latin need XeLaTeX or LuaLaTeX and a font that has them.  Raises
-        `ValueError` for a column that there is none of.
-        """
-        from rlm_loop.report.tables.latex import latex_table
-
-        shown = self
-        if columns is not None:
-            if unknown := [name for name in columns if name not in self.columns]:
-                raise ValueError(f"there is no column {unknown[0]!r}; there are {', '.join(self.columns)}")
-            wanted = [self.columns.index(name) for name in columns]
-            shown = self._of([*range(self.labels), *(i for i in wanted if i >= self.labels)])
-        return latex_table(self.title, shown.columns, shown.rows, self.notes, self.labels, label)
-
     def to_text(self, width: int | None = None) -> str:
         """The table for a terminal or a log, in plain characters; lines of at most `width`, where one is given."""
         room = sys.maxsize if width is None else width

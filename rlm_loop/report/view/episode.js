@@ -13,10 +13,6 @@
   const query = stored("rlm-loop-query");
   if (query) get("up").href += `?${query}`;
 
-  // -- what was searched for in the table
-  const text = new URLSearchParams(location.search).get("find");
-  if (text) { get("filter").value = text; get("filter").dispatchEvent(new Event("input")); }
-
   // -- a run that has not ended
   if (around.dataset.running !== undefined) {
     let tag = null;

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -40,8 +38,7 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode,
     try:
         view = view_of(index, episode)
         shades, colours = shades_of([view])
-        prompts = partial(prompt_at, episode)
-        inner = linked(run_html(view, shades, row=episode.row, prompts=None if still else prompts))
+        inner = linked(run_html(view, shades, row=episode.row))
         name = title(view)
     except TraceError as error:
         inner, colours, name = (
@@ -63,11 +60,6 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode,
         foot=pieces.foot(still),
         name=episode.path or episode.name,
     )
-
-
-def prompt_at(episode: ListedEpisode, node: str, turn: int) -> str:
-    """Where the prompt of a turn is shown, seen from the page of the episode."""
-    return f"../prompt.html?id={episode.id}&node={quote(node)}&turn={turn}"
 
 
 def _around(found: FolderContents, episode: ListedEpisode, still: bool) -> Markup:

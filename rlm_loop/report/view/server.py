@@ -7,19 +7,15 @@ import json
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from rlm_loop.report.view.episode import episode_page
 from rlm_loop.report.view.episodes import ListedEpisode
 from rlm_loop.report.view.index import FolderContents, RunIndex
-from rlm_loop.report.view.prompt import prompt_page
-from rlm_loop.report.view.side import side_page
 from rlm_loop.report.view.table import table_data, table_page
-from rlm_loop.report.view.transcripts import Transcripts
 from rlm_loop.traces.trace import TraceError
 
 _HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
@@ -52,31 +48,15 @@ class Viewer:
     index: RunIndex
     _table: tuple[int, str] = field(default=(0, ""))
 
-    @cached_property
-    def transcripts(self) -> Transcripts:
-        return Transcripts(self.index)
-
     def page(self, address: str) -> ServedPage:
         """The page at an address (path and query); one that says so where there is none."""
         parts = urlsplit(address)
-        asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         found = self.index.found()
         match parts.path.strip("/").split("/"):
             case [""]:
                 return ServedPage(lambda: self._whole(found), str(found.version))
             case ["rows.json"]:
                 return ServedPage(lambda: _json(table_data(found)), str(found.version), _JSON)
-            case ["found.json"] if asked.get("text", "").strip():
-                return ServedPage(lambda: _json(vars(self.transcripts.search(asked["text"].strip()))), kind=_JSON)
-            case ["side.html"] if (pair := [found.by_id.get(asked.get(name, "")) for name in "ab"]) and all(pair):
-                left, right = (episode for episode in pair if episode is not None)
-                return ServedPage(lambda: side_page(self.index, left, right), self._tag(found, left, right))
-            case ["prompt.html"] if (episode := found.by_id.get(asked.get("id", ""))) is not None:
-                node, turn = asked.get("node", "0"), asked.get("turn", "1")
-                return ServedPage(
-                    lambda: prompt_page(self.index, episode, node, int(turn) if turn.isdecimal() else 0),
-                    self._tag(found, episode),
-                )
             case ["e", name] if (episode := found.by_id.get(name.removesuffix(".html"))) is not None:
                 return ServedPage(lambda: episode_page(self.index, found, episode), self._tag(found, episode))
             case _:
@@ -119,7 +99,6 @@ def viewing(folder: str | Path, *, port: int = 0) -> Generator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
-        viewer.transcripts.close()
 
 
 class _Server(ThreadingHTTPServer):

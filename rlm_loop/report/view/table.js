@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const still = document.body.dataset.still !== undefined;  // a file: there is no server to ask
-  const CHUNK = 200, FACETS = ["study", "arm", "model", "suite", "state", "stop"], BOXES = ["q", "text", "min", "max"];
+  const CHUNK = 200, FACETS = ["study", "arm", "model", "suite", "state", "stop"], BOXES = ["q", "min", "max"];
   const COLUMNS = [  // field, heading, whether it is a number, and what it says
     ["task", "Task"], ["state", "Score"], ["arm", "Arm"], ["suite", "Suite"], ["model", "Model"], ["study", "Study"],
     ["seed", "Seed", true], ["stop", "Stop"], ["steps", "Steps", true], ["tokens", "Tokens", true],
@@ -10,7 +10,7 @@
   ];
   const KINDS = { resolved: "ok", "not resolved": "bad", crashed: "bad", running: "open" };
   const ORDER = ["running", "crashed", "not resolved", "not judged", "no score", "resolved"];
-  let rows = [], shown = [], version = 0, limit = CHUNK, notes = [], found = null, chosen = [], fresh = new Set();
+  let rows = [], shown = [], version = 0, limit = CHUNK, notes = [], fresh = new Set();
   const at = new Map();
 
   // -- rows
@@ -74,12 +74,10 @@
     const words = get("q").value.toLowerCase().split(/\s+/).filter(Boolean);
     const least = figure(get("min").value), most = figure(get("max").value);
     const set = FACETS.filter((name) => get(name).value).map((name) => [name, get(name).value]);
-    const text = get("text").value.trim();
     return rows.filter((r) => set.every(([name, value]) => r[name] === value)
       && words.every((w) => r.all.includes(w))
       && (least === null || (r.tokens !== null && r.tokens >= least))
-      && (most === null || (r.tokens !== null && r.tokens <= most))
-      && (!text || (found && found.has(r.id))));
+      && (most === null || (r.tokens !== null && r.tokens <= most)));
   };
   const collator = new Intl.Collator("en", { numeric: true });
   const sorted = (list) => {
@@ -106,8 +104,7 @@
     },
     task: (td, r) => {
       const link = document.createElement("a");
-      const text = get("text").value.trim();
-      link.href = `e/${r.id}.html${text ? `?find=${encodeURIComponent(text)}` : ""}`;
+      link.href = `e/${r.id}.html`;
       link.textContent = r.task || "a run";
       td.append(link);
     },
@@ -118,21 +115,11 @@
     expected: (td, r) => { td.textContent = r.expected || ""; },
   };
   const columns = () => COLUMNS.filter(([name]) => ["task", "state", "arm", "steps", "tokens", "stop"].includes(name) || (name === "cost" ? rows.some((r) => r.cost) : ["study", "model", "suite", "seed"].includes(name) ? varies(name) : rows.some((r) => r[name] !== null && r[name] !== "")));
-  const tick = (r) => {
-    const td = document.createElement("td"), box = document.createElement("input");
-    td.className = "tick";
-    box.type = "checkbox";
-    box.checked = chosen.includes(r.id);
-    box.setAttribute("aria-label", `choose ${r.task}, ${r.arm}, to put two side by side`);
-    td.append(box);
-    return td;
-  };
   const line = (r, there) => {
     const tr = document.createElement("tr");
     tr.id = r.id;
     tr.tabIndex = -1;
     if (fresh.has(r.id)) tr.className = "new";
-    if (!still) tr.append(tick(r));
     for (const [name, , numeric] of there) {
       const td = document.createElement("td");
       td.className = numeric ? `${name} n` : name;
@@ -142,7 +129,6 @@
     return tr;
   };
   const heads = (there) => {
-    const above = still ? [] : [document.createElement("td")];  // of the boxes
     const list = there.map(([name, label, numeric]) => {
       const th = document.createElement("th"), button = document.createElement("button");
       th.scope = "col";
@@ -155,7 +141,7 @@
       th.append(button);
       return th;
     });
-    get("heads").replaceChildren(...above, ...list);
+    get("heads").replaceChildren(...list);
   };
   const draw = () => {
     const here = document.activeElement.closest("#rows tr")?.id;
@@ -172,7 +158,6 @@
     none.textContent = rows.length ? "No episode is like that. Reset (Esc) shows all." : "There is no run here yet. This page shows the first one as soon as it is written: run a study with --out in this folder, or an agent with trace=\"…/run.jsonl\".";
     for (const name of [...FACETS, ...BOXES]) get(name).classList.toggle("on", Boolean(get(name).value.trim()));
     if (here) get(here)?.focus({ preventScroll: true });
-    choose();
     remember();
   };
   const summary = () => {
@@ -192,50 +177,6 @@
       sessionStorage.setItem("rlm-loop-order", JSON.stringify(shown.map((r) => r.id)));
       sessionStorage.setItem("rlm-loop-query", query());
     } catch { /* no storage: the order of the folder it is */ }
-  };
-
-  // -- text in transcripts
-  let asking = 0;
-  const search = async () => {
-    const text = get("text").value.trim(), mine = ++asking;
-    if (!text || still) { found = null; get("searched").textContent = ""; return draw(); }
-    for (;;) {
-      let said;
-      try {
-        said = await (await fetch(`found.json?${new URLSearchParams({ text })}`)).json();
-      } catch { get("searched").textContent = "The server does not answer: is rlm-loop view still running?"; return null; }
-      if (mine !== asking) return null;
-      found = new Set(said.ids);
-      get("searched").textContent = said.read < said.of ? `read ${number(said.read)} of ${number(said.of)} transcripts so far …` : `${number(said.ids.length)} of ${number(said.of)} transcripts hold it`;
-      draw();
-      if (said.read >= said.of) return null;
-      await new Promise((done) => setTimeout(done, 700));
-      if (mine !== asking) return null;
-    }
-  };
-
-  // -- two side by side
-  const choose = () => {
-    chosen = chosen.filter((id) => at.has(id));
-    const bar = get("chosen");
-    bar.hidden = !chosen.length;
-    bar.replaceChildren();
-    if (!chosen.length) return;
-    const names = chosen.map((id) => `${at.get(id).arm} · ${at.get(id).task}`).join("  |  ");
-    bar.append(names);
-    if (chosen.length === 2) {
-      const link = document.createElement("a");
-      link.href = side();
-      link.textContent = "Put them side by side";
-      bar.append(link);
-    } else bar.append(document.createTextNode("— choose another one to put two side by side"));
-  };
-  const side = () => `side.html?a=${chosen[0]}&b=${chosen[1]}`;
-  const toggle = (id) => {
-    if (still) return;
-    chosen = chosen.includes(id) ? chosen.filter((c) => c !== id) : [...chosen, id].slice(-2);
-    for (const box of document.querySelectorAll("#rows .tick input")) box.checked = chosen.includes(box.closest("tr").id);
-    choose();
   };
 
   // -- keys and pointers
@@ -259,13 +200,10 @@
     for (const name of [...FACETS, ...BOXES]) get(name).value = "";
     state.sort = "";
     changed();
-    search();
   };
   onKeys({
     j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
     g: () => go(lines()[0]), G: () => { while (shown.length > limit) more(); go(lines().at(-1)); },
-    x: () => { const tr = current(); if (tr) toggle(tr.id); },
-    c: () => { if (chosen.length === 2) location.href = side(); },
     y: copy, Escape: reset,
     Enter: (e) => e.target.matches("#rows tr") && e.target.querySelector("a").click(),
     "/": () => { get("q").focus(); get("q").select(); },
@@ -274,7 +212,6 @@
   get("rows").addEventListener("click", (e) => {
     const tr = e.target.closest("tr");
     if (!tr) return;
-    if (e.target.closest(".tick")) { if (e.target.matches("input")) toggle(tr.id); return; }
     if (e.target.closest("a") || String(getSelection())) return;
     tr.querySelector("a").click();
   });
@@ -291,14 +228,14 @@
   let waiting = 0;
   get("filters").addEventListener("input", (e) => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => { changed(); if (e.target.id === "text") search(); }, e.target.matches("select") ? 0 : 120);
+    waiting = setTimeout(changed, e.target.matches("select") ? 0 : 120);
   });
   get("filters").addEventListener("submit", (e) => e.preventDefault());
   get("more").addEventListener("click", more);
   new IntersectionObserver((seen) => { if (seen[0].isIntersecting && shown.length > limit) more(); }, { rootMargin: "600px" }).observe(get("more"));
   get("reset").addEventListener("click", reset);
   get("link").addEventListener("click", copy);
-  addEventListener("popstate", () => { fromAddress(); draw(); search(); });
+  addEventListener("popstate", () => { fromAddress(); draw(); });
 
   // -- what is new on the disk
   let tag = null;
@@ -312,7 +249,6 @@
       if (data.version === version) return;
       take(data);
       draw();
-      if (get("text").value.trim()) search();
     } catch { /* the server has ended; what is shown stays */ }
   };
 
@@ -320,6 +256,5 @@
   tag = `"${version}"`;
   fromAddress();
   draw();
-  if (get("text").value.trim()) search();
   if (!still) setInterval(poll, 2000);
 })();

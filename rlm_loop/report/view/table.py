@@ -15,7 +15,7 @@ from rlm_loop.report.view.index import FolderContents
 def table_page(found: FolderContents, name: str, *, still: bool = False) -> str:
     """The table of what a folder holds; `name` is that of the folder.
 
-    A `still` table is a file that asks no server: it does not look into transcripts and does not follow the folder.
+    A `still` table is a file that asks no server: it does not follow the folder.
     """
     return sealed(
         "view/table.html",

@@ -91,7 +91,7 @@ def test_what_shows_itself(kernel: Kernel) -> None:
     kernel.run("from rlm_loop.traces.trace import Trace; trace = Trace()")
     kernel.run("outcome = ToolLoopAgent(model=scripted('final_answer = 7')).run('?', trace=trace)")
     for expression, kinds in (
-        ("outcome", {"text/html", "text/markdown", "text/plain"}),
+        ("outcome", {"text/html", "text/plain"}),
         ("outcome.ledger", {"text/html", "text/plain"}),
         ("outcome.ledger.frame()", {"text/html", "text/plain"}),
         ("trace", {"text/html", "text/plain"}),
