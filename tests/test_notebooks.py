@@ -8,14 +8,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-
-from rlm_loop.study import load_study
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -150,72 +147,6 @@ def test_the_live_view_and_the_magic_are_shown_as_they_are_left() -> None:
 
 def test_the_quickstart_counts_exactly() -> None:
     assert "code: exact | lean: exact" in "".join(streams(NOTEBOOKS[0]))
-
-
-@pytest.mark.parametrize("number", ["02", "03"])
-def test_the_explorer_is_a_picture_and_a_table_without_a_kernel(number: str) -> None:
-    (path,) = (p for p in NOTEBOOKS if p.stem.startswith(number))
-    (cell,) = (c for c in code(path) if source(c).startswith("explore("))
-    menus, picture, table = (o["data"] for o in cell["outputs"])
-    assert set(menus) == {"text/plain"}
-    assert "image/png" in picture
-    assert "<table" in "".join(table["text/html"])
-
-
-STUDIES = ROOT / "experiments"
-
-
-def drawn_in_notebooks() -> dict[str, Callable[[], Any]]:
-    """The figures with numbers on their axes, as the notebooks draw them."""
-    from rlm_loop.report import size_figure
-    from rlm_loop.report.figures import (
-        dose_response,
-        overhead_by_turn,
-        paired_differences,
-        paired_slopes,
-        resolve_against_tokens,
-        stacked_causes,
-    )
-
-    def of(name: str) -> Any:
-        return load_study(STUDIES / name / "results")
-
-    return {
-        "02 overhead": lambda: overhead_by_turn(
-            pandas.read_csv(STUDIES / "token_overhead" / "results" / "scripted.csv")
-        ),
-        "02 doses": lambda: dose_response(of("token_overhead")),
-        "02 explorer": lambda: paired_slopes(of("token_overhead")),
-        "03 differences": lambda: paired_differences(of("headline"), baseline="react-text"),
-        "03 tokens": lambda: resolve_against_tokens(of("headline")),
-        "03 causes": lambda: stacked_causes(of("headline")),
-        "04 slopes": lambda: paired_slopes(of("lean_vs_react"), baseline="lean"),
-        "05 sizes": lambda: size_figure(load_study(STUDIES / "recursion_depth" / "results" / "oracle")),
-    }
-
-
-@pytest.mark.parametrize("name", drawn_in_notebooks())
-def test_ticks_are_numbers_that_are_read_at_a_glance(name: str) -> None:
-    figure = drawn_in_notebooks()[name]()
-    figure.canvas.draw()
-    ticks = [t.get_text() for a in figure.axes for axis in (a.xaxis, a.yaxis) for t in axis.get_ticklabels()]
-    numbers = [tick for tick in ticks if re.search(r"\d", tick) and not re.search(r"[a-zA-Z]{2}", tick)]
-    assert len(numbers) >= 4
-    for number in numbers:
-        assert len(number) <= 7, number
-        assert not re.search(r"\d{4}", number), f"{number} has no separator of thousands"
-
-
-def test_ticks_of_a_narrow_range_are_short_too() -> None:
-    """The prompts of a study whose arms differ by 0.6 %."""
-    from rlm_loop.report.figures.style import round_ticks, sheet
-
-    axes = sheet(4, 3).subplots()
-    axes.set_yscale("log")
-    axes.set_ylim(2402.118, 2435.661855)
-    round_ticks(axes.yaxis, 2402.118, 2435.661855, "{x:,.10g}")
-    axes.figure.canvas.draw()
-    assert [t.get_text() for t in axes.get_yticklabels()] == ["2,400", "2,440"]
 
 
 @pytest.fixture(scope="module")

@@ -89,9 +89,10 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
 )
 def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
     """The least sure way names the whole, and wherever tokens by cause are shown it stands with them (semantics 21)."""
+    from rlm_loop.report.notebook.markdown import causes_table
+
     from rlm_loop.report.notebook.formatting import causes_line
     from rlm_loop.report.notebook.html import causes_values
-    from rlm_loop.report.notebook.markdown import causes_table
 
     ledger = Ledger()
     for exact, counted in calls:
