@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from rlm_loop.repl import PythonREPL
@@ -71,6 +73,11 @@ def test_packages_of_this_interpreter_can_be_imported(shared: PythonREPL) -> Non
     assert shared.get("__import__('pytest').__file__") == pytest.__file__
 
 
+#: What of the default kind only the sandbox can do: in `hardened` a cell does not see its own descriptors and /dev/shm.
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap: apt-get install bubblewrap")
+
+
+@needs_bwrap
 def test_process_pools_work(shared: PythonREPL) -> None:
     shared.run("from concurrent.futures import ProcessPoolExecutor\ndef double(n): return 2 * n")
     code = "import multiprocessing as mp\nwith mp.get_context('fork').Pool(2) as pool: got = pool.map(double, [1, 2])"
