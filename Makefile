@@ -40,7 +40,7 @@ slow: $(TEST_READY)
 
 # Against the packages of the tools whose files we read and write, which no test of every day needs.
 formats: $(TEST_READY)
-	@$(PIP) inspect-ai lm-eval
+	@$(PIP) inspect-ai==0.3.285 lm-eval==0.4.13
 	$(PYTEST) tests/formats
 
 notebooks: $(TEST_READY)

@@ -22,7 +22,7 @@ from rlm_loop.study.store.rows import Row
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
 from experiments.answer_contract.study import PLAN, POOLED_FROM, WEIGHTS
-from experiments.shared import write_finding
+from experiments.shared import suite_named, write_finding
 
 HERE = Path(__file__).resolve().parent
 
@@ -57,7 +57,7 @@ def _scored(results: Results) -> list[Row]:
     wanted = [row for row in results.rows if row["suite"].split("/")[0] in ("humaneval", "function-repair")]
     if all("by_submission" in row for row in wanted if is_resolved(row) is not None and row["error"] is None):
         return list(results.rows)
-    return list(rescore(results.folder))
+    return list(rescore(results.folder, suite=lambda name: suite_named(*name.split("/"))))
 
 
 def by_suite(compared: Comparison) -> str:

@@ -17,7 +17,7 @@ from rlm_loop.study import Analysis, Results, rescore
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import write_finding
+from experiments.shared import suite_named, write_finding
 
 HERE = Path(__file__).resolve().parent
 #: By what the first report judged; it was written down after the run had begun, so nothing here is confirmed.
@@ -43,7 +43,7 @@ def finding(results: Results) -> str:
 
 def alike(results: Results) -> Results:
     """The same runs, scored by what each left behind where code is asked for."""
-    return replace(results, rows=list(rescore(results.folder)))
+    return replace(results, rows=list(rescore(results.folder, suite=lambda name: suite_named(*name.split("/")))))
 
 
 def _sentences(results: Results) -> str:
