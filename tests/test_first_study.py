@@ -19,7 +19,7 @@ from lazy import needs
 from rlm_loop.study import load_study
 
 pytestmark = needs("pandas", "matplotlib", extra="studies")
-PAGE = docs.ROOT / "docs" / "howto" / "first_study.md"
+PAGE = docs.ROOT / "docs" / "first_study.md"
 
 #: What the model replies to a question: a block of Python to the loop that runs code, words to the other.
 REPLIES = {

@@ -63,7 +63,7 @@ def test_a_factor_is_a_column(tmp_path: Path) -> None:
     assert found.filter(max_steps=10).arms == ["lean[max_steps=10]"]
 
 
-@pytest.mark.parametrize("kind", ["overview", "rates", "tokens", "differences", "slopes", "causes"])
+@pytest.mark.parametrize("kind", ["rates", "tokens", "differences", "causes"])
 def test_plot_draws_and_saves(results: Results, kind: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     made = results.plot(tmp_path / "plot.png", kind)

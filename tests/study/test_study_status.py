@@ -92,5 +92,5 @@ def test_status_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_no_study_no_status(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="run one there"):
+    with pytest.raises(StudyError, match="holds no study"):
         status(tmp_path)
