@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,3 +76,26 @@ def test_frame_has_the_documented_columns_and_sums() -> None:
     assert frame["tokens"].sum() == ledger.usage.input_tokens == 80
     assert ledger.scaffold_tokens == 12
     assert list(Ledger().frame().columns) == list(frame.columns)
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        ([], ""),
+        ([(True, 5)], "exact"),
+        ([(True, 5), (False, 4)], "counted with another tokenizer"),
+        ([(True, 5), (False, 4), (False, None)], "shared out by length"),
+    ],
+)
+def test_it_says_how_tokens_were_counted(calls: list[tuple[bool, int | None]], said: str) -> None:
+    """The least sure way names the whole, and stands wherever tokens by cause are shown."""
+    from rlm_loop.report.notebook.formatting import causes_line
+    from rlm_loop.report.notebook.html import causes_values
+
+    ledger = Ledger()
+    for exact, counted in calls:
+        part = Part("task", 0, 0, 5)
+        ledger.charge([part], Usage(5, 1), turn=1, depth=0, purpose="agent", node="0", exact=exact, counted=counted)
+    assert ledger.counting == said
+    for shown in (causes_values, causes_line):
+        assert not calls or said in str(shown(ledger.by_cause(), ledger.counting))
