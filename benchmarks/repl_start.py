@@ -1,8 +1,8 @@
-"""What a fresh REPL costs: plain, isolated, forked from a zygote, beside `exec` here and an IPython kernel.
+"""What a fresh REPL costs: plain and isolated, beside `exec` here and an IPython kernel.
 
-    python benchmarks/repl_start.py [--starts 10] [--cells 500] [--preload pandas] [--launcher auto] [--no-kernel]
+    python benchmarks/repl_start.py [--starts 10] [--cells 500] [--launcher auto] [--no-kernel]
 
-Prints minimum and median of one run, and ratios of medians; the memory is that of Linux's `smaps_rollup`.  The
+Prints minimum and median of one run  The
 kernel needs `pip install jupyter_client ipykernel` and is left out without.
 """
 
@@ -14,14 +14,25 @@ import signal
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-from repl_cells import show, timed
 
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.host.zygote import Zygote
 
 CELL = "x = 1"
+
+
+def timed(work: Callable[[], object], times: int) -> list[float]:
+    """Seconds of each call."""
+    spent: list[float] = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - began)
+    return spent
+
+
+def show(what: str, seconds: list[float], unit: float, name: str) -> None:
+    low, middle = min(seconds) * unit, statistics.median(seconds) * unit
+    print(f"{what:<44} {low:9.1f} {middle:9.1f} {name}")
 
 
 def starts(make: Callable[[], PythonREPL], times: int) -> list[float]:
@@ -82,21 +93,10 @@ def byte_and_back(times: int) -> list[float]:
             os.close(fd)
 
 
-def memory(pid: int) -> dict[str, float]:
-    """MB that only this process holds, and its share of all."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
-    except OSError:
-        return {}
-    kb = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    return {"unique": (kb["Private_Clean"] + kb["Private_Dirty"]) / 1024, "PSS": kb["Pss"] / 1024}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--cells", type=int, default=500)
-    parser.add_argument("--preload", nargs="*", default=[])
     parser.add_argument("--launcher", default="auto", help="the launcher to compare with plain; auto is the default")
     parser.add_argument("--no-kernel", action="store_true", help="leave out the IPython kernel, which takes longest")
     given = parser.parse_args()
@@ -116,21 +116,6 @@ def main() -> None:
     for _ in range(given.starts):  # in turn, so that both meet the same machine
         plain += starts(lambda: PythonREPL(launcher="plain"), 1)
         other += starts(lambda: PythonREPL(launcher=given.launcher), 1)
-    with Zygote(preload=given.preload) as zygote:
-        zygote.start()
-        forked, confined = list[float](), list[float]()
-        forked += starts(lambda: zygote.repl(launcher="plain"), given.starts)
-        confined += starts(zygote.repl, given.starts)
-        with zygote.repl() as repl:
-            repl.run(CELL)
-            pids = repl.get("[__import__('os').getpid(), __import__('os').getppid()]")
-            used = [memory(pid) for pid in pids]
-    with Zygote(preload=given.preload, pool=2) as zygote:
-        zygote.start()
-        ahead: list[float] = []
-        for _ in range(given.starts):
-            time.sleep(0.1)  # the pool fills while nobody asks
-            ahead += starts(zygote.repl, 1)
     jupyter = None if given.no_kernel else kernel(max(1, given.starts // 5), max(10, given.cells // 10))
     text = "0123456789abcde\n" * (100_000_000 // 16)
     with PythonREPL(launcher="plain") as repl:
@@ -148,23 +133,10 @@ def main() -> None:
     show("first result: plain", plain, 1e3, "ms")
     show(f"first result: {kind}", other, 1e3, "ms")
     show(f"first result: {kind}, first in its process", trial, 1e3, "ms")
-    show("first result: forked, plain", forked, 1e3, "ms")
-    show("first result: forked, default", confined, 1e3, "ms")
-    show("first result: forked ahead, default", ahead, 1e3, "ms")
     if jupyter:
         show("first result: ipykernel", jupyter[0], 1e3, "ms")
     show("100 MB of ASCII into a variable", big, 1e3, "ms")
     show("the cell after it", after, 1e3, "ms")
-    for what, one in zip(("forked REPL", "its supervisor"), used, strict=True):
-        if one:
-            print(f"memory: {what:<36} {one['unique']:9.1f} {one['PSS']:9.1f} MB (unique, PSS)")
-    if jupyter:
-        ratio = statistics.median(jupyter[1]) / statistics.median(plain_cell)
-        print(f"ratio: ipykernel to a plain cell {ratio:.0f}", end=", ")
-        print(f"to a plain start {statistics.median(jupyter[0]) / statistics.median(plain):.1f}", end=", ")
-        print(f"to a forked start {statistics.median(jupyter[0]) / statistics.median(forked):.0f}")
-    print(f"ratio: plain cell to exec {statistics.median(plain_cell) / statistics.median(inside):.0f}", end=", ")
-    print(f"plain start to forked {statistics.median(plain) / statistics.median(forked):.1f}")
 
 
 if __name__ == "__main__":

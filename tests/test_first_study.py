@@ -87,4 +87,4 @@ def test_the_script_of_the_page_does_what_the_page_says(address: str, tmp_path: 
     }
     plot = (tmp_path / "orders.png").read_bytes()
     assert plot.startswith(b"\x89PNG\r\n")
-    assert b"Tasks resolved and their tokens" in plot  # what it shows, for readers who do not see it
+    assert b"Resolve rate against tokens" in plot  # what it shows, for readers who do not see it

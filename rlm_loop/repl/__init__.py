@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplError, Session, SetupFailed
 
 if TYPE_CHECKING:
-    from rlm_loop.repl.host.zygote import Zygote
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
     from rlm_loop.repl.in_process.restricted import RestrictedREPL
     from rlm_loop.repl.kernel.session import KernelREPL
@@ -72,7 +71,6 @@ _HOME = {
     "Limits": "settings",
     "RestrictedREPL": "in_process.restricted",
     "NotebookREPL": "in_process.attached",
-    "Zygote": "host.zygote",
     "attach_current": "in_process.attached",
 }
 
@@ -91,7 +89,6 @@ __all__ = [
     "RestrictedREPL",
     "Session",
     "SetupFailed",
-    "Zygote",
     "attach_current",
     "open_repl",
 ]

@@ -6,20 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from rlm_loop.repl.host.launch import Launcher, default_python
-from rlm_loop.repl.host.process import Spawned, Starter
+from rlm_loop.repl.host.process import Spawned
 from rlm_loop.repl.host.worker_lifecycle import WorkerLifecycle
 from rlm_loop.repl.isolation.kinds import Remembered, launcher_named
 from rlm_loop.repl.journaled import JournaledSession
 from rlm_loop.repl.settings import Limits, Settings
-
-
-class Forking(Protocol):
-    """What forks the processes of sessions: a `Zygote`."""
-
-    def starter(self, launcher: Remembered) -> Starter: ...
 
 
 class PythonREPL(JournaledSession):
@@ -36,8 +29,6 @@ class PythonREPL(JournaledSession):
     - `launcher`: how it is started and isolated: `sandbox`, `hardened`, `plain`, or a launcher.  Default `auto`: the
       strongest that works here, in that order, with a warning where it is `plain`; `isolation` says which it was.
       `limits`: what the cells may take of the machine.  See `docs/isolation.md`.
-    - `zygote`: fork the process from this one, in milliseconds, instead of starting Python (then `python` is the
-      zygote's, and `auto` is `hardened` at best).
     - `rebuild`: after a kill or crash, get the variables back at the next use, by running the earlier cells again
       with the recorded results of their host tools.  That takes at most the time limit of the call that needs
       them, besides its own; cells that were stopped are never run again.  What cells did elsewhere (files,
@@ -60,15 +51,11 @@ class PythonREPL(JournaledSession):
         launcher: Launcher | str = "auto",
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
-        zygote: Forking | None = None,
         rebuild: bool = True,
     ) -> None:
         settings = Settings(cwd, files or {}, setup, timeout, grace, output_cap, limits or Limits(), clock, rebuild)
-        self._python, self._launcher, self._zygote = python, Remembered(launcher_named(launcher)), zygote
-        if zygote is not None:
-            start = zygote.starter(self._launcher)
-        else:
-            start = partial(Spawned, self._launcher, python or default_python(), self._launcher.direct)
+        self._python, self._launcher = python, Remembered(launcher_named(launcher))
+        start = partial(Spawned, self._launcher, python or default_python(), self._launcher.direct)
         super().__init__(WorkerLifecycle(settings, start))
 
     @property
@@ -78,4 +65,4 @@ class PythonREPL(JournaledSession):
 
     def _another(self, cwd: Path | str | None) -> PythonREPL:
         options = self._settings.again(cwd)
-        return PythonREPL(**options, python=self._python, launcher=self._launcher.launcher, zygote=self._zygote)
+        return PythonREPL(**options, python=self._python, launcher=self._launcher.launcher)

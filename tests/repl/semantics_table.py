@@ -204,7 +204,6 @@ PROMISES = (
         "repl/test_sandbox.py::test_nothing_outlives_a_host_that_is_killed",
         "repl/test_container.py::test_no_container_outlives_a_host_that_is_killed",
         "repl/test_kernel.py::test_a_kernel_does_not_outlive_a_host_that_is_killed",
-        "repl/test_zygote.py::test_no_zygote_outlives_a_host_that_is_killed",
         breaks=(
             "            if os.getppid() != self.parent:\n                self.outlive()  # somebody",
             "            if False:\n                self.outlive()  # somebody",
@@ -374,19 +373,6 @@ PROMISES = (
         "`at(step)`, and a notebook that runs",
         "repl/test_journal.py::test_going_back_to_a_cell",
         "repl/test_journal.py::test_a_notebook_runs_without_us",
-    ),
-    promise(
-        "part 6",
-        "a forked zygote with a pool: as good as a started one, with shared memory",
-        "repl/test_zygote.py::test_forked_sessions_have_everything_of_their_own",
-        "repl/test_zygote.py::test_a_forked_one_cannot_be_told_from_a_started_one",
-        "repl/test_zygote.py::test_memory_is_shared",
-    ),
-    promise(
-        "part 6",
-        "slow clearing up after a host that is gone is waited for",
-        "repl/test_zygote.py::test_a_zygote_waits_for_the_clearing_up_after_a_host_that_is_gone",
-        breaks=("(10 if number == signal.SIGUSR1 else 1)", "1"),
     ),
     promise(
         "part 7",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from processes import PIDS, replaced
 from rlm_loop.repl import PythonREPL, journal
 from rlm_loop.repl.host.calls import HostCall
 from rlm_loop.repl.host.transfer import IN_FRAME
-from rlm_loop.repl.host.zygote import Zygote
 from rlm_loop.repl.journal import Cell, Journal
 from rlm_loop.repl.worker import summary
 
@@ -33,12 +31,6 @@ class Counter:
     def __call__(self, *about: Any) -> int:
         self.asked.append(about)
         return len(self.asked)
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as zygote:
-        yield zygote
 
 
 def test_a_cell_is_on_record_with_its_calls_and_names(repl: PythonREPL) -> None:
@@ -339,14 +331,14 @@ def play(repl: PythonREPL, code: str) -> Any:
 
 @settings(max_examples=12)
 @given(st.lists(steps, min_size=1, max_size=8), st.integers(0, 8))
-def test_any_session_killed_anywhere_goes_on_as_if_it_had_not_been(zygote: Zygote, cells: list[str], at: int) -> None:
+def test_any_session_killed_anywhere_goes_on_as_if_it_had_not_been(cells: list[str], at: int) -> None:
     def fail(n: int) -> None:
         raise ValueError(n)
 
     outcomes: list[Any] = []
     for kill in (False, True):
         ask = Counter()
-        with zygote.repl(timeout=20) as repl:
+        with PythonREPL(timeout=20, launcher="plain") as repl:
             repl.add_tools({"ask": ask, "fail": fail})
             told = [play(repl, "items = []")]
             for i, cell in enumerate(cells):

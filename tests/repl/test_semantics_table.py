@@ -30,7 +30,7 @@ def test_every_test_that_is_named_exists(test: str) -> None:
 
 def test_no_line_is_left_out() -> None:
     lines = {p.line for p in PROMISES}
-    assert lines >= {str(n) for n in range(11, 22)} | {f"part {n}" for n in range(1, 8)} | {"shows"}
+    assert lines >= {str(n) for n in range(11, 22)} | {f"part {n}" for n in (1, 2, 3, 4, 5, 7)} | {"shows"}
     assert len({(p.line, p.says) for p in PROMISES}) == len(PROMISES)
     assert all(p.tests for p in PROMISES)
 

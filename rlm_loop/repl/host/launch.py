@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.repl.base import ReplError
-
 WORKER = Path(__file__).parents[1] / "worker.py"
 
 # What a scientific Python needs to find its libraries, its locale and its thread count; nothing else is passed,
@@ -122,8 +120,6 @@ def folders(options: str) -> tuple[Path, Path]:
     cell that could make a link there would lead the host's hand.
     """
     given = json.loads(options)
-    if "home" not in given:
-        raise ReplError("a zygote forks many sessions, so it cannot be confined to the folders of one: launch it plain")
     return Path(given["path"][0]), Path(given["home"])
 
 

@@ -17,8 +17,7 @@ from rlm_loop.repl.isolation.sandbox import Sandbox
 class Strongest:
     """A launcher: the first of `kinds` that works here, else `plain` with a warning.
 
-    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.  So is a worker
-    that a zygote forks, since a sandbox can only be put around a process that is started.
+    A working folder of root's, where the host is root, gets no sandbox: it is `hardened` at best.
     """
 
     kinds: tuple[Sandbox | Hardened, ...] = (Sandbox(), Hardened())
