@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from rlm_loop.repl.base import CellResult, EvaluationFailed
 from rlm_loop.repl.host.transfer import set_frame
@@ -31,10 +31,6 @@ class JournaledSession(ToolSession):
     @property
     def isolation(self) -> str:
         """The kind of isolation between the cells and this machine."""
-        raise NotImplementedError
-
-    def _another(self, cwd: Path | str | None) -> Self:
-        """A new session with this one's settings."""
         raise NotImplementedError
 
     # -- the session protocol
@@ -148,40 +144,6 @@ class JournaledSession(ToolSession):
     def journal(self) -> tuple[Cell, ...]:
         """The cells that ran, oldest first, with what they printed, changed and asked of the host."""
         return self._state.journal.cells
-
-    def at(self, step: int, *, cwd: Path | str | None = None) -> Self:
-        """A new session in the state after cell `step` (0: before the first), with this one's settings and tools.
-
-        The cells up to it are run again with the recorded results of their host tools; `rebuilt` says what differed.
-        `cwd` is the new session's working folder; default: that given for this session, else a private one with
-        the `files` of the beginning.  Raises `ValueError` where there is no such cell any more, or yet.
-        """
-        with self._lifecycle.turn():
-            self._lifecycle.check_open()
-            self._state.check_step(step)
-            other = self._another(self._settings.cwd if cwd is None else cwd)
-            other._state.take_over(self._state, step, other._lifecycle.resources.new_path)
-            other._lifecycle.resources.lent.take_over(self._lifecycle.resources.lent)
-        try:
-            with other._lifecycle.turn():
-                other._lifecycle.ready(float("inf"))
-                return other
-        except BaseException:
-            other.close()
-            raise
-
-    def to_notebook(self, path: Path | str) -> Path:
-        """Write what ran as a Jupyter notebook that runs without this package, and return its path.
-
-        Variables of the host are loaded in its first cells; host tools give their recorded results.  Large values
-        go into a folder beside it.
-        """
-        from rlm_loop.repl.notebook import write_notebook
-
-        state, settings = self._state, self._settings
-        with self._lifecycle.turn():
-            self._lifecycle.check_open()
-            return write_notebook(Path(path), state.journal, settings.setup, state.setup_calls or (), settings.files)
 
     @property
     def cwd(self) -> Path:

@@ -62,7 +62,3 @@ class PythonREPL(JournaledSession):
     def isolation(self) -> str:
         """The isolation that is in use (`plain`, `sandbox` ...); with `auto` it is known once the session started."""
         return self._launcher.kind
-
-    def _another(self, cwd: Path | str | None) -> PythonREPL:
-        options = self._settings.again(cwd)
-        return PythonREPL(**options, python=self._python, launcher=self._launcher.launcher)

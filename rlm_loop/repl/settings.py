@@ -87,10 +87,6 @@ class Settings:
         spare = min(8, int(0.5 * self.grace / REPEAT))
         return {**options, "limits": self.limits.as_options(), "spare": spare}
 
-    def again(self, cwd: Path | str | None) -> dict[str, Any]:
-        """The same options with another working folder, by name."""
-        return {**vars(self), "cwd": cwd}
-
 
 def check_inside(name: str) -> None:
     """Refuse a file name that leads out of the working folder."""

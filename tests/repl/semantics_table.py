@@ -369,12 +369,6 @@ PROMISES = (
         "repl/test_journal.py::test_any_session_killed_anywhere_goes_on_as_if_it_had_not_been",
     ),
     promise(
-        "part 5",
-        "`at(step)`, and a notebook that runs",
-        "repl/test_journal.py::test_going_back_to_a_cell",
-        "repl/test_journal.py::test_a_notebook_runs_without_us",
-    ),
-    promise(
         "part 7",
         "at least 120 robustness cases",
         "robustness/test_robustness.py::test_there_are_enough_cases_and_each_is_described",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,15 +232,12 @@ def test_a_value_that_kills_when_it_is_removed_is_left_and_said() -> None:
         assert (repl.rebuilt.lost, repl.rebuilt.doubtful) == ((), ("d",))
 
 
-def test_without_rebuilding_all_is_lost_and_going_back_still_works() -> None:
+def test_without_rebuilding_all_is_lost() -> None:
     with PythonREPL(timeout=20, rebuild=False) as repl:
         repl.run("x = 1")
         assert repl.run(DIE).lost == ("x",)
         assert repl.run("x").error == "runtime"
-        repl.run("y = 2")
         assert repl.rebuilt is None
-        with repl.at(1) as first, repl.at(4) as last:
-            assert (first.variables, last.variables) == (("x",), ("y",))
 
 
 def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> None:
@@ -253,31 +249,6 @@ def test_values_of_the_host_come_back_as_they_were_then(repl: PythonREPL) -> Non
     repl.run("m = len(big)")
     repl.run(DIE)
     assert repl.get("(n, m, big[0], len(big))") == (IN_FRAME + 1, IN_FRAME + 3, "d", IN_FRAME + 3)
-
-
-def test_going_back_to_a_cell(tmp_path: Path) -> None:
-    ask = Counter()
-    with PythonREPL(timeout=20, files={"data.txt": "seven"}) as repl:
-        repl.add_tools({"ask": ask})
-        repl.set("context", "c" * (IN_FRAME + 1))
-        repl.run("log = [ask(len(context))]")
-        repl.run("log.append(open('data.txt').read())\nopen('data.txt', 'w').write('changed');")
-        repl.run(DIE)
-        repl.run("log.append('late')")
-        with repl.at(0) as start, repl.at(2) as second:
-            assert start.variables == ("context",)
-            assert second.get("log") == [1, "seven"]
-            assert second.rebuilt is not None
-            assert second.rebuilt.notes == ()
-            assert ask.asked == [(IN_FRAME + 1,)]
-            assert second.run("ask('live')").output == "2"  # from here on, its tools are the real ones
-            assert second.journal[-1].step == 3
-            repl.close()
-            second.run(DIE)
-            assert second.get("len(context)") == IN_FRAME + 1
-            assert second.rebuilt.doubtful == ("log",)  # the file that the second cell read is no longer the same
-    with PythonREPL() as repl, pytest.raises(ValueError, match="no cell 1"):
-        repl.at(1)
 
 
 def test_a_journal_that_grows_too_large_forgets_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,8 +267,6 @@ def test_what_is_forgotten_is_lost(repl: PythonREPL, monkeypatch: pytest.MonkeyP
     repl.run("new = 2\n#" + "x" * 900)
     assert repl.run(DIE).lost == ("old",)
     assert repl.run("new").output == "2"
-    with pytest.raises(ValueError, match="there are 2 to 4"):
-        repl.at(1)
 
 
 # -- any small session, killed at any place
@@ -357,71 +326,6 @@ def _unnumbered(told: Any) -> Any:
 
 
 # -- notebooks
-
-
-def replay(path: Path) -> dict[str, Any]:
-    """Run a notebook's cells one after the other, in the notebook's folder, without this package."""
-    book = json.loads(path.read_text("utf-8"))
-    names: dict[str, Any] = {}
-    for cell in book["cells"]:
-        if cell["cell_type"] == "code":
-            try:
-                exec("".join(cell["source"]), names)
-            except Exception:
-                assert "raises-exception" in cell["metadata"].get("tags", ())
-    return names
-
-
-def test_a_notebook_runs_without_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, path = Counter(), tmp_path / "out" / "session.ipynb"
-    path.parent.mkdir()
-    big = "é\r\n\0\ud800" * 20_000
-    with PythonREPL(timeout=20, setup="base = ask('setup')", files={"d/a.txt": "7"}) as repl:
-        repl.add_tools({"ask": ask, "fail": lambda: 1 / 0})
-        repl.set("context", big)
-        repl.set("small", {"k": (1, {2.5}), "nan": float("inf"), "text": "žluť"})
-        repl.run("from pathlib import Path\na = ask('one')\nb = [ask('two'), small['k']]")
-        repl.run("print(Path('d/a.txt').read_text(), len(context))")
-        repl.run("a = 9\n1/0")
-        repl.run("import os; os._exit(1)")
-        repl.set("small", 5)
-        repl.run("try: fail()\nexcept RuntimeError as e: c = str(e)\nfinal_answer(small)")
-        assert repl.to_notebook(path) == path
-    monkeypatch.chdir(path.parent)
-    names = replay(path)
-    assert (names["a"], names["b"], names["base"], names["small"]) == (9, [3, (1, {2.5})], 1, 5)
-    assert names["c"] == "ZeroDivisionError: division by zero"
-    assert names["context"] == big
-    assert len(ask.asked) == 3
-    book = json.loads(path.read_text("utf-8"))
-    outputs = [o["text"] for c in book["cells"] if c["cell_type"] == "code" for o in c["outputs"]]
-    assert outputs[0] == ["7 100000\n"]
-    assert any("did not come to its end (died)" in "".join(c["source"]) for c in book["cells"])
-
-
-def test_a_notebook_is_valid(tmp_path: Path, repl: PythonREPL) -> None:
-    nbformat: Any = pytest.importorskip("nbformat", reason="pip install nbformat")
-    repl.run("print('x')")
-    repl.run("1/0")
-    nbformat.validate(nbformat.read(repl.to_notebook(tmp_path / "n.ipynb"), as_version=4))
-
-
-@settings(max_examples=40)
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.floats() | st.text(st.characters(codec=None)) | st.binary(max_size=9),
-        lambda s: st.lists(s, max_size=3) | st.dictionaries(st.text(), s, max_size=3) | st.tuples(s, s),
-        max_leaves=6,
-    )
-)
-def test_any_value_is_written_as_python(value: Any) -> None:
-    from rlm_loop.repl.notebook import _literal
-
-    text = _literal(value)
-    assert text is not None
-    back = eval(text)
-    assert repr(back) == repr(value)
-    compile(text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass"), "cell", "eval")
 
 
 @settings(max_examples=60)

@@ -307,15 +307,6 @@ def test_a_kernel_does_not_outlive_a_host_that_is_killed(tmp_path: Path) -> None
     shutil.rmtree((tmp_path / "folder").read_text())  # a known gap: nobody is left who could remove it
 
 
-def test_going_back(kernel: KernelREPL) -> None:
-    with KernelREPL() as repl:
-        repl.run("x = 1")
-        repl.run("x = 2")
-        with repl.at(1) as earlier:
-            assert isinstance(earlier, KernelREPL)
-            assert earlier.run("x").output == "1"
-
-
 # -- which kernel
 
 

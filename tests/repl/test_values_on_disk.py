@@ -157,28 +157,12 @@ def test_the_users_file_is_never_touched(file: Path, folder: Path) -> None:
     assert (folder / "a.txt").read_bytes() == b"alpha\r\n"
 
 
-def test_it_comes_back_after_a_crash_and_in_a_fork(file: Path) -> None:
+def test_it_comes_back_after_a_crash(file: Path) -> None:
     with PythonREPL() as repl:
         repl.set("context", ContextFile(file), reserved=True)
         repl.run("n = len(context)")
         repl.run("import os; os._exit(1)")
         assert repl.get("(n, len(context))") == (len(TEXT), len(TEXT))
-        with repl.at(1) as other:
-            assert other.get("(n, context)") == (len(TEXT), TEXT)
-
-
-def test_it_is_read_again_by_the_notebook_of_the_session(file: Path, folder: Path, tmp_path: Path) -> None:
-    with PythonREPL() as repl:
-        repl.set("context", ContextFile(file))
-        repl.set("more", ContextFolder(folder))
-        repl.run("1")
-        book = json.loads(repl.to_notebook(tmp_path / "book.ipynb").read_text())
-    names: dict[str, Any] = {}
-    for cell in book["cells"]:
-        if cell["cell_type"] == "code":
-            exec("".join(cell["source"]), names)
-    assert names["context"] == TEXT
-    assert names["more"]["a.txt"] == "alpha\r\n"
 
 
 @pytest.mark.parametrize("kind", ["hardened", "sandbox"])

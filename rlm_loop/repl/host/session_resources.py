@@ -93,10 +93,6 @@ class Lent:
 
         return at
 
-    def take_over(self, other: Lent) -> None:
-        """Lend what another session lent."""
-        self.paths += [path for path in other.paths if path not in self.paths]
-
 
 def _readable(value: OnDisk) -> bool:
     """Whether cells may read it in place; where the host is root, isolated ones are some other user."""

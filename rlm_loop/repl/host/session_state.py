@@ -121,16 +121,3 @@ class SessionState:
         report = restart_report(self.cause, self._expects, self.rebuilt)
         self.untold = RestartReport(self.untold.lost + report.lost, note=report.note or self.untold.note)
         self.cause, self._expects = "", NO_RESTART
-
-    def check_step(self, step: int) -> None:
-        """Raise `ValueError` where there is no such cell any more, or yet; 0 is before the first."""
-        if not 0 <= step <= self.cells or 0 < step <= self.journal.forgotten:
-            first = self.journal.forgotten + 1
-            raise ValueError(f"there is no cell {step} to go back to; there are {first} to {self.cells}")
-
-    def take_over(self, other: SessionState, step: int, new_path: Callable[[], Path]) -> None:
-        """Take over what another session held after a cell, so that a start leads there."""
-        journal = other.journal.upto(step)
-        self.journal, self.cells, self.tools = journal.copied_to(new_path), step, dict(other.tools)
-        self.variables = journal.variables()
-        self.setup_calls, self.expected = other.setup_calls, journal.names()

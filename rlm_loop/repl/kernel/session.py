@@ -61,9 +61,6 @@ class KernelREPL(JournaledSession):
         """What kind of process the cells run in."""
         return "kernel"
 
-    def _another(self, cwd: Path | str | None) -> KernelREPL:
-        return KernelREPL(self.kernel, **self._settings.again(cwd))
-
 
 def _lifecycle(kernel: str, settings: Settings) -> WorkerLifecycle:
     bridges: list[KernelBridge] = []  # at most one: the latest

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_trees import Answering, Root
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Prompt
 from rlm_loop.models import ScriptedModel
 from rlm_loop.models.base import ModelError
-from rlm_loop.repl import PythonREPL
 from rlm_loop.traces.reader import read
 
 
@@ -236,22 +234,6 @@ def test_answers_survive_a_restart_and_are_not_paid_for_again() -> None:
     outcome = ToolLoopAgent(model=ScriptedModel(replies), concurrency=1).run("?", context="c")
     assert outcome.answer == [[True, None], [False, "no route"]]
     assert outcome.usage.calls == 4
-
-
-def test_an_exported_notebook_gives_the_same_results_without_the_package(tmp_path: Path) -> None:
-    root = Root(Answering(lambda text: fail() if text == "b" else text.upper()))
-    with PythonREPL() as repl:
-        repl.add_tools({"llm_query": root.query, "llm_query_batched": root.batched})
-        repl.run("rs = llm_query_batched(['a', 'b'])\nshown = repr(rs)")
-        repl.run("try: llm_query('b')\nexcept SubCallError as e: shown += f' {e}'")
-        book = json.loads(repl.to_notebook(tmp_path / "n.ipynb").read_text())
-        shown = repl.get("shown")
-    cells = "\n".join("".join(c["source"]) for c in book["cells"] if c["cell_type"] == "code")
-    assert "rlm_loop" not in cells
-    names: dict[str, Any] = {}
-    exec(cells, names)
-    assert names["shown"] == shown == "['A', <failed: no route>] no route"
-    assert [r.ok for r in names["rs"]] == [True, False]
 
 
 def fail() -> str:
