@@ -122,7 +122,7 @@ def twice(results: Results) -> str:
     columns = ["loop", "ends otherwise", "95 % CI", "most that an arm's total moved"]
     notes = [
         "The same arm, task and settings, run twice; at temperature 0 batching and the prompt cache "
-        "can make a difference (batching)."
+        "can make a difference ([batching](../README.md#no-longer-here))."
     ]
     return Table("The same arm twice", columns, rows, notes).to_markdown()
 
