@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 from experiments.shared import chosen, first_tasks, served, words
 
 SUITES = ("computation", "tables", "long_context/records@8k")
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = (
     "loop",
     "system",

@@ -16,7 +16,7 @@ from experiments.shared import LEAN, LOOPS, served, spread_tasks
 
 #: The suites and how many tasks of each are taken at most; `function-repair` has 16 in its test split.
 SUITES = {"humaneval": 40, "frames": 40, "function-repair": 20, "tables": 16, "computation": 16}
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "tool_presentation", "data")
 #: As README.md says: declared before the run.
 PLAN = Analysis(baseline="react", margin=0.03, family=("resolved",), missing="worst")

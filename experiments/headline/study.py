@@ -17,7 +17,7 @@ from experiments.shared import first_tasks, served
 
 #: The suites and how many tasks of each are taken at most, in the order in which they take turns.
 SUITES = {"computation": 16, "tables": 16, "function-repair": 16, "humaneval": 52}
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 #: By what the first report judged, written down after it had begun; a run from here on is locked to it.
 PLAN = Analysis(baseline="react-text", margin=0.03, family=("resolved", "input_tokens"), missing="worst")

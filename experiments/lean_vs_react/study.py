@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 from experiments.shared import first_tasks, served
 
 SUITES = ("computation", "tables", "function-repair")
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 
 

@@ -19,7 +19,7 @@ from servers import first
 
 from experiments.shared import served
 
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "tool_presentation")
 #: The function-calling loop's own rule without its sentence on `python`, a tool that it does not have here.
 RULE = (

@@ -23,7 +23,7 @@ from experiments.shared import chosen, served, words
 FAMILIES = ("needle", "records", "identifiers", "needles", "chain")
 SIZES = ("8k", "128k")
 ARMS = ("direct", "depth-0")
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "system", "data", "tools", "tool_presentation", "budget", "recursion")
 
 

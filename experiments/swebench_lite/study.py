@@ -22,7 +22,7 @@ INSTANCES = (
     *(f"astropy__astropy-{n}" for n in (6938, 12907, 14182, 14365, 14995)),
     *(f"django__django-{n}" for n in (10914, 10924, 11001, 11019, 11039)),
 )
-#: In what the arms differ; anything else stops the study (`rlm-loop study fairness-check`).
+#: In what the arms differ; anything else stops the study (`rlm-loop study check`).
 DIFFERS = ("loop", "reply_format", "system", "injectors", "tool_presentation")
 #: Declared before the first episode: each arm against ReAct, by McNemar's exact test.
 PLAN = Analysis(baseline="react", margin=0.0, family=("resolved", "input_tokens"), missing="worst")

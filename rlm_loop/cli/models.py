@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from rlm_loop.cli.terminal import echo, note, notes, results
+from rlm_loop.cli.terminal import note, notes, results
 
-app = typer.Typer(help="Local models: list them, fetch them, say where they are.", no_args_is_help=True)
+app = typer.Typer(help="Local models: list them, fetch them.", no_args_is_help=True)
 
 Names = Annotated[list[str], Argument(metavar="NAME...", help="Names from `rlm-loop models list`.")]
 
@@ -39,14 +39,6 @@ def pull(
     """Fetch models into the cache folder, once; an interrupted pull goes on where it stopped."""
     for name in names:
         fetch(name, verify=verify)
-
-
-@app.command()
-def path(name: Annotated[str, Argument(help="A name from `rlm-loop models list`.")]) -> None:
-    """Print where the checked file of a model is."""
-    from rlm_loop.models import weights
-
-    echo(str(weights.path(name)))
 
 
 def fetch(name: str, *, verify: bool = False) -> None:

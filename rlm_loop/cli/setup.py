@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,12 +100,6 @@ def as_json(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=True, allow_nan=False)
 
 
-def echo_json(values: Iterable[Any]) -> None:
-    """Print values as JSON, one a line."""
-    for value in values:
-        echo(as_json(value))
-
-
 def write_page(path: Path, page: str) -> None:
     """Write a page of HTML, in a folder that is made where it is not there, and say where it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +121,7 @@ Run = Annotated[
     Option(
         "--run",
         metavar="ID",
-        help="Which run of the file: its id (`trace runs`), or its number from 0, negative from the end. Default: the "
+        help="Which run of the file: its id, or its number from 0, negative from the end. Default: the "
         "last one that was not broken off and tried again.",
     ),
 ]
@@ -147,4 +141,4 @@ def tell_others(file: str, record: RunRecord, run: str | None) -> None:
     from rlm_loop.traces.runs import runs_in
 
     if run is None and len(there := runs_in(file)) > 1:
-        note(f"run {record.id}, one of {len(there)} in {file}: --run chooses, `trace runs` lists them")
+        note(f"run {record.id}, one of {len(there)} in {file}: --run chooses")

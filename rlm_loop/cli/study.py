@@ -18,7 +18,6 @@ from rlm_loop.cli.experiments import (
     load,
     show_table,
 )
-from rlm_loop.cli.formats import export_results
 from rlm_loop.cli.setup import Misuse, as_json, setup_of
 from rlm_loop.cli.study_models import agreed_to_spend, run_studies, say_estimates
 from rlm_loop.cli.study_report import report
@@ -26,10 +25,8 @@ from rlm_loop.cli.terminal import echo, fitting
 
 app = typer.Typer(help="Studies: arms x models x tasks x seeds, resumable.", no_args_is_help=True)
 app.command("init")(study_files.init)
-app.command("list")(study_files.list_)
 
 
-@app.command("resume", help="The same as run: episodes that have a row are skipped; --retry-failed for failed ones.")
 @app.command("run")
 def run(
     context: typer.Context,
@@ -39,7 +36,7 @@ def run(
     models: Annotated[
         str | None, Option(metavar="NAME,NAME", help="Several, one after the other, into one folder.")
     ] = None,
-    split: Annotated[str | None, Option("--split", "--half", help="dev or test; for the experiment.")] = None,
+    split: Annotated[str | None, Option("--split", help="dev or test; for the experiment.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Tasks at most, of the suites in turn.")] = None,
     seconds: Annotated[float | None, Option(min=0, help="Start no further task after this.")] = None,
     jobs: Annotated[
@@ -61,7 +58,7 @@ def run(
     ] = None,
     rate: Annotated[float | None, Option(help="Model calls a minute at most.")] = None,
     estimate: Annotated[
-        bool, Option("--estimate", "--dry-run", help="Only say what is left to run, and what it would use.")
+        bool, Option("--estimate", help="Only say what is left to run, and what it would use.")
     ] = False,
     yes: Annotated[bool, Option("--yes", help="With --models: do not ask before it is spent.")] = False,
     mixed: Annotated[
@@ -120,19 +117,6 @@ def status(
         echo(fitting(line))
 
 
-@app.command("compact")
-def compact_(
-    folder: Folder,
-    drop: Annotated[
-        bool, Option("--drop-lines", help="Remove results.jsonl once the Parquet file is read back as equal.")
-    ] = False,
-) -> None:
-    """Write the rows of a study to results.parquet (needs the extra `parquet`)."""
-    from rlm_loop.study import compact
-
-    echo(str(compact(folder, keep=not drop)))
-
-
 @app.command("rescore")
 def rescore_(
     folder: Folder, json_: Annotated[bool, Option("--json", help="A line of JSON for each run.")] = False
@@ -161,7 +145,7 @@ def rescore_(
 
 
 @app.command()
-def fairness_check(
+def check(
     experiment: Annotated[
         str, Argument(metavar="FILE|NAME|FOLDER", help="An experiment, or the folder of a study's results.")
     ],
@@ -185,6 +169,4 @@ def fairness_check(
     return 0 if found.fair else 1
 
 
-for command in (report,):
-    app.command()(command)
-app.command("export")(export_results)
+app.command()(report)

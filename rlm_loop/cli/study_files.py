@@ -1,19 +1,15 @@
-"""`rlm-loop study init` and `list`: a study file to begin with, and the studies that are there."""
+"""`rlm-loop study init`: a study file to begin with."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
-from rlm_loop.cli.experiments import show_table
-from rlm_loop.cli.setup import Misuse, echo_json
+from rlm_loop.cli.setup import Misuse
 from rlm_loop.cli.terminal import echo, note
 
-_FEW = 2  # arms that a line names
 #: Runs as it is.  Its tasks are ones whose truth a reader can check.
 TEMPLATE = '''\
 """Two loops on three questions of yours: rlm-loop study run {file}"""
@@ -61,66 +57,3 @@ def init(
     path.write_text(TEMPLATE.format(file=path, name="".join(c for c in name if c.isalnum() or c in "-_") or "mine"))
     echo(str(path))
     note(f"run it:  rlm-loop study run {path}")
-
-
-def list_(
-    folder: Annotated[str, Argument(help="Where to look, all folders below it included.")] = ".",
-    json_: Annotated[bool, Option("--json", help="One JSON object a study, one a line.")] = False,
-) -> None:
-    """The studies below a folder: their arms, how many episodes are done of those planned, and when they ran last."""
-    from rlm_loop.report.tables.table import Table
-
-    where = Path(folder)
-    if not where.is_dir():
-        raise Misuse(f"{folder} is no folder: name one that has studies below it, such as runs")
-    found = [_about(path) for path in studies_below(where)]
-    if json_:
-        echo_json(found)
-        return
-    if not found:
-        note(f"no studies below {folder}; `rlm-loop study init` writes one to begin with")
-        return
-    rows = [[os.path.relpath(e["folder"], where), *_shown(e)] for e in found]
-    show_table(Table(f"Studies below {folder}", ["folder", "study", "arms", "done", "when"], rows, labels=5))
-    for each in found:
-        if "fault" in each:
-            note(f"{each['folder']} {each['fault']}")
-
-
-def studies_below(folder: Path) -> Iterator[Path]:
-    """Folders of studies, in order; hidden ones are not entered, nor is what lies in a study's own."""
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "node_modules")
-        if "study.json" in files:
-            folders.clear()
-            yield here
-
-
-def _about(folder: Path) -> dict[str, Any]:
-    from rlm_loop.study import StudyError, load_study, status
-
-    try:
-        said, found = status(folder), load_study(folder)
-    except StudyError as error:
-        return {"folder": str(folder), "fault": f"cannot be read: {error}"}
-    sessions = found.lock.get("sessions") or [{}]
-    return {
-        "folder": str(folder),
-        "name": said.name,
-        "arms": list(dict.fromkeys([*found.arms, *(a.arm for a in said.arms)])),
-        "done": said.done,
-        "failed": said.failed,
-        "planned": said.planned,
-        "running": said.running,
-        "when": str(sessions[-1].get("started", "")),
-    }
-
-
-def _shown(about: dict[str, Any]) -> list[str]:
-    if "fault" in about:
-        return ["?", "", "cannot be read", ""]
-    arms, failed = about["arms"], f", {about['failed']} failed" if about["failed"] else ""
-    first = ", ".join(arms[:_FEW]) + (f" and {len(arms) - _FEW} more" if len(arms) > _FEW else "")
-    done = f"{about['done']}/{about['planned']}{failed}{', running' if about['running'] else ''}"
-    return [about["name"], first, done, about["when"][:10]]

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from rlm_loop.cli import formats, trace_replay
-from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, echo_json, record_of, write_page
-from rlm_loop.cli.terminal import echo, fitting, results
+from rlm_loop.cli import trace_export, trace_replay
+from rlm_loop.cli.setup import Misuse, Run, TraceFile, as_json, record_of, write_page
+from rlm_loop.cli.terminal import echo, results
 
 app = typer.Typer(help="Recorded runs.", no_args_is_help=True)
-app.command("export")(formats.export_run)
+app.command("export")(trace_export.export_run)
 app.command()(trace_replay.replay)
 app.command()(trace_replay.fork)
 
@@ -76,62 +76,3 @@ def _page(file: str, run: str | None, html: str | None, opened: bool) -> None:
     write_page(out, page)
     if opened:
         webbrowser.open(out.resolve().as_uri())
-
-
-@app.command()
-def runs(
-    file: TraceFile, json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False
-) -> None:
-    """The runs that a trace file holds, with the id that --run takes; one that was tried again says so."""
-    from datetime import UTC, datetime
-
-    from rlm_loop.report.notebook.formatting import visible
-    from rlm_loop.report.notebook.record import record_line
-    from rlm_loop.traces.reader import RunRecord
-    from rlm_loop.traces.runs import runs_in
-
-    there = runs_in(file)
-    if not there:
-        raise Misuse(f"{file} holds no runs; a trace is a file that --trace, a study or the meter wrote")
-    for found in there:
-        record = RunRecord(tuple(found.events), found.number)
-        try:
-            at = datetime.fromtimestamp(float(record.start.get("at", 0)), UTC).isoformat(" ", "seconds")[:19]
-        except (TypeError, ValueError, OverflowError, OSError):  # a file of others may say anything
-            at = "?"
-        stop = None if record.end is None else record.end.get("stop")
-        about = {"run": record.id, "number": found.number, "began": at, "task": record.start.get("task"), "stop": stop}
-        if json_:
-            echo(as_json({**about, "aborted": record.aborted, "fault": found.fault}))
-            continue
-        notes = [f"does not count: {record.aborted}"] * (record.aborted is not None) + [found.fault] * bool(found.fault)
-        mark = f"  [{'; '.join(map(str, notes))}]" if notes else ""
-        echo(fitting(visible(f"{record.id}  {at}  {record.start.get('task', '?')}  {record_line(found.events)}{mark}")))
-
-
-@app.command()
-def tree(
-    file: TraceFile,
-    run: Run = None,
-    fold: Annotated[int, Option(min=0, help="Runs of more siblings alike than this are one line; 0 never folds.")] = 8,
-    json_: Annotated[bool, Option("--json", help="One JSON object per node, one a line.")] = False,
-) -> None:
-    """The call tree of a recorded run: sub-calls and sub-agents, with tokens, cost and time by node and depth."""
-    from rlm_loop.accounting.amounts import counted
-    from rlm_loop.accounting.tree import tree_of
-    from rlm_loop.cli.steps import tree_lines
-
-    record = record_of(file, run)
-    found = tree_of(record)
-    if json_:
-        echo_json(found.rows())
-        return
-    console = results()
-    for line in tree_lines(found, fold=fold):
-        console.print(line, soft_wrap=True)
-    for total in found.by_depth():
-        failed = f", {total.failed} failed" if total.failed else ""
-        echo(
-            f"depth {total.depth}: {total.nodes} node{'' if total.nodes == 1 else 's'}{failed}, "
-            f"{total.own.calls} calls, {counted(total.own)}, {total.model_seconds:.1f} s of models"
-        )

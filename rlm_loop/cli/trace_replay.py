@@ -88,9 +88,7 @@ def fork(
     model: Annotated[str | None, Option(help="Another model than the recorded one.")] = None,
     context: RecordedContext = None,
     workspace: Annotated[str | None, Option(metavar="SOURCE", help="The very source of the run's workspace.")] = None,
-    steps: Annotated[
-        int | None, Option("--max-steps", "--steps", help="Turns at most, the recorded ones included.")
-    ] = None,
+    steps: Annotated[int | None, Option("--max-steps", help="Turns at most, the recorded ones included.")] = None,
     trace: Annotated[str | None, Option(metavar="FILE", help="Where to record the new run.")] = None,
     json_: Annotated[bool, Option("--json", help="A summary as one JSON object.")] = False,
 ) -> int:

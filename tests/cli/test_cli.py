@@ -223,11 +223,10 @@ def one_line(err: str) -> str:
         (("run", "-", "--context", "-"), "standard input"),
         (("nonsense",), "nonsense"),
         (("models", "pull", "no-such-model"), "smollm2-135m"),
-        (("models", "path", "no-such-model"), "smollm2-135m"),
         (("models", "pull"), "NAME"),
         (("trace", "show", "does/not/exist.jsonl"), "No such file"),
         (("study", "run", "does-not-exist"), "does-not-exist"),
-        (("study", "run", "x", "--half", "third"), "dev and test"),
+        (("study", "run", "x", "--split", "third"), "dev and test"),
         (("study", "report", "does-not-exist"), "holds no study"),
         (("study", "status", "does-not-exist"), "holds no study"),
         (("demo", "--experiment", "does-not-exist"), "repository"),
@@ -334,9 +333,6 @@ def test_models_list_names_licences_and_state(line: Line, monkeypatch: pytest.Mo
     assert code == 0
     assert out.count("absent") == 3
     assert "Apache-2.0" in out
-    code, _, err = line("models", "path", "smollm2-135m")
-    assert code == 2
-    assert "rlm-loop models pull smollm2-135m" in one_line(err)
 
 
 def test_the_program_is_installed_and_survives_a_closed_pipe(tmp_path: Path) -> None:

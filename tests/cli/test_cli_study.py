@@ -62,7 +62,7 @@ def test_a_study_goes_on_where_it_stopped(experiment: Path, capsys: pytest.Captu
     assert main(["study", "run", "small", "--limit", "1"]) == 0
     assert len(load_study("runs/small")) == 2
     before = load_study("runs/small").rows[0]["started"]
-    assert main(["study", "resume", "small"]) == 0
+    assert main(["study", "run", "small"]) == 0
     found = load_study("runs/small")
     assert len(found) == 6
     assert found.rows[0]["started"] == before
@@ -181,7 +181,7 @@ def test_without_weights_and_without_a_recorded_run_it_is_an_error(
 def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["study", "fairness-check", "small"]) == 0
+    assert main(["study", "check", "small"]) == 0
     assert "small: 2 arms (right, wrong), compared on 1 first requests each" in capsys.readouterr().out
     text = EXPERIMENT.replace(
         "return {arm: DirectAgent(",
@@ -189,10 +189,10 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
         "budget=Budget(steps=limit[arm]), ",
     )
     (experiment / "study.py").write_text(text)
-    assert main(["study", "fairness-check", "small"]) == 0  # nothing is declared, so the difference is only shown
+    assert main(["study", "check", "small"]) == 0  # nothing is declared, so the difference is only shown
     assert "-budget.steps: 1\n  +budget.steps: 2" in capsys.readouterr().out
     (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs=())'))
-    assert main(["study", "fairness-check", "small"]) == 1
+    assert main(["study", "check", "small"]) == 1
     assert "UNDECLARED" in capsys.readouterr().out
     assert main(["study", "run", "small"]) == 2
     out, err = capsys.readouterr()
@@ -203,7 +203,7 @@ def test_a_contract_is_printed_and_an_unfair_study_does_not_start(
     (experiment / "study.py").write_text(text.replace('Suite("toy", tasks))', 'Suite("toy", tasks), differs="budget")'))
     assert main(["study", "run", "small"]) == 0
     capsys.readouterr()
-    assert main(["study", "fairness-check", "runs/small", "--json"]) == 0  # as it was recorded
+    assert main(["study", "check", "runs/small", "--json"]) == 0  # as it was recorded
     assert '"differing": ["budget"]' in " ".join(capsys.readouterr().out.split())
 
 
@@ -213,9 +213,9 @@ def test_what_a_study_says_while_it_runs_is_a_note(
     assert main(["study", "run", "small", "--limit", "1"]) == 0
     other = {"version": "9.9.9", "commit": None, "code": "f" * 16}
     monkeypatch.setattr("rlm_loop.study.plan.identity.package", lambda: other)
-    assert main(["study", "resume", "small", "--retry-failed", "--rate", "1000000"]) == 2
+    assert main(["study", "run", "small", "--retry-failed", "--rate", "1000000"]) == 2
     assert "cannot be gone on with: it was begun with another rlm-loop" in capsys.readouterr().err
-    assert main(["study", "resume", "small", "--retry-failed", "--rate", "1000000", "--mixed"]) == 0
+    assert main(["study", "run", "small", "--retry-failed", "--rate", "1000000", "--mixed"]) == 0
     err = capsys.readouterr().err
     assert "note: small: the rows of this folder are a mixture: it was begun with another rlm-loop" in err
     assert "StudyWarning" not in err
@@ -278,9 +278,8 @@ def test_one_command_runs_several_models_into_one_folder(many: Path, capsys: pyt
     assert len(load_study("runs/many")) == 12
 
 
-@pytest.mark.parametrize("option", ["--estimate", "--dry-run"])
-def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    assert main([*BOTH, option]) == 0
+def test_an_estimate_runs_nothing(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*BOTH, "--estimate"]) == 0
     out, _ = capsys.readouterr()
     assert not Path("runs").exists()
     assert "at most: first requests times the limits" in out

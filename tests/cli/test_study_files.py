@@ -1,8 +1,7 @@
-"""`rlm-loop study init` writes a file that runs as it is, and `list` says what is below a folder."""
+"""`rlm-loop study init` writes a file that runs as it is, and overwrites nothing."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -66,34 +65,3 @@ def test_init_overwrites_nothing(
     assert said in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["there.py"]
     assert Path("there.py").read_text() == "mine = 1\n"
-
-
-def test_list_says_what_is_below_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["study", "list"]) == 0
-    assert "no studies below ." in capsys.readouterr().err
-    main(["study", "init"])
-    study = load_study_file("study.py", model=ScriptedModel([answers] * 4))
-    study.run("runs/whole", progress=False, limit=2)
-    study.run("runs/.hidden/x", progress=False, limit=0)
-    (tmp_path / "runs" / "torn").mkdir()
-    (tmp_path / "runs" / "torn" / "study.json").write_text('{"name": ')
-    capsys.readouterr()
-    assert main(["study", "list", "runs"]) == 0
-    out, err = capsys.readouterr()
-    assert "whole" in out
-    assert "code, calls" in out
-    assert "4/4" in out
-    assert "cannot be read" in out
-    assert "torn" in err
-    assert ".hidden" not in out
-    assert main(["study", "list", "runs", "--json"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(e.get("done"), e.get("arms")) for e in lines] == [(None, None), (4, ["code", "calls"])]
-
-
-def test_list_of_what_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "list", str(tmp_path / "nowhere")]) == 2
-    assert "is no folder: name one that has studies below it" in capsys.readouterr().err

@@ -94,8 +94,6 @@ def test_an_error_of_a_provider(shown: Shown) -> None:
     "argv",
     [
         ("trace", "show"),
-        ("trace", "tree"),
-        ("trace", "runs"),
         ("trace", "replay"),
         ("trace", "show", "--json"),
     ],

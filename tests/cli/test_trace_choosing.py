@@ -30,7 +30,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]
 
 COMMANDS = {
     "show": ([], "answer: '{0}'"),
-    "tree": ([], "model-{0}"),
     "replay": ([], "same: 2 of 2 requests"),
 }
 
@@ -64,21 +63,6 @@ def test_a_fork_of_a_named_run(
     assert (start["forked"]["run"], start["question"]) == (ids["two"], "The two?")
 
 
-def test_the_runs_are_listed(file: tuple[str, dict[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
-    path, ids = file
-    assert main(["trace", "runs", path]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(ids.values())
-    assert ["tried again" in line for line in lines] == [True, False, False]
-    assert main(["trace", "runs", path, "--json"]) == 0
-    listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(run["run"], run["stop"], bool(run["aborted"])) for run in listed] == [
-        (ids["one"], "answered", True),
-        (ids["two"], "answered", False),
-        (ids["six"], "answered", False),
-    ]
-
-
 def test_a_page_of_a_named_run(
     file: tuple[str, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,7 +85,6 @@ def test_a_file_of_strangers_cannot_steer_the_terminal(tmp_path: Path, capsys: p
         "task": "\x1b]0;x\x07",
     }
     path.write_text(json.dumps(start) + "\n")
-    assert main(["trace", "runs", str(path)]) == 0
     assert main(["trace", "show", str(path), "--run", "\x1bx"]) == 2
     out, err = capsys.readouterr()
     assert "\x1b" not in out + err

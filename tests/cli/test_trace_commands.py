@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from io import StringIO
 from pathlib import Path
@@ -38,24 +37,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     code = main(list(arguments), models=lambda name, **_: ScriptedModel([]))
     out, err = capsys.readouterr()
     return code, out, err
-
-
-def test_the_tree_of_a_trace(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, "trace", "tree", trace)
-    assert code == 0
-    lines = out.splitlines()
-    assert len(lines) == 4
-    assert lines[1].startswith("└─ 0.1 … 0.20 20 completions m · batch 0.b1")
-    assert lines[3].startswith("depth 1: 20 nodes, 20 calls, 2,000 tokens in, 200 out")
-    _, out, _ = said(capsys, "trace", "tree", trace, "--fold", "0")
-    assert len(out.splitlines()) == 23
-
-
-def test_the_tree_as_json_lines(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = said(capsys, "trace", "tree", trace, "--json")
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert [r["node"] for r in rows[:3]] == ["0", "0.1", "0.2"]
-    assert rows[0]["subtree_input_tokens"] == sum(r["input_tokens"] for r in rows)
 
 
 def test_show_has_the_tree_where_there_are_sub_calls(trace: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,7 +72,7 @@ def test_fork(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "turn 2" in out
     code, out, _ = said(capsys, "trace", "replay", tmp_path / "new.jsonl")
     assert code == 0
-    code, out, _ = said(capsys, *line, "--steps", "1", "--json")
+    code, out, _ = said(capsys, *line, "--max-steps", "1", "--json")
     assert (code, json.loads(out)["stop"]) == (1, "steps")
 
 

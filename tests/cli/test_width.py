@@ -31,10 +31,8 @@ RESULTS = [
     ("models", "list"),
     ("study", "status", "runs"),
     ("study", "report", "runs"),
-    ("study", "list", "."),
-    ("study", "fairness-check", "runs"),
+    ("study", "check", "runs"),
     ("trace", "show", "run.jsonl"),
-    ("trace", "runs", "run.jsonl"),
 ]
 ERRORS = [
     ("run", "How many?", "--model", "nonsense"),

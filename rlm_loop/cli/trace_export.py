@@ -1,4 +1,4 @@
-"""`rlm-loop trace export` and `study export`: runs as files of other tools."""
+"""`rlm-loop trace export`: a run as a file of another tool."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from typing import Annotated
 
 from typer import Option
 
-from rlm_loop.cli.experiments import Folder
 from rlm_loop.cli.setup import Misuse, Run, TraceFile, tell_others
 from rlm_loop.cli.terminal import echo
 from rlm_loop.traces.redact import redact
 
-To = Annotated[str, Option("--to", metavar="FORMAT", help="inspect or otel; see docs/compare.md.")]
-Content = Annotated[bool, Option("--content/--no-content", help="With what was said, or without (otel).")]
-
 
 def export_run(
     file: TraceFile,
-    to: To,
+    to: Annotated[str, Option(metavar="FORMAT", help="inspect or otel; see docs/compare.md.")],
     out: Annotated[
         str, Option(metavar="FILE", help="Where it goes; a file that is there is replaced. otel: or an OTLP address.")
     ],
     run: Run = None,
-    content: Content = True,
+    content: Annotated[bool, Option(help="With what was said, or without (otel).")] = True,
 ) -> None:
     """A recorded run as a file that another tool reads, or as spans sent to an address."""
     from rlm_loop.formats.traces import export_trace, send_trace
@@ -35,23 +31,6 @@ def export_run(
     else:
         export_trace(file, to, out, run=record.id, content=content)  # pyright: ignore[reportArgumentType]
     echo(redact(out))
-
-
-def export_results(
-    folder: Folder,
-    to: To,
-    out: Annotated[str, Option(metavar="FOLDER", help="Where the files go. otel: or an OTLP address.")],
-    content: Content = True,
-) -> None:
-    """The runs of a study, with their scores, as files that another tool reads, or as spans sent to an address."""
-    from rlm_loop.formats.traces import export_study, send_study
-
-    if _sent(to, out):
-        sent = send_study(folder, out, content=content)
-        echo(f"{sent} run{'' if sent == 1 else 's'} to {redact(out)}")
-        return
-    written = export_study(folder, to, out, content=content)  # pyright: ignore[reportArgumentType]
-    echo(f"{len(written)} file{'' if len(written) == 1 else 's'} in {out}")
 
 
 def _sent(to: str, out: str) -> bool:
