@@ -46,10 +46,11 @@ class RunRecord:
         return next((e for e in reversed(self.events) if e["event"] == "run_end" and _of_root(e)), None)
 
     def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.record.record_html")(self.events)
+        return drawing("rlm_loop.agents.past_run.outcome_of")(self).to_html()
 
     def __repr__(self) -> str:
-        return f"<RunRecord {drawing('rlm_loop.report.notebook.record.record_line')(self.events)}>"
+        stop = "no end" if self.end is None else self.end.get("stop")
+        return f"<RunRecord {self.start.get('agent')} with {self.start.get('model')}: {stop}>"
 
     def of(self, event: str) -> list[Mapping[str, Any]]:
         """All events of one kind."""

@@ -24,7 +24,6 @@ from typing import Any, cast
 
 from rlm_loop.actions import Display
 from rlm_loop.messages import Message, Prompt, common, digest
-from rlm_loop.traces.display import drawing
 from rlm_loop.traces.file import LineFile
 from rlm_loop.traces.logs import tell
 from rlm_loop.traces.received import DEEPEST, shown
@@ -263,9 +262,6 @@ class Trace:
     def close(self) -> None:
         if self._owns:
             self._out.close()
-
-    def _repr_html_(self) -> str:
-        return drawing("rlm_loop.report.notebook.record.trace_html")(self.path, self.events)
 
     def __enter__(self) -> Trace:
         return self

@@ -16,7 +16,7 @@ from made_run import HOSTILE, everything, long_run
 from rlm_loop.actions import Display, Observation, RunCode
 from rlm_loop.messages import Reply
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.html import turn_html
+from rlm_loop.report.notebook.html import turn_values, view
 from rlm_loop.report.run import run_page
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
@@ -81,7 +81,7 @@ def test_html_that_a_cell_made_fetches_nothing_in_a_notebook(browser: Browser, t
     svg = f'<svg xmlns="http://www.w3.org/2000/svg"><image href="{away}/l"/></svg>'
     seen = Observation(displays=(Display("text/html", made), Display("image/svg+xml", svg)))
     shown = tmp_path / "shown.html"
-    shown.write_text(turn_html(Turn(1, Reply("x"), (RunCode("x"),), (seen,)), opened=True), encoding="utf-8")
+    shown.write_text(view("turn", turn_values(Turn(1, Reply("x"), (RunCode("x"),), (seen,))), True), encoding="utf-8")
     browser.open(shown)
     browser.value(SETTLED)
     server.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from dataclasses import replace
+import sys
 from html import escape
 from pathlib import Path
 
@@ -22,8 +22,6 @@ from rlm_loop.models.base import ModelError
 from rlm_loop.outcome import Stop
 from rlm_loop.replay import replay
 from rlm_loop.report.notebook.live import LiveView
-from rlm_loop.report.notebook.live.drawn import live_parts
-from rlm_loop.report.notebook.live.surface import TextSurface
 from rlm_loop.report.run import run_page
 from rlm_loop.tasks.swebench.predictions import predictions_of
 from rlm_loop.traces.reader import read
@@ -271,17 +269,19 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log.addHandler(handler)
         log.setLevel(logging.DEBUG)
         try:
-            live = LiveView(lambda: TextSurface(shown))
+            live = LiveView()
+            patch.setattr(sys, "stderr", shown)
             agent = ToolLoopAgent(model=ScriptedModel(cells, name="m"), hooks=(live, Loud(text)))
             outcome = agent.run(f"What are these?\n{text}", trace=path)
         finally:
             log.removeHandler(handler)
             log.setLevel(logging.NOTSET)
         record = read(path)
+        live.outcome = None
         kept = {
             "page.html": run_page(path),
             "live.txt": shown.getvalue(),
-            "live.html": str(live_parts(replace(live.state, outcome=None))),
+            "live.html": live.html(),
             "outcome.html": outcome.to_html(),
             "outcome.txt": f"{outcome!r}\n{outcome}",
             "record.html": record._repr_html_(),

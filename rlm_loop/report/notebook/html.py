@@ -62,11 +62,6 @@ def outcome_html(outcome: Outcome) -> str:
     )
 
 
-def turn_html(turn: Turn, *, opened: bool = False) -> str:
-    """One turn as a row that opens; `opened` is whether it is open at first."""
-    return view("turn", turn_values(turn), opened)
-
-
 def causes_values(by_cause: Mapping[str, int], counting: str) -> tuple[str, list[tuple[str, int]]]:
     """Tokens by cause for a template: the title and the causes."""
     return causes_title(counting), most_first(by_cause)

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
-from rlm_loop.agents import Agent
+from rlm_loop.agents import AGENTS, Agent
 from rlm_loop.agents.conversation import Conversation
 from rlm_loop.agents.loop import Interrupted
-from rlm_loop.models.base import ModelError, ModelNotFound
+from rlm_loop.models import get_model
+from rlm_loop.models.base import ModelError
 from rlm_loop.report.notebook.jupyter.background import start
-from rlm_loop.report.notebook.jupyter.options import MagicCall, Misused, parser, read_call
 from rlm_loop.report.notebook.live import LiveView
 
 _NAME = "rlm"
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; %%rlm? lists the options")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the magic."""
+    made = _Parser(prog="%%rlm", add_help=False, allow_abbrev=False, description="Run an agent on the cell's text.")
+    made.add_argument("--model", metavar="NAME", help="a model's name, or a variable that holds a model")
+    made.add_argument(
+        "--agent", metavar="NAME", help=f"{', '.join(AGENTS)}, or a variable that holds an agent or a session"
+    )
+    made.add_argument(
+        "--context", metavar="NAME", help="a variable that becomes `context`, as it is; several, by commas, as a dict"
+    )
+    made.add_argument("--max-steps", type=int, metavar="N", help="replies of the model at most")
+    made.add_argument("--out", metavar="NAME", default="outcome", help="variable for the outcome (default: outcome)")
+    made.add_argument("--background", action="store_true", help="return at once; the variable holds a LiveRun")
+    return made
+
+
 def register(shell: Any) -> None:
     """Add the magic to a shell."""
 
-    def rlm(line: str, cell: str) -> Any:
-        return run_cell(shell, line, cell)
+    def rlm(line: str, cell: str) -> None:
+        run_cell(shell, line, cell)
 
     rlm.__doc__ = f"{__doc__}\n\n{parser().format_help()}"
     shell.register_magic_function(rlm, magic_kind="cell", magic_name=_NAME)
@@ -32,60 +58,66 @@ def unregister(shell: Any) -> None:
     shell.magics_manager.magics["cell"].pop(_NAME, None)
 
 
-def run_cell(shell: Any, line: str, cell: str) -> Any:
+def run_cell(shell: Any, line: str, cell: str) -> None:
     """Run the agent that a cell asks for; its outcome is kept in a variable, also where it is interrupted or fails.
 
     Raises `UsageError`, of which a notebook shows one line, and `Interrupted`, so that "run all" stops there.
     """
     try:
-        wanted = read_call(line, cell, shell.user_ns, shell.user_ns_hidden)
-    except (Misused, ModelNotFound) as error:
-        raise UsageError(str(error)) from None
-    try:
-        asked, options = _asked(shell, wanted)
-    except ValueError as error:  # an agent that cannot be asked further questions, a path that cannot be read
-        raise UsageError(str(error)) from None
-    if wanted.background:
-        return _in_background(shell, wanted, asked, options)
-    view = LiveView(note=f"{wanted.note}; the outcome is kept as {wanted.out}", writes=wanted.writes)
+        given = parser().parse_args(shlex.split(line))
+        if not cell.strip():
+            raise ValueError("the cell is empty; write below %%rlm what is to be done")
+        if not given.out.isidentifier():
+            raise ValueError(f"--out {given.out} is not a variable's name")
+        asked, options = _agent(given, shell.user_ns), _context(given.context, shell.user_ns)
+    except (ValueError, ModelError) as error:
+        raise UsageError(f"%%rlm: {error}") from None
+    question, out = cell.strip("\n"), str(given.out)
+    if given.background:
+        how = f"to stop: the stop button, or {out}.stop() in a cell; what was done until then is kept"
+        view = LiveView(note=f"the run is kept as {out}, its outcome as {out}.outcome", how_to_stop=how)
+        shell.user_ns[out] = start(asked, question, view=view, **options)
+        return
     ask = asked.ask if isinstance(asked, Conversation) else asked.run
     try:
-        outcome = ask(wanted.question, hooks=() if wanted.quiet else (view,), **options)
-    except Interrupted as stopped:
-        shell.user_ns[wanted.out] = stopped.outcome
-        stopped.add_note(f"what was done is in the variable {wanted.out}")
-        raise
-    except Exception as error:
+        shell.user_ns[out] = ask(question, hooks=(LiveView(note=f"the outcome is kept as {out}"),), **options)
+    except (Interrupted, ModelError, TypeError, ValueError, RuntimeError) as error:
         left = getattr(error, "outcome", None)
+        kept = f"what was done is in the variable {out}" if left is not None else ""
         if left is not None:
-            shell.user_ns[wanted.out] = left
-        if isinstance(error, (ModelError, TypeError, ValueError)) or (wanted.going and type(error) is RuntimeError):
-            kept = f"; what was done is in the variable {wanted.out}" if left is not None else ""
-            raise UsageError(f"{type(error).__name__}: {error}{kept}") from error
-        raise
-    shell.user_ns[wanted.out] = outcome
-    return outcome if wanted.quiet else None
+            shell.user_ns[out] = left
+            error.add_note(kept)
+        if isinstance(error, Interrupted):
+            raise
+        raise UsageError("; ".join(filter(None, [f"{type(error).__name__}: {error}", kept]))) from error
 
 
-def _asked(shell: Any, wanted: MagicCall) -> tuple[Agent | Conversation, dict[str, Any]]:
-    """Who is asked, an agent or a session, which is begun where it is new; and with which options."""
-    if not wanted.session:
-        return wanted.agent, {"context": wanted.context, "trace": wanted.trace}
-    if wanted.going is not None:
-        return wanted.going, {"context": wanted.context}
-    begun = wanted.agent.session(context=wanted.context, trace=wanted.trace)
-    shell.user_ns[wanted.session] = begun
-    return begun, {}
+def _agent(given: argparse.Namespace, namespace: Mapping[str, Any]) -> Agent | Conversation:
+    """The agent or session that is asked."""
+    model = None if given.model is None else namespace.get(given.model, given.model)
+    if isinstance(model, str):
+        get_model(model)  # a name that is none is refused here, before anything is shown
+    elif model is not None and not hasattr(model, "complete"):
+        raise ValueError(f"the variable {given.model} holds no model but a {type(model).__name__}")
+    ready = None if given.agent is None else namespace.get(given.agent)
+    if isinstance(ready, Conversation):
+        if model is not None or given.max_steps is not None:
+            raise ValueError("--model and --max-steps belong to the agent of a session; leave them out")
+        return ready
+    if not isinstance(ready, Agent):
+        kind = AGENTS.get(given.agent or "tool-loop")
+        if kind is None:
+            known = ", ".join(AGENTS)
+            raise ValueError(f"there is no agent {given.agent}: use {known}, or a variable that holds an agent")
+        ready = kind(model=os.environ.get("RLM_LOOP_MODEL", "local") if model is None else model)
+    if given.max_steps is not None:
+        ready = replace(ready, budget=replace(ready.budget, steps=given.max_steps))
+    return ready if model is None else replace(ready, model=model)
 
 
-def _in_background(shell: Any, wanted: MagicCall, asked: Agent | Conversation, options: dict[str, Any]) -> None:
-    how = f"to stop: the stop button, or {wanted.out}.stop() in a cell; what was done until then is kept"
-    note = f"{wanted.note}; the run is kept as {wanted.out}, its outcome as {wanted.out}.outcome"
-    view = LiveView(note=note, how_to_stop=how, writes=wanted.writes)
-    shell.user_ns[wanted.out] = start(
-        asked,
-        wanted.question,
-        view=view,
-        show=not wanted.quiet,
-        **options,
-    )
+def _context(named: str | None, namespace: Mapping[str, Any]) -> dict[str, Any]:
+    names = [name for name in (named or "").split(",") if name]
+    if missing := [name for name in names if name not in namespace]:
+        raise ValueError(f"there is no variable {', '.join(missing)} in this notebook; run the cell that makes it")
+    found = {name: namespace[name] for name in names}
+    return {"context": found[names[0]] if len(names) == 1 else found} if names else {}

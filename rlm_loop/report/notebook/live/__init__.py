@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from rlm_loop.report.notebook.live.surface import NotebookSurface, Surface, TextSurface, surface_here
 from rlm_loop.report.notebook.live.view import LiveView
 
-__all__ = ["LiveView", "NotebookSurface", "Surface", "TextSurface", "surface_here"]
+__all__ = ["LiveView"]

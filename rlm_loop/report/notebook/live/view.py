@@ -3,109 +3,99 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.messages import Usage
 from rlm_loop.outcome import Outcome, Turn
-from rlm_loop.report.notebook.live.state import RunState
+from rlm_loop.report.notebook.formatting import (
+    causes_line,
+    clipped,
+    closing_line,
+    step_text,
+    turn_head,
+    visible,
+)
 from rlm_loop.report.notebook.live.subcalls import SubCalls
-from rlm_loop.report.notebook.live.surface import Surface, in_kernel, surface_here
 from rlm_loop.report.notebook.live.writing import Writing
 
 INTERRUPT = "to stop: interrupt the kernel (the stop button); what was done until then is kept"
 CTRL_C = "to stop: Ctrl-C; what was done until then is kept"
+#: Turns of a running agent that are shown whole, lines of earlier turns, and lines of a reply that is being written.
+WHOLE, LINES, WRITTEN = 3, 20, 20
 
 
 class LiveView:
     """Shows the run of an agent as it happens: `agent.run(question, hooks=(LiveView(),))`.
 
-    Each turn appears as it ends, with the input tokens by cause so far and the state of the sub-calls; when the run is
-    over the view shows its outcome, which is also `outcome` here, an interrupted run's too.  `surface` is where it is
-    shown: by default the cell's output in a notebook, lines of text elsewhere.  `every` is the least time in seconds
-    between two drawings within a turn, `note` one line to be shown with it, `how_to_stop` another.  In a notebook the
-    reply is shown while the model writes it; `writes=False` shows it when it is there.
+    In a notebook one output of the cell is drawn again and again: the turns, the reply while the model writes it, the
+    input tokens by cause, the state of the sub-calls, and at the end the outcome.  Elsewhere each turn is printed to
+    standard error when it ends.  `outcome` is what the latest run came to, an interrupted run's too.  `note` is one
+    line to be shown, `how_to_stop` another, `every` the least time in seconds between two drawings within a turn.
 
     A view shows one run at a time; a further run makes a new output.  A view that cannot be drawn never ends the run.
     """
 
     def __init__(
         self,
-        surface: Callable[[], Surface] = surface_here,
         *,
         note: str = "",
         how_to_stop: str | None = None,
         every: float = 0.2,
-        writes: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._open, self._every, self._clock = surface, every, clock
-        self._note = note
-        self._how = how_to_stop
-        self._writes = writes
-        self._writing = Writing()
-        self._began = 0.0
-        self._over = threading.Event()
+        self._note, self._how, self._every, self._clock = note, how_to_stop, every, clock
         self._lock = threading.RLock()
-        self._surface: Surface | None = None
-        self._latest: Surface | None = None
-        self._ledger = Ledger()
-        self._calls = SubCalls()
-        self._drawn = 0.0
-        self.state = RunState()
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """What the latest run came to; `None` while it goes on."""
-        return self.state.outcome
+        self._handle: Any = None  # IPython's DisplayHandle, in a notebook
+        self._over = threading.Event()
+        self._began = self._drawn = 0.0
+        self._begin("", "", "", Ledger())
+        self._over.set()
 
     @property
     def running(self) -> bool:
         """Whether a run is under way."""
-        return self._surface is not None
+        return not self._over.is_set()
 
     def stopping(self) -> None:
         """Tell the reader that somebody asked the run to stop."""
         with self._lock:
-            self._draw(stopping=True)
+            self._stopping = True
+            self._draw()
 
     def redraw(self) -> None:
         """Draw the latest state again, in the output of the running cell; some front ends drop output between cells."""
         with self._lock:
-            if self._latest is not None:
-                self._latest.update(self.state)
+            self._show()
 
-    # -- what a run tells (`tools/hooks.py`)
+    # -- events of a run (`tools/hooks.py`)
 
     def on_run_start(self, *, agent: str, model: str, question: str = "", ledger: Ledger | None = None) -> None:
-        how = (INTERRUPT if in_kernel() else CTRL_C) if self._how is None else self._how
         with self._lock:
-            self._ledger = ledger or Ledger()
-            self._calls = SubCalls()
-            self.state = RunState(question, agent, model, note=self._note, how_to_stop=how)
-            self._surface = self._latest = self._open()
-            self._surface.begin(self.state)
+            self._begin(question, agent, model, ledger or Ledger())
             self._drawn = self._began = self._clock()
-            self._over = threading.Event()
-            if self.on_text is not None:
-                context = contextvars.copy_context()  # so that a kernel shows it under the cell that started the run
-                threading.Thread(target=context.run, args=(self._tick, self._over), daemon=True).start()
+            self._handle = _display(self._bundle()) if in_kernel() else None
+            if self._handle is None:
+                _say("\n".join(filter(None, [self._title(), self._note, self._how or CTRL_C])))
+                return
+            context = contextvars.copy_context()  # so that a kernel shows it under the cell that started the run
+            threading.Thread(target=context.run, args=(self._tick, self._over), daemon=True).start()
 
     @property
     def on_text(self) -> Callable[..., None] | None:
-        """Hears a reply while it is written; `None` where nothing is shown of it."""
-        return self._hear if self._writes and getattr(self._surface, "writes", False) else None
+        """Hears a reply while it is written; `None` outside a notebook, where nothing is shown of it."""
+        return None if self._handle is None else self._hear
 
     def _hear(self, *, kind: str, text: str, node: str) -> None:
         with self._lock:
             if node not in self._calls:
                 self._writing = self._writing.heard(kind, text)
-                soon = kind in ("text", "thinking", "call")
-                self._draw(soon=soon, doing=str(self._writing), written=self._writing.shown)
+                self._doing = str(self._writing)
+                self._draw(soon=kind in ("text", "thinking", "call"))
 
     def _tick(self, over: threading.Event) -> None:
         while not over.wait(1.0):
@@ -116,52 +106,127 @@ class LiveView:
     def on_step_start(self, *, turn_index: int) -> None:
         with self._lock:
             if not self._calls.agents:  # else it is a sub-agent's
-                self._calls = SubCalls()
-                self._writing = Writing()
-                self._draw(turn=turn_index, doing=str(self._writing), subcalls="")
+                self._turn, self._calls, self._writing = turn_index, SubCalls(), Writing()
+                self._doing = str(self._writing)
+                self._draw()
 
     def on_tool_start(self, *, tool: str) -> None:
         with self._lock:
             if not self._calls.agents:
-                self._draw(soon=True, doing=f"{tool} runs")
+                self._doing = f"{tool} runs"
+                self._draw(soon=True)
 
     def on_step_end(self, *, turn: Turn) -> None:
         with self._lock:
             if not self._calls.agents:
-                self._draw(turns=(*self.state.turns, turn), doing="", written="", subcalls="")
+                self._turns.append(turn)
+                self._doing, self._writing, self._calls = "", Writing(), SubCalls()
+                self._draw()
+                if self._handle is None:
+                    _say(step_text(turn))
 
     def on_subcall_start(self, *, node: str, kind: str, model: str | None = None, prompt: str = "") -> None:
-        self._calls.start(node, kind, model, self.state.turn, prompt)
         with self._lock:
-            self._draw(soon=True, subcalls=self._calls.line())
+            self._calls.start(node, kind, model, self._turn, prompt)
+            self._draw(soon=True)
 
     def on_subcall_end(self, *, node: str, ok: bool, seconds: float, usage: Usage, error: str | None = None) -> None:
-        self._calls.end(node, ok, error, seconds, usage)
         with self._lock:
-            self._draw(soon=True, subcalls=self._calls.line())
+            self._calls.end(node, ok, error, seconds, usage)
+            self._draw(soon=True)
 
     def on_run_end(self, *, outcome: Outcome) -> None:
         with self._lock:
-            self._end(turns=tuple(outcome.turns), outcome=outcome)
+            self.outcome = outcome
+            self._end(closing_line(outcome))
 
     def on_run_error(self, *, error: BaseException) -> None:
         with self._lock:
-            self._end(error=f"{type(error).__name__}: {error}")
+            self._error = f"{type(error).__name__}: {error}"
+            self._end(f"failed: {clipped(self._error)}")
 
-    def _end(self, **changes: Any) -> None:
-        self.state = replace(self.state, by_cause=self._ledger.by_cause(), counting=self._ledger.counting, **changes)
+    # -- drawing
+
+    def _begin(self, question: str, agent: str, model: str, ledger: Ledger) -> None:
+        self._question, self._agent, self._model, self._ledger = question, agent, model, ledger
+        self._turns: list[Turn] = []
+        self._turn, self._doing, self._error, self._stopping = 0, "", "", False
+        self._calls, self._writing = SubCalls(), Writing()
+        self._over = threading.Event()
+        self.outcome: Outcome | None = None
+
+    def _end(self, line: str) -> None:
         self._over.set()
-        surface, self._surface = self._surface, None
-        if surface is not None:
-            surface.end(self.state)
+        self._show()
+        if self._handle is None:
+            _say("\n".join(filter(None, [line, causes_line(self._ledger.by_cause(), self._ledger.counting)])))
 
-    def _draw(self, *, soon: bool = False, **changes: Any) -> None:
-        """Take the changes and draw them; a change that comes `soon` after the last drawing waits for the next one."""
-        self.state = replace(self.state, **changes)
-        now = self._clock()
-        if self._surface is None or (soon and now - self._drawn < self._every):
-            return
-        self._drawn = now
-        spent = {"by_cause": self._ledger.by_cause(), "counting": self._ledger.counting}
-        self.state = replace(self.state, seconds=now - self._began, **spent)
-        self._surface.update(self.state)
+    def _draw(self, *, soon: bool = False) -> None:
+        """Draw; a change that comes `soon` after the last drawing waits for the next one."""
+        if self.running and not (soon and self._clock() - self._drawn < self._every):
+            self._drawn = self._clock()
+            self._show()
+
+    def _show(self) -> None:
+        if self._handle is not None:
+            self._handle.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": visible(self._plain())}
+
+    def html(self) -> str:
+        """The run at this moment, without a script; what a model or a tool wrote is escaped."""
+        from rlm_loop.report.notebook.html import causes_values, turn_values, view
+
+        if self.outcome is not None:
+            return self.outcome.to_html() + view("live_note", self._note)
+        if self._error:
+            return view("live_error", clipped(self._error))
+        title, causes = causes_values(self._ledger.by_cause(), self._ledger.counting)
+        earlier = self._turns[:-WHOLE]
+        left_out = [f"{len(earlier) - LINES} earlier turns"] if len(earlier) > LINES else []
+        return view(
+            "live",
+            question=clipped(self._question, 1_000),
+            facts=" · ".join(filter(None, [self._agent, self._model, self._note])),
+            earlier=[*left_out, *map(turn_head, earlier[-LINES:])],
+            turns=[turn_values(turn) for turn in self._turns[-WHOLE:]],
+            state="stopping" if self._stopping else "running",
+            doing=self._now(),
+            written=visible("\n".join(self._writing.shown.split("\n")[-WRITTEN:])),
+            title=title,
+            causes=causes,
+            how_to_stop=self._how or INTERRUPT,
+        )
+
+    def _plain(self) -> str:
+        if self.outcome is not None:
+            return f"{self.outcome}\n{closing_line(self.outcome)}"
+        return f"failed: {clipped(self._error)}" if self._error else f"{self._title()}\n{self._now()}"
+
+    def _title(self) -> str:
+        return f"{self._agent} with {self._model}: {' '.join(clipped(self._question, 300).split())}"
+
+    def _now(self) -> str:
+        """What goes on now, in a few words."""
+        turn = f"turn {self._turn}" if self._turn else "starting"
+        line = ": ".join(filter(None, [turn, self._calls.line() if len(self._calls) else self._doing]))
+        seconds = self._clock() - self._began
+        return f"{line} · {seconds:.0f} s" if seconds >= 1 else line
+
+
+def _display(bundle: dict[str, str]) -> Any:
+    from IPython.display import display
+
+    return display(bundle, raw=True, display_id=True)
+
+
+def _say(text: str) -> None:
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    print(visible(text).encode(encoding, "replace").decode(encoding, "replace"), file=sys.stderr, flush=True)
+
+
+def in_kernel() -> bool:
+    """This process is a Jupyter kernel; that ipykernel is imported does not say so."""
+    ipython: Any = sys.modules.get("IPython")
+    return getattr(ipython.get_ipython() if ipython is not None else None, "kernel", None) is not None
