@@ -32,6 +32,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
 import figures
 import install
+import provider
 import workspace
 from agents import AGENTS, Agent, Place
 from cache import RULES, simulate
@@ -97,7 +98,10 @@ def run(
         task = workspace.OTHER_TASK if condition.elsewhere else workspace.TASK
         model = ScriptedAgent(work, condition.turns, task)
         known = {"task": [task], "scaffold:memory/marked": [workspace.MEMORY]}
-        with metered_endpoint(model, out=traces, counter=counter, known=known) as url:
+        with (
+            provider.serve(model, counter) as address,
+            metered_endpoint(forward=address, out=traces, counter=counter, known=known) as url,
+        ):
             server = [sys.executable, str(HERE / "stock_server.py")] if condition.mcp else []
             place = Place(found.bin, found.python, home, work, url.session(agent.name).root, task, server)
             began = time.perf_counter()

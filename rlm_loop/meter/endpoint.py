@@ -47,14 +47,14 @@ def metered_endpoint(
     concurrency: int | None = None,
     told: Callable[[MeteredCall], None] | None = None,
 ) -> Generator[Endpoint]:
-    """Serve a model to any framework that speaks the chat API of OpenAI, Responses, Anthropic's Messages or Gemini's.
+    """Serve a model to any framework that speaks the chat API of OpenAI.
 
         with metered_endpoint(model) as url:
             run_the_framework(base_url=url, api_key="any")
         url.meter.frame()
 
     With `forward`, the address of a provider, requests go there instead, untouched, and so do the answers as they come;
-    `model`, `budget` and `concurrency` have no place then.
+    Responses, Anthropic's Messages and Gemini are metered too.  `model`, `budget` and `concurrency` have no place then.
 
     `port` 0 is a free one.  `out` is a folder for one trace a session (`rlm-loop trace show` reads them).  `counter`
     is another model whose tokenizer counts (a name or a model), for a scripted one.  `known` maps causes to texts

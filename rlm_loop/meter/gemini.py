@@ -1,4 +1,4 @@
-"""The Gemini API: `generateContent` and `streamGenerateContent`, read and written."""
+"""Read the Gemini API: `generateContent` and `streamGenerateContent`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,8 @@ from rlm_loop.messages import Reply, ToolCall, Usage
 from rlm_loop.meter.failures import ErrorReply
 from rlm_loop.meter.request import FieldReader, Refused, Request, RequestMessage, arguments_of, function_of, json_of
 from rlm_loop.models.base import ModelError
-from rlm_loop.models.wire import arguments_object, whole
+from rlm_loop.models.wire import whole
 
-_SAMPLING = {
-    "temperature": "temperature",
-    "topP": "top_p",
-    "topK": "top_k",
-    "seed": "seed",
-    "presencePenalty": "presence_penalty",
-    "frequencyPenalty": "frequency_penalty",
-}
 _FINISH = {"MAX_TOKENS": "length", "SAFETY": "content_filter", "PROHIBITED_CONTENT": "content_filter"}
 _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
@@ -34,11 +26,7 @@ def read(body: Any) -> Request:
     for index, content in enumerate(listed if isinstance(listed, list) else [listed]):
         said += _content(content, f"contents[{index}]")
     config = FieldReader(form.take("generationConfig", dict) or {}, "generationConfig")
-    sampling = {_SAMPLING[name]: value for name, value in config.settings(*_SAMPLING).items()}
     choice: Any = (form.take("toolConfig", dict) or {}).get("functionCallingConfig") or {}
-    several = config.take("candidateCount", int)
-    if several not in (None, 1):
-        config.refuse("candidateCount is over 1: send the request several times")
     schema = config.take("responseJsonSchema", dict) or config.take("responseSchema", dict)
     kind = config.take("responseMimeType", str)
     return Request(
@@ -47,11 +35,6 @@ def read(body: Any) -> Request:
         tuple(str(text) for text in config.take("stopSequences", list) or ()),
         schema or ({"type": "object"} if kind == "application/json" else None),
         config.limit("maxOutputTokens"),
-        include_usage=True,
-        sampling=sampling,
-        ignored=(*form.ignored, *(f"generationConfig.{name}" for name in config.ignored)),
-        not_applied={"toolConfig": choice} if choice.get("mode") == "ANY" else {},
-        refusal=config.refusal,
     )
 
 
@@ -164,39 +147,6 @@ def usage_in(stated: Any) -> Usage:
     said = whole(usage.get("candidatesTokenCount"))
     out = None if said is None and thought is None else (said or 0) + (thought or 0)
     return Usage(None if prompt is None else prompt + (brought or 0), out, cached, reasoning_tokens=thought)
-
-
-def write(reply: Reply, request: Request, name: str, created: int) -> dict[str, Any]:
-    """The response body."""
-    parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text or not reply.tool_calls else []
-    for call in reply.tool_calls:
-        given = arguments_object(call.arguments, "invalid_json")
-        parts.append({"functionCall": {"id": call.id, "name": call.name, "args": given}})
-    stop = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.finish_reason, "STOP")
-    return {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": stop, "index": 0}],
-        "usageMetadata": _usage(reply.usage),
-        "modelVersion": request.model,
-        "responseId": name,
-    }
-
-
-def _usage(usage: Usage | None) -> dict[str, Any]:
-    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
-        return {}
-    thought = usage.reasoning_tokens or 0
-    said = {
-        "promptTokenCount": usage.input_tokens,
-        "candidatesTokenCount": usage.output_tokens - thought,
-        "totalTokenCount": usage.input_tokens + usage.output_tokens,
-    }
-    more = {"thoughtsTokenCount": thought, "cachedContentTokenCount": usage.cache_read_tokens or 0}
-    return {**said, **{k: v for k, v in more.items() if v}}
-
-
-def stream(reply: Reply, request: Request, name: str, created: int) -> Iterator[str]:
-    """The same as one server-sent event: the reply is whole before it."""
-    yield f"data: {json.dumps(write(reply, request, name, created))}\r\n\r\n"
 
 
 def error(told: ErrorReply) -> dict[str, Any]:

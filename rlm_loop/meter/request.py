@@ -211,8 +211,7 @@ def callable_form(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool of any kind as a function that a model of ours can call: one that is no function takes a text."""
     if isinstance(tool.get("function"), Mapping):
         return tool
-    own: Any = tool.get("custom")
-    about = cast("Mapping[str, Any]", own if isinstance(own, Mapping) else tool)
+    about: Mapping[str, Any] = tool.get("custom") or tool
     rest = {k: v for k, v in about.items() if k not in ("name", "description")}
     said = "\n".join(filter(None, (str(about.get("description") or ""), json_of(rest))))
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -222,8 +221,7 @@ def callable_form(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 def custom_input(call: ToolCall, request: Request) -> str | None:
     """The text that a custom tool is called with; `None` where the tool is a function."""
     for tool in request.tools:
-        own = cast("Mapping[str, Any]", tool.get("custom") if isinstance(tool.get("custom"), Mapping) else tool)
-        if tool.get("type") == "custom" and own.get("name") == call.name:
+        if tool.get("type") == "custom" and (tool.get("custom") or {}).get("name") == call.name:
             return _only_text(call.arguments)
     return None
 

@@ -18,10 +18,10 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from urllib3 import BaseHTTPResponse
@@ -34,9 +34,8 @@ from rlm_loop.meter.exchange import MeteredCall
 from rlm_loop.meter.failures import ErrorReply, failure
 from rlm_loop.meter.forward import ForwardedExchange, ForwardedProvider, answered
 from rlm_loop.meter.meter import Meter
-from rlm_loop.meter.request import Refused, Request
+from rlm_loop.meter.request import Refused
 from rlm_loop.meter.session import MeterSession
-from rlm_loop.models.base import ModelError
 from rlm_loop.models.responses import Lost, TooLate
 from rlm_loop.traces.logs import exception
 from rlm_loop.traces.trace import TraceError
@@ -50,11 +49,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: A provider may have more in front: `/openai/v1/chat/completions` (Groq), `/openai/deployments/NAME/...` (Azure),
 #: `/anthropic/v1/messages`; `/threads/ID/messages` of OpenAI's assistants is something else.
 _IN_FRONT = re.compile(r"/[^:]*(?=/chat/completions|/responses)|/[^:]*/v1(?=/messages)")
-_SERVED: dict[str, Any] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
-_GEMINI = re.compile(
-    r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateContent|streamGenerateContent|countTokens)"
-)
-_COUNT = "/messages/count_tokens"
+_READ: dict[str, Any] = {"/chat/completions": chat, "/responses": responses, "/messages": messages}
+_GEMINI = re.compile(r"(?:/[^:]*)?/models/(?P<model>[^/:]+):(?P<what>generateContent|streamGenerateContent)")
 _KEYS = ("Authorization", "x-api-key", "x-goog-api-key", "api-key")
 
 
@@ -65,20 +61,16 @@ class _Route:
     api: Any
     model: str = ""
     stream: bool = False
-    count: bool = False
 
 
 def _route(rest: str) -> _Route | None:
     api = _IN_FRONT.sub("", rest, count=1)
-    if api in _SERVED:
-        return _Route(_SERVED[api])
-    if api == _COUNT:
-        return _Route(messages, count=True)
+    if api in _READ:
+        return _Route(_READ[api])
     match = _GEMINI.fullmatch(rest)
     if match is None:
         return None
-    what = match["what"]
-    return _Route(gemini, match["model"], what == "streamGenerateContent", what == "countTokens")
+    return _Route(gemini, match["model"], match["what"] == "streamGenerateContent")
 
 
 class _Server(ThreadingHTTPServer):
@@ -139,30 +131,20 @@ class _Handler(BaseHTTPRequestHandler):
                 self._relay(self.server.meter.provider, session, raw)
                 return
             route = _route(self._rest())
-            if route is None:
+            if route is None or route.api is not chat:
                 raise self._nowhere()
         except (Refused, TraceError) as error:
             self._fail(failure(error))
             return
-        api = route.api
-        if route.count:
-            self._count(session, route, raw)
-            return
-        call = session.arrive(_protocol(api), self.arrived)
+        call = session.arrive("chat", self.arrived)
         try:
-            read: Request = api.read(_json(raw))
-            request = replace(read, model=read.model or route.model, stream=read.stream or route.stream)
+            request = chat.read(_json(raw))
             reply = session.complete(request, call)
             about = (f"{self.server.started:x}-{next(self.server.numbers)}", int(time.time()))
-            if api is responses:
-                items = [item["id"] for item in responses.write(reply, request, *about)["output"]]
-                session.keep(f"resp_{about[0]}", request, reply, items)
-            if request.stream and "alt=sse" not in self.path and api is gemini:
-                kind, body = "application/json", json.dumps([api.write(reply, request, *about)])
-            elif request.stream:
-                kind, body = "text/event-stream; charset=utf-8", "".join(api.stream(reply, request, *about))
+            if request.stream:
+                kind, body = "text/event-stream; charset=utf-8", "".join(chat.stream(reply, request, *about))
             else:
-                kind, body = "application/json", json.dumps(api.write(reply, request, *about))
+                kind, body = "application/json", json.dumps(chat.write(reply, request, *about))
         except (Exception, BudgetSpent, Cancelled) as error:
             told = failure(error)
             session.leave(call, status=told.status, error=told.message)
@@ -180,15 +162,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(failure(error))
             return None
 
-    def _count(self, session: MeterSession, route: _Route, raw: bytes) -> None:
-        """How long a prompt is: no model is asked, and nothing is charged."""
-        try:
-            tokens = session.count(route.api.read(_counted(_json(raw))))
-        except (Refused, ModelError) as error:
-            self._fail(failure(error))
-            return
-        self._send(200, json.dumps({"totalTokens" if route.api is gemini else "input_tokens": tokens}).encode())
-
     def _relay(self, provider: ForwardedProvider, session: MeterSession, raw: bytes | None) -> None:
         """Pass a request on and its answer back, byte by byte; what is of a known API is read afterwards."""
         match = _PATH.fullmatch(self.path)
@@ -197,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path if match["session"] is None else self.path.removeprefix(f"/s/{match['session']}")
         route = _route(self._rest()) if self.command == "POST" else None
         exchange = None
-        if route is not None and not route.count:
+        if route is not None:
             call = session.arrive(_protocol(route.api), self.arrived)
             exchange = ForwardedExchange(session, call, route.api, raw or b"", route.model, route.stream)
             self.server.meter.passing(exchange)
@@ -278,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         return match["rest"].rstrip("/") if match else ""
 
     def _nowhere(self) -> Refused:
-        served = ", ".join(f"/v1{path}" for path in (*_SERVED, "/models"))
+        served = "/v1/chat/completions, /v1/models"
         return Refused(f"nothing is served at {self.path}; there are {served}", status=404, code="unknown_url")
 
     def _session(self) -> MeterSession:
@@ -343,12 +316,6 @@ def _is_here(host: str) -> bool:
 
 def _protocol(api: Any) -> str:
     return str(api.__name__.rpartition(".")[2])
-
-
-def _counted(body: Any) -> Any:
-    """What a request to count holds: Gemini's may have the whole request inside."""
-    inner = cast("dict[str, Any]", body).get("generateContentRequest") if isinstance(body, dict) else None
-    return inner or body
 
 
 def _json(raw: bytes) -> Any:

@@ -15,13 +15,11 @@ from rlm_loop.accounting.slots import Slots
 from rlm_loop.actions import Action, Answer, CallTool, Observation
 from rlm_loop.agents.metered import Metered
 from rlm_loop.messages import Message, Prompt, Reply, common
-from rlm_loop.meter.causes import Causes
 from rlm_loop.meter.conversations import Conversations, MeteredConversation
 from rlm_loop.meter.exchange import MeteredCall
-from rlm_loop.meter.request import Refused, Request, RequestMessage, callable_form, for_ours, said_back
+from rlm_loop.meter.request import Request, RequestMessage, callable_form, for_ours, said_back
 from rlm_loop.meter.served import Heard, Served
 from rlm_loop.models.base import Model
-from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.traces.reader import RunRecord, read
 from rlm_loop.traces.trace import Trace
 from rlm_loop.traces.versions import versions
@@ -81,7 +79,6 @@ class MeterSession:
         Raises `Refused` for what it cannot read, and what the model raises (`ModelError`, `BudgetSpent`).
         """
         assert isinstance(self._model, Served)
-        request = self._continued(request)
         dropped = ["thinking"] if any(m.thought or m.unread for m in request.messages) else []
         takes = hasattr(self._model.model, "temperature")  # a script or a recording does not
         messages, tools = for_ours(request), tuple(map(callable_form, request.tools)) if takes else request.tools
@@ -96,21 +93,15 @@ class MeterSession:
         )
         return self._charge(request, call, self._model)
 
-    def count(self, request: Request) -> int:
-        """Tokens of a request's prompt, as `complete` would charge it or nearly so.  Raises `Refused`, `ModelError`."""
-        request = self._continued(request)
-        messages = Causes(self._known).messages(for_ours(request), 0)
-        return prompt_tokens(self._model, Prompt(messages, tuple(map(callable_form, request.tools))))
-
     def heard(self, request: Request, reply: Reply, call: MeteredCall, name: str) -> None:
         """What went through to a provider and came back, charged and recorded."""
         request = replace(self._continued(request), ignored=(), not_applied={}, sampling={})
         assert isinstance(self._model, Heard)
         self._charge(replace(request, model=name), call, replace(self._model, name=name, reply=reply))
         if isinstance(identifier := reply.extra.get("id"), str):
-            self.keep(identifier, request, reply, reply.extra.get("items") or ())
+            self._keep(identifier, request, reply, reply.extra.get("items") or ())
 
-    def keep(self, identifier: str, request: Request, reply: Reply, items: Iterable[str] = ()) -> None:
+    def _keep(self, identifier: str, request: Request, reply: Reply, items: Iterable[str]) -> None:
         """A response may be gone on from by its id, without what its instructions were, or by those of its `items`."""
         own, answer = 1 if request.instructed else 0, said_back(reply)
         with self._lock:
@@ -130,16 +121,12 @@ class MeterSession:
             before = found
 
     def _continued(self, request: Request) -> Request:
-        """The request with what it goes on from.  Raises `Refused` where a model of ours would not know it."""
+        """The request with what it goes on from."""
         request = replace(request, messages=tuple(self._named(request.messages)))
         if request.previous is None:
             return request
-        before = self._kept.get(request.previous)
-        if before is None and isinstance(self._model, Served):
-            code = "previous_response_not_found"
-            raise Refused(f"no response has the id {request.previous!r} here: send the whole input", code=code)
         own = 1 if request.instructed else 0
-        before = before or (RequestMessage("assistant", unread=("previous_response",)),)
+        before = self._kept.get(request.previous) or (RequestMessage("assistant", unread=("previous_response",)),)
         return replace(request, messages=(*request.messages[:own], *before, *request.messages[own:]))
 
     def _charge(self, request: Request, call: MeteredCall, model: Model) -> Reply:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from upstream import ANY, upstream
 from wires import post  # pyright: ignore
 
 from rlm_loop.meter import metered_endpoint
@@ -43,18 +44,16 @@ def filled(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_first_request_of_an_agent_is_served_and_told_apart(name: str) -> None:
+def test_the_first_request_of_an_agent_is_read_and_told_apart(name: str) -> None:
     found = json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
-    model = ScriptedModel(["Done."])
-    with metered_endpoint(model) as url:
-        response = post(url, filled(found["body"]), found["path"])
-        assert response.status_code == 200, response.text
+    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
+        assert post(url, filled(found["body"]), found["path"]).status_code == 200
+        rows, (call,) = list(url.meter.figures.rows()), url.meter.calls
     tools, causes = EXPECTED[name]
-    assert len(model.prompts[0].tools) == tools
-    rows = list(url.meter.figures.rows())
-    assert {row["cause"] for row in rows} == {*causes, "tool_schema", "template"}
+    assert call.unread == ""
+    assert {row["cause"] for row in rows} == {*causes, "tool_schema", "template", "unattributed"}
     assert len({row["detail"] for row in rows if row["cause"] == "tool_schema"}) == tools
-    assert sum(row["tokens"] for row in rows) == url.meter.calls[0].input_tokens
+    assert sum(row["tokens"] for row in rows) == call.input_tokens
 
 
 def test_every_recorded_request_is_tried() -> None:

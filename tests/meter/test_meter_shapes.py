@@ -1,20 +1,17 @@
-"""The Responses and Messages shapes: the same request in three APIs is the same prompt, and the same bill."""
+"""The four APIs: the same request in each is the same prompt by cause, and what only one of them has is counted."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from upstream import Answer, upstream
-from wires import TOOL, events, post, user  # pyright: ignore
+from upstream import ANY, Answer, upstream
+from wires import TOOL, post, user  # pyright: ignore
 
-from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import RateLimited
 
 FUNCTION = TOOL["function"]
-CALLS = Reply("I add.", (ToolCall("c1", "add", '{"a": 1}'),), "tool_calls")
 
 CHAT = {
     "model": "m",
@@ -55,7 +52,6 @@ MESSAGES = {
         {
             "role": "assistant",
             "content": [
-                {"type": "thinking", "thinking": "hm", "signature": "s"},
                 {"type": "text", "text": "I add."},
                 {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
             ],
@@ -74,7 +70,6 @@ GEMINI = {
         {
             "role": "model",
             "parts": [
-                {"text": "hm", "thought": True},
                 {"text": "I add."},
                 {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
             ],
@@ -104,152 +99,55 @@ GEMINI_PATH = "beta/models/m:generateContent"  # after /v1
 SHAPES = [("/chat/completions", CHAT), ("/responses", RESPONSES), ("/messages", MESSAGES), (GEMINI_PATH, GEMINI)]
 
 
-def test_the_same_prompt_whatever_the_shape() -> None:
-    model = ScriptedModel(["Yes."] * len(SHAPES))
-    with metered_endpoint(model) as url:
-        for path, body in SHAPES:
-            response = post(url, body, path)
-            assert response.status_code == 200, response.text
-    assert len({prompt.digest() for prompt in model.prompts}) == 1
-    assert [call.protocol for call in url.meter.calls] == ["chat", "responses", "messages", "gemini"]
-    assert len({call.input_tokens for call in url.meter.calls}) == 1
-    assert [call.node for call in url.meter.calls] == ["0"] * len(SHAPES)
-    assert url.meter.calls[1].ignored == ("store",)
-    assert [call.ignored for call in url.meter.calls[2:]] == [("thinking",), ("thinking",)]
+def rows_of(path: str, *bodies: dict[str, Any]) -> list[Any]:
+    """The rows of requests that went through, counted by a tokenizer; one conversation, all of it read."""
+    with upstream(ANY) as up, metered_endpoint(forward=up.url, counter=ScriptedModel([])) as url:
+        for body in bodies:
+            assert post(url, body, path).status_code == 200
+        rows = list(url.meter.figures.rows())
+        assert [(call.node, call.unread) for call in url.meter.calls] == [("0", "")] * len(bodies)
+    return rows
 
 
-def served(path: str, body: dict[str, Any], **more: Any) -> Any:
-    with metered_endpoint(ScriptedModel([CALLS])) as url:
-        response = post(url, {**body, **more}, path)
-        assert response.status_code == 200
-        return events(response) if more.get("stream") else response.json()
+def causes_of(path: str, body: dict[str, Any]) -> dict[tuple[str, str], int]:
+    return {(row["cause"], row["detail"]): row["tokens"] for row in rows_of(path, body)}
 
 
-def test_a_response() -> None:
-    answer = served("/responses", RESPONSES)
-    text, call = answer["output"]
-    assert (text["content"][0]["text"], answer["status"], answer["object"]) == ("I add.", "completed", "response")
-    assert (call["type"], call["call_id"], call["name"], call["arguments"]) == (
-        "function_call",
-        "c1",
-        "add",
-        '{"a": 1}',
-    )
-    assert answer["usage"]["total_tokens"] == answer["usage"]["input_tokens"] + answer["usage"]["output_tokens"]
+@pytest.mark.parametrize(("path", "body"), SHAPES[1:])
+def test_the_same_prompt_whatever_the_shape(path: str, body: dict[str, Any]) -> None:
+    assert causes_of(path, body) == causes_of(*SHAPES[0])
 
 
-def test_a_stream_of_a_response() -> None:
-    whole = served("/responses", RESPONSES)
-    sent = served("/responses", RESPONSES, stream=True)
-    assert [event["sequence_number"] for event in sent] == list(range(len(sent)))
-    assert (sent[0]["type"], sent[-1]["type"]) == ("response.created", "response.completed")
-    without = ("id", "created_at", "output")
-    assert {k: v for k, v in sent[-1]["response"].items() if k not in without} == {
-        k: v for k, v in whole.items() if k not in without
-    }
-    assert [event["delta"] for event in sent if event["type"].endswith("delta")] == ["I add.", '{"a": 1}']
-
-
-def test_a_response_that_was_cut() -> None:
-    with metered_endpoint(ScriptedModel(["word " * 50])) as url:
-        answer = post(url, {"input": "Q", "max_output_tokens": 2}, "/responses").json()
-    assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-
-
-def test_a_message() -> None:
-    answer = served("/messages", MESSAGES)
-    assert answer["content"] == [
-        {"type": "text", "text": "I add."},
-        {"type": "tool_use", "id": "c1", "name": "add", "input": {"a": 1}},
-    ]
-    assert (answer["type"], answer["role"], answer["stop_reason"]) == ("message", "assistant", "tool_use")
-    assert answer["usage"]["cache_read_input_tokens"] == 0
-
-
-def test_a_stream_of_a_message() -> None:
-    sent = served("/messages", MESSAGES, stream=True)
-    assert [event["type"] for event in sent] == [
-        "message_start",
-        *["content_block_start", "content_block_delta", "content_block_stop"] * 2,
-        "message_delta",
-        "message_stop",
-    ]
-    assert sent[2]["delta"] == {"type": "text_delta", "text": "I add."}
-    assert sent[5]["delta"] == {"type": "input_json_delta", "partial_json": '{"a": 1}'}
-    assert sent[-2]["delta"]["stop_reason"] == "tool_use"
-
-
-def test_what_was_cached_is_not_among_the_input_tokens_of_a_message() -> None:
-    with metered_endpoint(ScriptedModel(["a", "b"])) as url:
-        said = [user("A question"), {"role": "assistant", "content": "a"}, user("Another")]
-        post(url, {"messages": said[:1]}, "/messages")
-        usage = post(url, {"messages": said}, "/messages").json()["usage"]
-    call = url.meter.calls[1]
-    assert usage["cache_read_input_tokens"] == call.cached_tokens
-    assert usage["input_tokens"] + usage["cache_read_input_tokens"] == call.input_tokens
-
-
-@pytest.mark.parametrize("arguments", ["{broken", "[1]", ""])
-def test_arguments_that_are_no_object_reach_the_client(arguments: str) -> None:
-    with metered_endpoint(ScriptedModel([Reply("", (ToolCall("c", "add", arguments),))])) as url:
-        answer = post(url, {"messages": [user("Q")]}, "/messages").json()
-    assert answer["content"][0]["input"] == ({"invalid_json": arguments} if arguments else {})
+@pytest.mark.parametrize(
+    ("path", "body", "more"),
+    [
+        ("/messages", {"messages": [user("Q")]}, {"type": "thinking", "thinking": "so many words", "signature": "s"}),
+        (GEMINI_PATH, {"contents": [{"parts": [{"text": "Q"}]}]}, {"text": "so many words", "thought": True}),
+    ],
+)
+def test_a_thought_that_is_sent_back_is_told_apart(path: str, body: Any, more: Any) -> None:
+    part = "parts" if path == GEMINI_PATH else "content"
+    role = "model" if path == GEMINI_PATH else "assistant"
+    (name, said), *_ = body.items()
+    assert causes_of(path, {name: [*said, {"role": role, part: [more]}]})["assistant", "thinking"] > 0
 
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
-    ("/responses", {}, "input is missing"),
-    ("/responses", {"input": "Q", "previous_response_id": "resp_1"}, "send the whole input"),
-    ("/responses", {"input": [{"type": "item_reference"}]}, "previous_response"),
-    ("/responses", {"input": "Q", "conversation": "conv_1"}, "not kept here"),
-    ("/responses", {"input": [{"type": "message", "role": "robot"}]}, "'robot'"),
-    ("/responses", {"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "text only"),
-    ("/responses", {"input": "Q", "tools": ["file_search"]}, "tools[0] is no tool"),
-    ("/messages", {}, "messages is missing"),
-    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "use user, assistant, system"),
-    ("/messages", {"messages": [user([{"type": "image", "source": {}}])]}, "text only"),
-    (GEMINI_PATH, {}, "contents is missing"),
-    (GEMINI_PATH, {"contents": [{"role": "robot"}]}, "use user or model"),
-    (GEMINI_PATH, {"contents": [{"parts": [{"inlineData": {"mimeType": "image/png"}}]}]}, "has an image"),
+    ("/responses", {}, "input"),
+    ("/responses", {"input": [{"type": "message", "role": "robot"}]}, "robot"),
+    ("/responses", {"input": "Q", "tools": ["file_search"]}, "tools[0]"),
+    ("/messages", {}, "messages"),
+    ("/messages", {"messages": [{"role": "robot", "content": "x"}]}, "robot"),
+    (GEMINI_PATH, {}, "contents"),
+    (GEMINI_PATH, {"contents": [{"role": "robot"}]}, "robot"),
 ]
 
 
 @pytest.mark.parametrize(("path", "body", "says"), BAD)
-def test_bad_requests(path: str, body: dict[str, Any], says: str) -> None:
-    with metered_endpoint(ScriptedModel([])) as url:
-        response = post(url, body, path)
-    assert response.status_code == 400
-    error = response.json()["error"]
-    assert says in error["message"]
-    assert response.json().get("type") == ("error" if path == "/messages" else None)
-    assert error.get("type", error.get("status")) in ("invalid_request_error", "INVALID_ARGUMENT")
-
-
-def test_an_error_in_the_form_of_a_message() -> None:
-    with metered_endpoint(ScriptedModel([RateLimited("slow")])) as url:
-        response = post(url, {"messages": [user("Q")]}, "/messages")
-    assert (response.status_code, response.json()) == (
-        429,
-        {"type": "error", "error": {"type": "rate_limit_error", "message": "slow"}},
-    )
-
-
-def test_a_gemini_response() -> None:
-    answer = served(GEMINI_PATH, GEMINI)
-    (candidate,) = answer["candidates"]
-    assert candidate["content"]["parts"] == [
-        {"text": "I add."},
-        {"functionCall": {"id": "c1", "name": "add", "args": {"a": 1}}},
-    ]
-    usage = answer["usageMetadata"]
-    assert usage["totalTokenCount"] == usage["promptTokenCount"] + usage["candidatesTokenCount"]
-    assert (answer["modelVersion"], candidate["finishReason"]) == ("m", "STOP")
-
-
-def test_a_stream_of_a_gemini_response() -> None:
-    with metered_endpoint(ScriptedModel([CALLS])) as url:
-        (sent,) = events(post(url, GEMINI, "beta/models/m:streamGenerateContent?alt=sse"))
-    assert [next(iter(part)) for part in sent["candidates"][0]["content"]["parts"]] == ["text", "functionCall"]
-    assert url.meter.calls[0].stream
+def test_what_cannot_be_read_is_named(path: str, body: dict[str, Any], says: str) -> None:
+    with upstream(ANY) as up, metered_endpoint(forward=up.url) as url:
+        assert post(url, body, path).status_code == 200
+        assert says in url.meter.calls[0].unread
 
 
 #: What coding agents send beside functions: tools that the provider runs, groups of tools, tools that take plain text.
@@ -267,77 +165,41 @@ TOOLS = {
 
 
 @pytest.mark.parametrize(("path", "body"), SHAPES)
-def test_tools_of_every_kind_are_taken_and_counted(path: str, body: dict[str, Any]) -> None:
-    model = ScriptedModel(["Yes.", "Yes."])
-    with metered_endpoint(model) as url:
-        for tools in (body["tools"], TOOLS[path]):
-            response = post(url, {**body, "tools": tools}, path)
-            assert response.status_code == 200, response.text
-    plain, more = (prompt.tools for prompt in model.prompts)
-    assert len(more) == (4 if path == "/responses" else 2)
-    assert len(plain) == 1
-    rows = [row for row in url.meter.figures.rows() if row["cause"] == "tool_schema"]
-    first, second = (sum(row["tokens"] for row in rows if row["call"] == call) for call in (1, 2))
-    assert second > first > 0
+def test_tools_of_every_kind_are_counted(path: str, body: dict[str, Any]) -> None:
+    tools = {
+        detail: n
+        for (cause, detail), n in causes_of(path, {**body, "tools": TOOLS[path]}).items()
+        if cause == "tool_schema"
+    }
+    assert len(tools) == (4 if path == "/responses" else 2)
+    assert all(tools.values())
 
 
-def test_a_custom_tool_is_called_with_plain_text_and_its_call_is_read_again() -> None:
-    patch = Reply("", (ToolCall("c1", "patch", '{"input": "*** Begin"}'),), "tool_calls")
-    model = ScriptedModel([patch, "Done."])
-    body = {"input": [user("Fix it.")], "tools": TOOLS["/responses"]}
-    with metered_endpoint(model) as url:
-        (item,) = post(url, body, "/responses").json()["output"]
-        assert (item["type"], item["input"]) == ("custom_tool_call", "*** Begin")
-        result = {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "ok"}
-        response = post(url, {**body, "input": [*body["input"], item, result]}, "/responses")
-        assert response.status_code == 200, response.text
-    call, told = model.prompts[1].messages[1:]
-    assert (call.tool_calls[0].name, call.tool_calls[0].arguments, told.role, told.text) == (
-        *("patch", "*** Begin"),
-        *("tool", "ok"),
-    )
-    assert {c.node for c in url.meter.calls} == {"0"}
-
-
-def test_tools_that_stand_among_the_items_and_a_call_of_one_in_a_namespace() -> None:
+def test_tools_that_stand_among_the_items_are_in_their_namespace() -> None:
     given = {"type": "namespace", "name": "agents", "tools": [{"type": "function", **FUNCTION}]}
     body = {"input": [{"type": "additional_tools", "role": "developer", "tools": [given]}, user("1 + 2?")]}
-    model = ScriptedModel([Reply("", (ToolCall("c1", "agents__add", "{}"),), "tool_calls")])
-    with metered_endpoint(model) as url:
-        answer = post(url, body, "/responses").json()
-    assert [(item["namespace"], item["name"]) for item in answer["output"]] == [("agents", "add")]
-    assert [tool["function"]["name"] for tool in model.prompts[0].tools] == ["agents__add"]
+    assert causes_of("/responses", body)["tool_schema", "agents__add"] > 0
+
+
+def test_a_custom_tools_call_and_its_result_are_read() -> None:
+    call = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": "*** Begin"}
+    result = {"type": "custom_tool_call_output", "call_id": "c1", "output": "ok"}
+    causes = causes_of("/responses", {"input": [user("Fix it."), call, result], "tools": TOOLS["/responses"]})
+    assert causes["assistant", ""] > 0
+    assert causes["tool_result", "patch"] > 0
+
+
+def test_items_of_a_reply_are_gone_on_from_by_their_ids() -> None:
+    """As the AI SDK's provider for this API sends a history where the provider stores it."""
+    asked = {"input": [user("Fix it.")]}
+    goes_on = {"input": [*asked["input"], {"type": "item_reference", "id": "item_1"}, user("And on")]}
+    rows = rows_of("/responses", asked, goes_on)
+    assert [row["tokens"] > 0 for row in rows if row["cause"] == "assistant"] == [True]
 
 
 def test_system_text_in_the_midst_of_messages() -> None:
-    with metered_endpoint(ScriptedModel(["Yes."])) as url:
-        said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
-        assert post(url, {"messages": said, "max_tokens": 9}, "/messages").status_code == 200
-    assert sum(row["tokens"] for row in url.meter.figures.rows() if row["cause"] == "system") > 0
-
-
-def test_the_form_of_a_message_is_a_schema() -> None:
-    model = ScriptedModel(["{}"])
-    form = {"format": {"type": "json_schema", "schema": FUNCTION["parameters"]}, "effort": "low"}
-    with metered_endpoint(model) as url:
-        post(url, {"messages": [user("Q")], "max_tokens": 9, "output_config": form}, "/messages")
-    assert model.prompts[0].reply_schema == FUNCTION["parameters"]
-    assert url.meter.calls[0].not_applied == {"output_config": {"effort": "low"}}
-
-
-def test_a_messages_usage_has_numbers_where_none_are_known() -> None:
-    """Both are numbers in the types of the anthropic package."""
-
-    class Silent:
-        name = "silent"
-
-        def complete(self, prompt: Prompt, *, max_tokens: int | None = None) -> Reply:
-            return Reply("Hello.")
-
-    with metered_endpoint(Silent()) as url:
-        answer = post(url, {"messages": [user("Q")], "max_tokens": 9}, "/messages").json()
-    assert answer["usage"] == {"input_tokens": 0, "output_tokens": 0}
-    assert url.meter.calls[0].input_tokens is None
+    said = [user("Q"), {"role": "system", "content": [{"type": "text", "text": "Be brief, and do say why."}]}]
+    assert causes_of("/messages", {"messages": said})["system", ""] > 0
 
 
 def test_calls_of_one_function_without_ids_have_their_own_results() -> None:

@@ -53,6 +53,22 @@ class Answer:
         return cls(pieces, headers=[("Content-Type", "text/event-stream; charset=utf-8"), ("X-Request-Id", "r-1")])
 
 
+#: An answer that can be read as a reply of each API.
+_COUNTS = {"prompt_tokens": 100_000, "input_tokens": 100_000, "completion_tokens": 1, "output_tokens": 1}
+_ITEM = {"id": "item_1", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+ANY = Answer.of(
+    {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}}],
+        "output": [_ITEM],
+        "id": "reply_1",
+        "content": [{"type": "text", "text": "Done."}],
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}],
+        "usage": _COUNTS,
+        "usageMetadata": {"promptTokenCount": 100_000, "candidatesTokenCount": 1},
+    }
+)
+
+
 @dataclass
 class Upstream:
     """`got` are the requests; `answers` are given in order, the last for ever; `gone` is set when a client leaves."""
