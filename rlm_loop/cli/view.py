@@ -20,37 +20,23 @@ def view(
     port: Annotated[
         int | None, Option(min=0, max=65535, help="Default 8766, or a free one where that is taken.")
     ] = None,
-    out: Annotated[
-        str | None, Option(metavar="DIR", help="Write the pages there, as files that need no server, and end.")
-    ] = None,
     opened: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Show a folder of runs as a table and a page for each, while they run.  Ctrl-C ends it.
 
-    The pages are served on this machine alone, and nothing is written but by --out.
+    The pages are served on this machine alone and nothing is written.
     """
     from pathlib import Path
     from webbrowser import open as open_page
 
-    from tqdm import tqdm
-
     from rlm_loop.cli.meter import until_interrupted
-    from rlm_loop.report.view import viewing, write_view
+    from rlm_loop.report.view import viewing
 
     where = Path(folder)
     if not where.exists():
         raise Misuse(f"there is no folder {folder}; name one that a study, an agent or the meter writes to")
     if where.is_file() and not folder.endswith((".jsonl", ".jsonl.gz")):
         raise Misuse(f"{folder} is no trace; name the folder that it lies in ({where.parent})")
-    if out is not None:
-        try:
-            table = write_view(where, out, watched=lambda episodes: tqdm(episodes, unit=" episodes", disable=None))
-        except OSError as error:
-            raise Misuse(f"cannot write the pages to {out}: {error.strerror or error}") from error
-        print(table)
-        if opened:
-            open_page(table.resolve().as_uri())
-        return
     with contextlib.ExitStack() as until_the_end:
         try:
             url = until_the_end.enter_context(viewing(where, port=_PORT if port is None else port))

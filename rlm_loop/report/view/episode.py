@@ -1,21 +1,20 @@
-"""The page of one episode: that of its run, with the ways to its neighbours and to the same task in other arms."""
+"""The page of one episode: that of its run, with the ways to the episodes before and after it."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from markupsafe import Markup
 
 from rlm_loop.report.run.head import title
-from rlm_loop.report.run.judged import judged, state_kind
+from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.page import linked, run_html, shades_of
 from rlm_loop.report.run.reading import found_in_bytes
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.run.view import RunView
 from rlm_loop.report.templates import macros
 from rlm_loop.report.view.episodes import ListedEpisode
-from rlm_loop.report.view.index import FolderContents, RunIndex, neighbours
+from rlm_loop.report.view.index import FolderContents, RunIndex
 from rlm_loop.traces.trace import TraceError
 
 
@@ -29,11 +28,8 @@ def view_of(index: RunIndex, episode: ListedEpisode) -> RunView:
     return RunView(counting[-1], 0)
 
 
-def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode, *, still: bool = False) -> str:
-    """The page of an episode.  One whose trace cannot be read has its row, and says what is missing.
-
-    A `still` page is a file beside the still table: it leads to no page that a server would have to make.
-    """
+def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode) -> str:
+    """The page of an episode.  One whose trace cannot be read has its row, and says what is missing."""
     pieces = macros("view/around.html")
     try:
         view = view_of(index, episode)
@@ -52,38 +48,22 @@ def episode_page(index: RunIndex, found: FolderContents, episode: ListedEpisode,
         "run/page.js",
         "view/episode.js",
         colours=colours,
-        connect=not still,
+        connect=True,
         title=name,
         runs=inner,
-        nav=_around(found, episode, still),
+        nav=_around(found, episode),
         keys=pieces.keys(),
-        foot=pieces.foot(still),
+        foot="This page comes from this machine and asks no other.",
         name=episode.path or episode.name,
     )
 
 
-def _around(found: FolderContents, episode: ListedEpisode, still: bool) -> Markup:
-    """Before and after in the order of the folder, and the same task elsewhere."""
-    place = next((n for n, one in enumerate(found.episodes) if one.id == episode.id), 0)
-    before = found.episodes[place - 1].id if place else ""
-    after = found.episodes[place + 1].id if place + 1 < len(found.episodes) else ""
-    others = list(neighbours(found, episode)) if episode["task"] and episode["suite"] else []
-    rows: list[dict[str, Any]] = [
-        {
-            "id": one.id,
-            "arm": one["arm"],
-            "state": one["state"],
-            "kind": state_kind(one["state"]),
-            "answer": one["answer"],
-            "tokens": "" if one["input"] is None else f"{one['input'] + (one['output'] or 0):,}",
-            "steps": one["steps"],
-            "here": one.id == episode.id,
-        }
-        for one in sorted([episode, *others], key=lambda one: str(one["arm"]))
-    ]
-    return macros("view/around.html").around(
-        before, after, rows if others else [], episode.id, episode["state"] == "running" and not still, still
-    )
+def _around(found: FolderContents, episode: ListedEpisode) -> Markup:
+    """Before and after in the order of the folder."""
+    ids = [one.id for one in found.episodes]
+    place = ids.index(episode.id) if episode.id in ids else 0
+    before, after = ids[place - 1] if place else "", ids[place + 1] if place + 1 < len(ids) else ""
+    return macros("view/around.html").around(before, after, episode["state"] == "running")
 
 
 def _row(episode: ListedEpisode) -> str:

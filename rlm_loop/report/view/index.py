@@ -212,13 +212,3 @@ def _mark(path: Path | None) -> Mark | None:
     except OSError:
         return None
     return about and (about.st_mtime_ns, about.st_size)
-
-
-def neighbours(found: FolderContents, episode: ListedEpisode) -> Iterator[ListedEpisode]:
-    """The other episodes of the same task, model and seed: what other arms made of it."""
-    same = ("study", "model", "suite", "task", "seed")
-    return (
-        other
-        for other in found.episodes
-        if other.id != episode.id and all(other[name] == episode[name] for name in same)
-    )

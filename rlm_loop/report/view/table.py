@@ -12,17 +12,13 @@ from rlm_loop.report.view.episodes import FIELDS
 from rlm_loop.report.view.index import FolderContents
 
 
-def table_page(found: FolderContents, name: str, *, still: bool = False) -> str:
-    """The table of what a folder holds; `name` is that of the folder.
-
-    A `still` table is a file that asks no server: it does not follow the folder.
-    """
+def table_page(found: FolderContents, name: str) -> str:
+    """The table of what a folder holds; `name` is that of the folder."""
     return sealed(
         "view/table.html",
         "view/view.css",
         "view/table.js",
-        connect=not still,
-        still=still,
+        connect=True,
         title=f"{name} · {len(found.episodes):,} episodes",
         name=name,
         data=Markup(inert(table_data(found))),
