@@ -114,9 +114,8 @@ class Observation:
     cell which then raised, `effects` the files it changed (`{"added": [...], "changed": [...], "removed": [...],
     "hashes": {...}, "tree": ...}`, see `effects`), `displays` pictures and tables for a reader (never for the model).
     `full` is for the record: what `text` was before it was clipped, up to a cap of its own; empty where nothing was
-    left out. `variables` are the names of the REPL's simple variables after a cell (texts, numbers, lists,
-    dictionaries, tuples), where an injector tells of them; else nobody looked. `repeatable` says that the same again is
-    no standstill: a tool that polls, a call with an idempotency key, a model that samples.
+    left out. `repeatable` says that the same again is no standstill: a tool that polls, a call with an
+    idempotency key, a model that samples.
     """
 
     text: str = ""
@@ -129,7 +128,6 @@ class Observation:
     effects: Mapping[str, Any] = field(default_factory=dict[str, Any])
     displays: tuple[Display, ...] = ()
     full: str = ""
-    variables: tuple[str, ...] = ()
     repeatable: bool = False
 
     @property

@@ -21,7 +21,6 @@ PACKAGE = ROOT / "rlm_loop"
 MODULES = (
     "rlm_loop.dialects.base",
     "rlm_loop.dialects.injectors",
-    "rlm_loop.dialects.presets",
     "rlm_loop.dialects.code_blocks",
     "rlm_loop.dialects.function_calls",
     "rlm_loop.dialects.react",

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import cycle
+from pathlib import Path
 
 from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.doses import resized
 from rlm_loop.dialects.injectors import Injector
-from rlm_loop.dialects.presets import preset
 from rlm_loop.outcome import Turn
 
-#: The presets that say something in a run of calls without a mistake and add no rule on the form of a reply.  mellea's
-#: says it once and before every reply, rlms' before every reply, smolagents' after every turn with calls.
-FRAMES: Mapping[str, str] = {
-    "mellea": "mellea-react",
-    "rlms": "rlms-turn-counter",
-    "smolagents": "smolagents-code-echo",
-}
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.peer_texts`
+
+from experiments.peer_texts import MELLEA, RlmsTurnCounter, SmolagentsEcho, resized
+
 #: Multiples of a frame's own length; 1 is the frame, byte for byte.
 SIZES = (0.25, 1, 4)
 #: What rlms' counter counts to: more than the turns of a chain.
 STEPS = 50
+#: Frames that say something in a run of calls without a mistake and add no rule on the form of a reply.  mellea's says
+#: it once and before every reply, rlms' before every reply, smolagents' after every turn with calls.
+FRAMES: Mapping[str, tuple[Injector, ...]] = {
+    "mellea": MELLEA,
+    "rlms": (RlmsTurnCounter(STEPS),),
+    "smolagents": (SmolagentsEcho(),),
+}
 
 #: Says nothing of tasks, tools or turns.
 NEUTRAL = (
@@ -35,7 +39,7 @@ _PIECES = re.compile(r"\s*(?:\w+|[^\w\s])")
 
 @dataclass(frozen=True)
 class Scaled:
-    """An injector with each of its texts at a multiple of its length, cut or grown as `doses.sized` does."""
+    """An injector with each of its texts at a multiple of its length, cut or grown as `Sized` does."""
 
     injector: Injector
     times: float
@@ -106,8 +110,7 @@ def neutral(count: int) -> str:
 def arms(sizes: tuple[float, ...] = SIZES) -> dict[str, tuple[Injector, ...]]:
     """What each arm adds: nothing, each frame at each size, and its filler at the frame's own size."""
     found: dict[str, tuple[Injector, ...]] = {"none": ()}
-    for frame, name in FRAMES.items():
-        own = preset(name, steps=STEPS)
+    for frame, own in FRAMES.items():
         for size in sizes:
             found[f"{frame}-x{size:g}"] = own if size == 1 else tuple(Scaled(i, size) for i in own)
         found[f"{frame}-filler"] = tuple(Filler(i) for i in own)

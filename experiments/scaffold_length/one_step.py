@@ -15,7 +15,7 @@ from rlm_loop.actions import Observation
 from rlm_loop.agents.exchange import Exchange
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.strategies import default_presentation
-from rlm_loop.dialects.follow_up import follow_up
+from rlm_loop.dialects.earlier import follow_up
 from rlm_loop.messages import Message, Reply, ToolCall
 from rlm_loop.outcome import Outcome, Turn
 from rlm_loop.tasks.base import Task

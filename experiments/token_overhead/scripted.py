@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop import Budget, LeanAgent, ReActAgent
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.presets import preset
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.tasks.base import Score, Task
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.peer_texts`
+
+from experiments.peer_texts import MELLEA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,9 +135,7 @@ def agents(counts: Counts) -> dict[str, Agent]:
     same: dict[str, Any] = {"budget": Budget(steps=TURNS)}
     return {
         "lean": LeanAgent(model=Counted(native(), counts), presentation="native", **same),
-        "mellea-react": LeanAgent(
-            model=Counted(native(), counts), presentation="native", injectors=preset("mellea-react"), **same
-        ),
+        "mellea-react": LeanAgent(model=Counted(native(), counts), presentation="native", injectors=MELLEA, **same),
         "lean-text": LeanAgent(model=Counted(as_text(), counts), presentation="text", **same),
         "react-text": ReActAgent(model=Counted(thought_action(), counts), max_history=None, form="text", **same),
     }

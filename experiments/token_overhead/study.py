@@ -12,12 +12,12 @@ from rlm_loop import Budget, LeanAgent, Suite
 from rlm_loop.agents import Agent
 from rlm_loop.dialects.function_calls import Presentation
 from rlm_loop.dialects.injectors import Injector, Nudge
-from rlm_loop.dialects.presets import every, preset, sized
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
+from experiments.peer_texts import THOUGHT, Every, Sized
 from experiments.shared import numbers, served, suite_named
 
 #: In what the arms may differ: anything else stops the study before it begins.
@@ -30,11 +30,10 @@ EVERY = (2, 1)
 
 def doses(sizes: Sequence[int] = SIZES, turns: Sequence[int] = EVERY) -> dict[str, tuple[Injector, ...]]:
     """What each arm adds to the lean loop: the factor of the study, and the only one."""
-    (thought,) = preset("mellea-thought")
     return {
         "lean": (),
-        **{f"thought-{size}": (sized(thought, size),) for size in sizes},
-        **{f"nudge-every-{k}": (every(k, Nudge()),) for k in turns},
+        **{f"thought-{size}": (Sized(THOUGHT, size),) for size in sizes},
+        **{f"nudge-every-{k}": (Every(k, Nudge()),) for k in turns},
     }
 
 

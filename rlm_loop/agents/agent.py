@@ -27,11 +27,10 @@ from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.agents.window import window_of
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.injectors import Injected, Injector, Told
 from rlm_loop.dialects.wording import MAY_BLOCK
-from rlm_loop.dialects.wrapped import complete
 from rlm_loop.models import get_model
 from rlm_loop.models.base import Model
 from rlm_loop.models.names import default_model
@@ -167,7 +166,7 @@ class Agent:
         made: Dialect | None = self.__dict__.get("_dialect")
         if made is None:
             injectors = (*self.injectors, *((Told(MAY_BLOCK, "may_block"),) if self.may_block else ()))
-            made = complete(self._speaks())
+            made = self._speaks()
             made = Injected(made, injectors) if injectors else made
             object.__setattr__(self, "_dialect", made)
         return made
@@ -272,8 +271,7 @@ class Agent:
 
         Messages and REPL live on from question to question; each has the agent's budget anew.  `history` and
         `max_history` bound the messages; an agent without either leaves out the oldest turns when the model's window is
-        full.  The arguments are those of `run`.  Raises `ContextError` for a path that cannot be read, and `ValueError`
-        for an agent that rewrites what was said.
+        full.  The arguments are those of `run`.  Raises `ContextError` for a path that cannot be read.
         """
         agent = self if tools is None else replace(self, tools=tools)
         if agent.history is None and agent.max_history is None:

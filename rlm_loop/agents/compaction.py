@@ -12,7 +12,6 @@ from typing import Literal, cast, get_args
 
 from rlm_loop.dialects.wording import LEFT_OUT, OUTPUT_LEFT_OUT, SUMMARISE, SUMMARY_OF
 from rlm_loop.messages import Message, Prompt, Span
-from rlm_loop.outcome import Turn
 
 Policy = Literal["drop_outputs", "window", "summary"]
 
@@ -79,12 +78,6 @@ def without_outputs(prompt: Prompt, kept: Collection[int]) -> Prompt:
     """The prompt with a mark in place of each result, where that is shorter, of the turns that are not `kept`."""
     messages = (m if not m.turn or m.turn in kept else _marked(m) for m in prompt.messages)
     return replace(prompt, messages=tuple(messages))
-
-
-def without_output(turn: Turn) -> Turn:
-    """The turn with the same marks, for what shows turns and not messages."""
-    marked = (replace(o, text=_mark(Span(o.text, o.cause)).text) for o in turn.observations)
-    return replace(turn, observations=tuple(marked))
 
 
 def without_turns(prompt: Prompt, kept: Collection[int], *, summary: str | None = None) -> Prompt:

@@ -20,12 +20,9 @@ _MODULES = (
     "agents.compaction",
     "dialects.code_blocks",
     "dialects.direct",
-    "dialects.doses",
     "dialects.function_calls",
     "dialects.injectors",
-    "dialects.peer_injectors",
     "dialects.react",
-    "dialects.rewriting",
     "accounting.limits",
     "agents.localise.brief",
 )

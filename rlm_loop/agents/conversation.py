@@ -10,9 +10,8 @@ from typing import Any
 from rlm_loop.agents.background import BackgroundRun, awaited, started
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.exchange import Exchange, KeptSession
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.follow_up import follow_up, with_turn
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, follow_up, with_turn
 from rlm_loop.messages import Message, Usage
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.contexts.on_disk import as_context
@@ -46,9 +45,6 @@ class Conversation:
         *,
         owned: bool = True,
     ) -> None:
-        if dialect.rewrites:
-            names = ", ".join(way.name for way in dialect.rewrites)
-            raise ValueError(f"a session only adds to what was said, and {names} rewrites it: leave that injector out")
         self.outcomes: list[Outcome] = []
         self.trace, self._owned = trace, owned
         self.context = as_context(context)

@@ -16,7 +16,7 @@ from rlm_loop.accounting.budget import BudgetSpent
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.loop_tools import FINAL_ANSWER, OF_THE_LOOP, python_tool, require_own_names
-from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action, simple_names
+from rlm_loop.agents.observations import Effects, bounded, cell_observation, failed_action
 from rlm_loop.agents.setup import RunSetup, ToolLike
 from rlm_loop.dialects.base import Dialect, Problem
 from rlm_loop.dialects.injectors import Injector
@@ -57,8 +57,8 @@ class Environment:
     characters of a result that a model sees (at most 65,536; the rest is recorded).  `allow` names the tools that may
     run; a call of another one is `denied`, but for the REPL and `final_answer`.  `hooks` are told of each tool
     call, with the id `node`; `about` gives more fields for log lines.  `keep_tree` gets the tree id and the patch of
-    each new state of the workspace, `keep_calls` what each cell asked of the host.  `variables` adds the names of the
-    REPL's variables to each cell's observation.  `sampled` says that a repeated reply is chance.
+    each new state of the workspace, `keep_calls` what each cell asked of the host.  `sampled` says that a
+    repeated reply is chance.
 
     Closing (twice is harmless) closes the session that `repl` made and an `owned` workspace; a session of the caller's
     stays open, without the run's tools.  Raises `ValueError` where tool names clash, and names all of them.
@@ -86,7 +86,6 @@ class Environment:
         about: Callable[[], Mapping[str, Any]] = dict,
         keep_tree: Callable[[str, str], None] | None = None,
         keep_calls: Callable[[Sequence[CellCall]], None] | None = None,
-        variables: bool = False,
         answer_tool: bool = True,
         sampled: bool = False,
         approve: Callable[[RunCode | CallTool], str | None] | None = None,
@@ -101,7 +100,7 @@ class Environment:
         self._session: Session | None = None
         self._context, self._cell_timeout, self._seconds_left = context, cell_timeout, seconds_left
         self._cap = cap = min(observation_cap, HARD_CAP)
-        self.check, self._ask_for_code, self._tell_variables = check or AnswerCheck(), require_code, variables
+        self.check, self._ask_for_code = check or AnswerCheck(), require_code
         self.workspace, self._owned = workspace, owned
         self._effects = None if workspace is None else Effects(workspace, keep_tree)
         self._answer: FinalAnswer | None = None
@@ -344,8 +343,7 @@ class Environment:
                 self._keep_calls(calls)
 
     def _cell_observation(self, cell: CellResult) -> Observation:
-        names = simple_names(self._session, cell) if self._tell_variables else ()
-        seen = cell_observation(cell, self._cap, names)
+        seen = cell_observation(cell, self._cap)
         return seen if cell.error is not None or cell.answer is None else self._offer(cell.answer, seen)
 
     def _offer(self, given: FinalAnswer, seen: Observation) -> Observation:

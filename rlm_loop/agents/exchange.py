@@ -8,8 +8,7 @@ from typing import Any
 
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.setup import RunSetup
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
-from rlm_loop.dialects.follow_up import FollowUp
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext, FollowUp
 from rlm_loop.messages import Message
 from rlm_loop.repl.base import CellResult, Session
 from rlm_loop.traces.trace import Trace

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from rlm_loop.accounting.budget import BudgetSpent, Reservation
 from rlm_loop.agents.compaction import (
@@ -17,14 +16,12 @@ from rlm_loop.agents.compaction import (
     Policy,
     summary_request,
     turns_in,
-    without_output,
     without_outputs,
     without_turns,
 )
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.window import room_of
-from rlm_loop.dialects.rewriting import Rewriting
-from rlm_loop.messages import Message, Prompt, Usage
+from rlm_loop.messages import Prompt, Usage
 from rlm_loop.models.base import Diverged, ModelError
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
@@ -35,7 +32,6 @@ class History:
     """Makes the next request of a run of the prompt that grew.  It is called before each request.
 
     - `plan` says when the prompt is shortened (`None`: never).
-    - `ways` are injectors that change earlier messages.
     - `earlier` are the turns of earlier attempts that this attempt was given.
 
     Each change of the prompt is a `compaction` event in the trace, so a reader knows why a request does not begin with
@@ -45,23 +41,15 @@ class History:
     and the next compaction is due when half a threshold has been added.  Where a summary cannot be made, or would leave
     no tokens for the turn, a window takes its place (`fallback` in the event says why).  A warning tells where the task
     alone is over the threshold.
-
-    With `ways` the grown prompt and the prompt that is sent are both kept.  Compaction chooses from the first by the
-    size of the second, and the injectors see only the turns that are left.
     """
 
     plan: Compaction | None
     model: Metered
-    ways: Sequence[Rewriting] = ()
     earlier: Sequence[Turn] = ()
     _plan: Compaction = field(init=False, repr=False)  # where there is one
     _limit: int | None = field(init=False, default=None)  # the threshold, or what the model's window has room for
     _due: int | None = field(init=False, default=None)  # compaction is due beyond so many tokens
     _sizes: dict[str, int] = field(init=False, default_factory=dict[str, int])
-    _grown: Prompt | None = field(init=False, default=None)
-    _sent: int = field(init=False, default=0)  # messages of the last request
-    _whole: dict[int, list[Message]] = field(init=False, default_factory=dict[int, "list[Message]"])
-    _turns: Sequence[Turn] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         if self.plan is not None:
@@ -70,15 +58,9 @@ class History:
             self._limit = self._due = min(limits, default=None)
 
     def __call__(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-        if self.plan is None and not self.ways:
-            return prompt
-        turns = (*self.earlier, *turns)
-        return self._rewritten(prompt, turns) if self.ways else self._compacted(prompt, turns)
-
-    def _compacted(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
         if self.plan is None:
             return prompt
-        plan = self._plan
+        plan, turns = self.plan, (*self.earlier, *turns)
         self._sizes.clear()
         before = self._size(prompt) if self._due is not None else 0
         long = self._due is not None and before > self._due
@@ -171,68 +153,31 @@ class History:
         if limit is not None and tokens is not None:
             self._due = tokens + limit // 2 if over else limit
         there = set(turns_in(after))
-        self._tell(
-            prompt,
-            after,
-            turn,
+        self.model.trace.record(
+            "compaction",
+            node=self.model.node.path,
+            depth=self.model.depth,
+            turn=turn.index,
+            messages_before=len(prompt.messages),
+            messages=len(after.messages),
+            shortened=_shortened(prompt, after),
             policy=policy,
             asked=self._plan.policy,
             due=due,
             fallback=fallback,
-            tokens_before=self._sizes.get(self._shaped(prompt).digest()),
+            tokens_before=self._sizes.get(prompt.digest()),
             tokens=tokens,
             left_out=[t for t in turns_in(prompt) if t not in there],
             over=over or (most is not None and len(after.messages) > most),
             sizes=dict(self._sizes),
         )
 
-    def _tell(self, before: Prompt, after: Prompt, turn: Turn, **told: Any) -> None:
-        who = {"node": self.model.node.path, "depth": self.model.depth, "turn": turn.index}
-        counts = {"messages_before": len(before.messages), "messages": len(after.messages)}
-        self.model.trace.record("compaction", **who, **counts, shortened=_shortened(before, after), **told)
-
     def _size(self, prompt: Prompt) -> int:
         """Tokens by the model's own tokenizer, else estimated; each prompt is counted once."""
-        prompt = self._shaped(prompt)
         name = prompt.digest()
         if name not in self._sizes:
             self._sizes[name] = prompt_tokens(self.model.model, prompt)
         return self._sizes[name]
-
-    def _shaped(self, prompt: Prompt) -> Prompt:
-        """What is sent of a prompt."""
-        return self._shown(prompt)[-1] if self.ways else prompt
-
-    def _rewritten(self, prompt: Prompt, turns: Sequence[Turn]) -> Prompt:
-        grown = prompt
-        if self._grown is not None:
-            grown = replace(self._grown, messages=(*self._grown.messages, *prompt.messages[self._sent :]))
-        for turn in turns_in(grown):
-            self._whole.setdefault(turn, [m for m in grown.messages if m.turn == turn])
-        self._turns = turns
-        self._grown = self._compacted(grown, turns)
-        before = prompt if self._grown == grown else self._grown
-        for way, prompt in zip(self.ways, self._shown(self._grown), strict=True):
-            if prompt != before:
-                told = {"policy": way.name, "asked": way.name, "due": "injector", "fallback": None, "over": False}
-                unsized = {"tokens_before": None, "tokens": None, "left_out": [], "sizes": {}}
-                self._tell(before, prompt, turns[-1], **told, **unsized)
-            before = prompt
-        self._sent = len(before.messages)
-        return before
-
-    def _shown(self, prompt: Prompt) -> list[Prompt]:
-        """The prompt after each of the injectors."""
-        there = set(turns_in(prompt))
-        left = [t for t in self._turns if t.index in there or t.index not in self._whole]
-        whole = self._whole
-        marked = {t for t in there if [m for m in prompt.messages if m.turn == t] != whole[t]}
-        left = [without_output(t) if t.index in marked else t for t in left]
-        shown: list[Prompt] = []
-        for way in self.ways:
-            prompt = way.rewrite(prompt, left)
-            shown.append(prompt)
-        return shown
 
 
 def _shortened(prompt: Prompt, after: Prompt) -> list[int]:

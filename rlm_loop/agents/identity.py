@@ -9,7 +9,6 @@ from typing import Any
 
 from rlm_loop.accounting.budget import Budget
 from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.wrapped import ADAPTER
 from rlm_loop.traces.trace import plain
 
 #: Settings that came later, and what was done before: an agent that does so is the one that it was.
@@ -38,8 +37,6 @@ def _as_recorded(dialect: dict[str, Any]) -> dict[str, Any]:
 
     What they did not have is told only where it is on.
     """
-    if dialect["is"] == ADAPTER:
-        return _as_recorded(dialect["dialect"])
     named = {"action_mode": "hands"}
     return {
         named.get(k, k): _as_recorded(v) if k == "dialect" else v

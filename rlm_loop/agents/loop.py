@@ -14,6 +14,7 @@ from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.dialects.answer_text import is_prose
 from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.messages import Prompt
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.tools.calls import describe
@@ -47,12 +48,13 @@ def run(
     history: Callable[[Prompt, Sequence[Turn]], Prompt] = lambda prompt, turns: prompt,
     fit: Callable[[Prompt, Turn], Turn] = lambda prompt, turn: turn,
     turn_offset: int = 0,
+    earlier: AttemptContext = FIRST_ATTEMPT,
 ) -> Outcome:
     """Drive one agent through one problem.
 
     `history` makes the prompt that is sent of the one that grew, `fit` clips what a turn is to show to
     what is left of the model's window (`agents/window.py`), `turn_offset` is how many turns earlier
-    attempts at the same task took: this one's are numbered on from there.
+    attempts at the same task took: this one's are numbered on from there.  `earlier` is what the run is given of them.
     Raises `Interrupted` on Ctrl-C; an exception of a model or of ours goes on up with `outcome`, `usage`, `trace`
     and `partial_answer` set on it.
     """
@@ -72,7 +74,7 @@ def run(
         return finish(Stop.FAILED, describe(error), environment.partial_artifact())
 
     try:
-        prompt = dialect.format_task(problem, environment.tools)
+        prompt = earlier.prompt(dialect, problem, environment.tools)
         while (over := stop_reason(turns, model.account)) is None:
             start, number = model.account.seconds, turn_offset + len(turns) + 1
             if hooks:

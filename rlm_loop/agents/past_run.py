@@ -106,7 +106,7 @@ def observation_of(data: Mapping[str, Any]) -> Observation:
     values = _fields(data)
     failure: Mapping[str, Any] | None = values.pop("failure", None)
     values.pop("displays", None)  # of which a trace has only kind and size
-    values["variables"] = tuple(values.get("variables", ()))  # traces of before they were there have none
+    values.pop("variables", None)  # older traces have the names in the REPL
     answer, pending = _given(values.pop("answer", None)), _given(values.pop("pending", None))
     return Observation(
         failure=None if failure is None else Failure(**_fields(failure)), answer=answer, pending=pending, **values

@@ -81,7 +81,6 @@ def environment_of(
         },
         allow=setup.allow,
         observation_cap=dialect.observation_cap,
-        variables=dialect.wants_variables,
         answer_tool=setup.answer_tool,
         sampled=_samples(model),
         approve=None if setup.approve is None else Approval(setup.approve, partial(_record_approval, model)),
@@ -98,7 +97,7 @@ def drive(
     environment: MakeEnvironment = environment_of,
 ) -> Outcome:
     """One run at the model's depth: the root, or a sub-agent that `llm_query` asked for."""
-    history = History(setup.history, model, setup.dialect.rewrites, setup.earlier.turns)
+    history = History(setup.history, model, setup.earlier.turns)
     faults: Sequence[str] = ()
     outcome: Outcome | None = None
     try:
@@ -115,6 +114,7 @@ def drive(
                 fit=Fit(dialect, model, shortens=setup.history is not None),
                 history=history,
                 turn_offset=setup.turn_offset,
+                earlier=setup.earlier,
             )
     except BaseException as error:
         left = getattr(error, "outcome", None)
@@ -149,7 +149,7 @@ def prepared(
             if opened.begin(setup.earlier.patch):
                 seen = filter(None, [problem.context, describe_workspace(opened.tools)])
                 problem = replace(problem, context="\n".join(seen))
-            yield opened.speaking(setup.earlier.around(told_first(setup.dialect, told))), problem, opened
+            yield opened.speaking(told_first(setup.dialect, told)), problem, opened
 
 
 def _record_tree(model: Metered, tree: str, patch: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.localise import Localise
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.models.base import Model
 from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Task

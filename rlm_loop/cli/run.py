@@ -29,7 +29,6 @@ from rlm_loop.cli.terminal import echo, note, notes
 if TYPE_CHECKING:
     from rlm_loop.agents import Agent
     from rlm_loop.cli.steps import AskInTerminal, LiveSteps
-    from rlm_loop.dialects.injectors import Injector
     from rlm_loop.outcome import Outcome
 
 
@@ -95,9 +94,6 @@ def run(
         str | None, Option(metavar="POLICY", help="Shortens a long history: drop_outputs, window or summary.")
     ] = None,
     max_history: Annotated[int | None, Option(help="Messages of past turns at most; whole turns are left out.")] = None,
-    preset: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Adds text of another framework: see presets.")
-    ] = None,
     seed: Annotated[int | None, Option(help="Passed to the model.")] = None,
     trace: Annotated[str | None, Option(metavar="FILE", help="Append what happens to this file.")] = None,
     json_: Annotated[bool, Option("--json", help="One JSON object on standard output and nothing else.")] = False,
@@ -138,11 +134,7 @@ def run(
             approve=asking,
             **wanted,
         )
-        made = replace(
-            made,
-            budget=replace(made.budget, tokens=max_tokens),
-            injectors=_injectors(preset or [], made.limits().steps),
-        )
+        made = replace(made, budget=replace(made.budget, tokens=max_tokens))
         with given_tools(tools or ()) as own, opened(workspace, patch) as space:
             made = replace(made, tools=own, allow=allowed(allow, own, space))
             outcome = made.run(asked, context=given, workspace=space, trace=trace)
@@ -181,16 +173,6 @@ def _made(agent: type[Agent], **settings: Any) -> Agent:
     """The agent.  Raises `Misuse` for a setting that cannot be."""
     try:
         return agent(**settings)
-    except ValueError as error:
-        raise Misuse(str(error)) from error
-
-
-def _injectors(names: list[str], steps: int | None) -> tuple[Injector, ...]:
-    """The injectors of the presets; their counters tell of the run's own limit of steps."""
-    from rlm_loop.dialects.presets import preset
-
-    try:
-        return tuple(injector for name in names for injector in preset(name, steps=steps or None))
     except ValueError as error:
         raise Misuse(str(error)) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from rlm_loop.actions import Action, Malformed, Note
 from rlm_loop.dialects.answer_text import blocked_reason
@@ -37,8 +37,7 @@ class Dialect(Protocol):
     `action_mode` says how it acts: by `code` (tools are functions in the REPL), by `calls` (the REPL is one of the
     tools), or not at all.  `parse_reply` is total: any reply gives at least one action, and it never raises; the tools
     tell it which names in a text are calls.  `observation_cap` is how many characters of a result are shown (at most
-    the hard cap, `repl.text.HARD_CAP`), `wants_variables` whether turns are to name the REPL's variables, `rewrites`
-    the injectors that change what was said before (see `rewriting`).  `DialectDefaults` has defaults for these three.
+    the hard cap, `repl.text.HARD_CAP`, which is what a subclass of `DialectDefaults` has).
     """
 
     @property
@@ -50,12 +49,6 @@ class Dialect(Protocol):
     @property
     def observation_cap(self) -> int: ...
 
-    @property
-    def wants_variables(self) -> bool: ...
-
-    @property
-    def rewrites(self) -> tuple[Any, ...]: ...
-
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt: ...
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]: ...
@@ -64,11 +57,9 @@ class Dialect(Protocol):
 
 
 class DialectDefaults:
-    """What a dialect has where it says nothing else; a base class for dialects."""
+    """A base class for dialects: results are shown up to the hard cap."""
 
     observation_cap: int = HARD_CAP
-    wants_variables: bool = False
-    rewrites: tuple[Any, ...] = ()
 
 
 def whole(reply: Reply) -> Malformed | None:

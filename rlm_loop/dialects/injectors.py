@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from rlm_loop.actions import RunCode
-from rlm_loop.dialects.base import Dialect, Problem
+from rlm_loop.actions import Action, RunCode
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
 from rlm_loop.dialects.wording import NUDGE, REACT_INITIATOR, REACT_THOUGHT
-from rlm_loop.dialects.wrapped import Wrapped
-from rlm_loop.messages import Message, Prompt, Span
+from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
 
@@ -139,9 +138,10 @@ class BudgetBanner(AddsNothing):
 
 
 @dataclass(frozen=True)
-class Injected(Wrapped):
+class Injected:
     """A dialect with injectors around it; it reads replies exactly as the dialect does."""
 
+    dialect: Dialect
     injectors: tuple[Injector, ...]
 
     @property
@@ -149,14 +149,12 @@ class Injected(Wrapped):
         return "+".join([self.dialect.name, *(i.name for i in self.injectors)])
 
     @property
-    def wants_variables(self) -> bool:
-        """Whether an injector tells of the REPL's variables (see `Observation.variables`)."""
-        return super().wants_variables or any(getattr(i, "wants_variables", False) for i in self.injectors)
+    def action_mode(self) -> ActionMode:
+        return self.dialect.action_mode
 
     @property
-    def rewrites(self) -> tuple[Injector, ...]:
-        """The injectors that change what was said before (see `rewriting`)."""
-        return (*super().rewrites, *(i for i in self.injectors if hasattr(i, "rewrite")))
+    def observation_cap(self) -> int:
+        return self.dialect.observation_cap
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         prompt = self.dialect.format_task(problem, tools)
@@ -164,6 +162,9 @@ class Injected(Wrapped):
         added = [(i.name, i.opening(problem)) for i in self.injectors if i not in leading]
         messages = led(prompt.messages, [(i.name, i.opening(problem)) for i in leading])
         return replace(prompt, messages=appended(messages, added, 0))
+
+    def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
+        return self.dialect.parse_reply(reply, tools)
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
         added = [(i.name, i.after(turn)) for i in self.injectors]

@@ -16,8 +16,7 @@ from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import SubcallRunner
 from rlm_loop.agents.runner import environment_of
 from rlm_loop.agents.setup import RunSetup
-from rlm_loop.dialects.base import NO_TOOLS, Dialect, Problem
-from rlm_loop.dialects.wrapped import Wrapped
+from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, Problem
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.models.base import Model
 from rlm_loop.outcome import Turn
@@ -63,17 +62,17 @@ class ForkPlan:
         model.account.budget = self.budget
 
 
-@dataclass(frozen=True)
-class Continued(Wrapped):
+class Continued:
     """A dialect that shows the recorded turns as they were shown, and speaks as it does from then on."""
 
-    node: NodeRecord
-    at: int
-    model: Metered
+    def __init__(self, dialect: Dialect, node: NodeRecord, at: int, model: Metered) -> None:
+        self.dialect, self.node, self.at, self.model = dialect, node, at, model
+        self.name, self.observation_cap = dialect.name, dialect.observation_cap
+        self.action_mode: ActionMode = dialect.action_mode
 
     def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
         today = self.dialect.format_task(problem, tools)
-        return Prompt(tuple(self._said(0)) or today.messages, today.tools, today.stop, today.reply_schema)
+        return Prompt(tuple(self.node.said(0)) or today.messages, today.tools, today.stop, today.reply_schema)
 
     def parse_reply(self, reply: Reply, tools: Mapping[str, Tool] = NO_TOOLS) -> Sequence[Action]:
         if self.model.turn <= self.at:
@@ -81,12 +80,8 @@ class Continued(Wrapped):
         return self.dialect.parse_reply(reply, tools)
 
     def format_turn(self, turn: Turn) -> Sequence[Message]:
-        recorded = self._said(turn.index) if turn.index <= self.at else []
+        recorded = self.node.said(turn.index) if turn.index <= self.at else []
         return recorded or self.dialect.format_turn(turn)
-
-    def _said(self, turn: int) -> list[Message]:
-        """What a turn added, as it was sent; where injectors change what was said before, that is made again."""
-        return [] if self.dialect.rewrites else self.node.said(turn)
 
 
 class ForkEnvironment(Environment):

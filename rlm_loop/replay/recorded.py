@@ -12,7 +12,7 @@ from rlm_loop.accounting.ledger import Part
 from rlm_loop.accounting.tree.build import node_of
 from rlm_loop.actions import Action, Observation
 from rlm_loop.agents.past_run import action_of, observation_of
-from rlm_loop.dialects.follow_up import FollowUp, follow_up
+from rlm_loop.dialects.earlier import FollowUp, follow_up
 from rlm_loop.messages import Message, Prompt, Reply
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.traces.reader import RunRecord, message_of, reply_of, whole

@@ -16,8 +16,6 @@ from rlm_loop.agents import Agent
 from rlm_loop.agents.background import BackgroundRun
 from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.dialects.injectors import ThoughtPrompt
-from rlm_loop.dialects.rewriting import LatestOnly
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome
@@ -222,8 +220,6 @@ def test_what_cannot_be_is_one_line() -> None:
     s.close()
     with pytest.raises(RuntimeError, match="closed"):
         s.ask("More?")
-    with pytest.raises(ValueError, match="rewrites it"):
-        ToolLoopAgent(model=ScriptedModel(["a"]), injectors=(LatestOnly(ThoughtPrompt()),)).session()
     with pytest.raises(TypeError, match="contxt"):
         agent.session(contxt=1)  # pyright: ignore[reportCallIssue]
 

@@ -13,8 +13,7 @@ from study_arms import Arm
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import Nudge
-from rlm_loop.dialects.presets import preset
+from rlm_loop.dialects.injectors import Initiator, Nudge, TurnCounter
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import LocalModel, ScriptedModel
 from rlm_loop.study import (
@@ -98,7 +97,7 @@ CHANGES: dict[str, tuple[Agent, Agent, set[str]]] = {
     "a nudge that the first request does not have": (LEAN, replace(LEAN, injectors=(Nudge(),)), {"injectors"}),
     "a scaffold": (
         ReActAgent(model="some/model", form="calls"),
-        ReActAgent(model="some/model", form="calls", scaffold=preset("mellea-react")),
+        ReActAgent(model="some/model", form="calls", scaffold=(Initiator(),)),
         {"injectors"},
     ),
     "a tool": (LEAN, replace(LEAN, tools=(look,)), {"tools"}),
@@ -176,7 +175,7 @@ def test_the_first_request_is_the_one_that_a_run_sends() -> None:
     suite = Suite("s", (TASK,))
     for agent in (ToolLoopAgent(), LeanAgent(), ReActAgent(), ReActAgent(form="calls"), DirectAgent()):
         model = ScriptedModel(["Final Answer: 5"] * 3)
-        ready = replace(agent, model=model, injectors=preset("rlms"))
+        ready = replace(agent, model=model, injectors=(TurnCounter(5),))
         (probe,) = fairness_check(Study("mine", {"one": ready}, suite)).probes
         assert model.prompts == []
         ready.attempt(TASK)

@@ -15,8 +15,8 @@ from rlm_loop.agents.first_request import FirstRequest, Unasked
 from rlm_loop.agents.loop import Interrupted, attach
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop
 from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context

@@ -12,8 +12,8 @@ from rlm_loop.agents.attempts.checks import Judge, passed_tests, patch_of
 from rlm_loop.agents.first_request import FirstRequest
 from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.text import clip
 from rlm_loop.tasks.base import CheckResult, Task

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from rlm_loop.agents.attempts.around import Around, shaped
 from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.agents.attempts.retry import REPAIR, RepairTemplate
-from rlm_loop.dialects.attempt_context import FIRST_ATTEMPT, ContinuedDialect
 from rlm_loop.dialects.base import Dialect
+from rlm_loop.dialects.earlier import FIRST_ATTEMPT
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.models.names import model_name
 from rlm_loop.traces.trace import plain
@@ -72,6 +72,6 @@ escalate = Escalate
 
 
 def _innermost(dialect: Dialect) -> Dialect:
-    while isinstance(dialect, Injected | ContinuedDialect):
+    while isinstance(dialect, Injected):
         dialect = dialect.dialect
     return dialect

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rlm_loop.actions import RunCode
 from rlm_loop.agents.attempts.around import Repeated
 from rlm_loop.agents.attempts.attempts import Attempts, Tried, best_of_tried
-from rlm_loop.dialects.attempt_context import AttemptContext
+from rlm_loop.dialects.earlier import AttemptContext
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import clip
 from rlm_loop.traces.trace import plain

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from rlm_loop.agents.first_request import FirstRequest
-from rlm_loop.dialects.attempt_context import ContinuedDialect
 from rlm_loop.dialects.injectors import Injected
 from rlm_loop.dialects.wording import tool_lines
 from rlm_loop.models.names import model_name
@@ -99,7 +98,7 @@ def _inner(dialect: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
 def _add_request(found: dict[str, Any], request: FirstRequest) -> None:
     prompt, tools = request.prompt, {t.name: t for t in request.tools}
     dialect = request.dialect
-    while isinstance(dialect, Injected | ContinuedDialect):
+    while isinstance(dialect, Injected):
         dialect = dialect.dialect
     heading = str(getattr(dialect, "heading", ""))
     listed = [tool_lines(heading, tools), tool_lines(heading, {n: t for n, t in tools.items() if n != "final_answer"})]

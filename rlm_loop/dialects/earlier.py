@@ -1,4 +1,4 @@
-"""A further question of a conversation: it is put after the messages that are there, not before a model that is new."""
+"""The beginning of a run: its task alone, or after an earlier attempt, or after earlier questions of a session."""
 
 from __future__ import annotations
 
@@ -6,46 +6,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlm_loop.actions import Answer
-from rlm_loop.dialects.attempt_context import AttemptContext
 from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.wrapped import Wrapped
+from rlm_loop.dialects.injectors import appended
 from rlm_loop.messages import Message, Prompt, Reply, Span
 from rlm_loop.outcome import Turn
 from rlm_loop.tools.function import Tool
 
 
 @dataclass(frozen=True)
+class AttemptContext:
+    """`turns` of an earlier attempt are shown as if they were this one's; `text` follows, charged to
+    `scaffold:<name>`; `patch` is applied to the workspace before the attempt begins."""
+
+    turns: tuple[Turn, ...] = ()
+    text: str = ""
+    patch: str = ""
+    name: str = "repair"
+
+    def prompt(self, dialect: Dialect, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        """The first prompt of the run."""
+        prompt, last = dialect.format_task(problem, tools), 0
+        for turn in self.turns:
+            prompt, last = prompt + dialect.format_turn(turn), turn.index
+        return replace(prompt, messages=appended(prompt.messages, [(self.name, self.text)], last))
+
+
+#: Nothing came before the first attempt.
+FIRST_ATTEMPT = AttemptContext()
+
+
+@dataclass(frozen=True)
 class FollowUp(AttemptContext):
-    """The conversation until now.  `messages` are those that the question follows.
+    """`messages` of a session so far, which the question follows; the system text stands among them already.
 
     `tells_context` says that the question comes with a context of its own, which the model has to be told of.  With
-    `asks` off the messages hold the question already: the run goes on in the middle of it, and nothing is put.
+    `asks` off the messages hold the question already: the run goes on in the middle of it.
     """
 
     messages: tuple[Message, ...] = ()
     tells_context: bool = False
     asks: bool = True
 
-    def around(self, dialect: Dialect) -> Dialect:
-        return FollowUpDialect(dialect, self)
-
-
-@dataclass(frozen=True)
-class FollowUpDialect(Wrapped):
-    """A dialect that puts the task after the messages of earlier questions; all else is the dialect's own.
-
-    What the dialect says as the user comes as always.  Its system text stands at the beginning already.
-    """
-
-    earlier: FollowUp
-
-    def format_task(self, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
-        told = problem if self.earlier.tells_context else replace(problem, context="", inline="")
-        prompt = self.dialect.format_task(told, tools)
-        if not self.earlier.asks:
-            return replace(prompt, messages=self.earlier.messages)
-        asked = [m for m in prompt.messages if m.role != "system"]
-        return replace(prompt, messages=joined(self.earlier.messages, asked))
+    def prompt(self, dialect: Dialect, problem: Problem, tools: Mapping[str, Tool]) -> Prompt:
+        told = problem if self.tells_context else replace(problem, context="", inline="")
+        prompt = dialect.format_task(told, tools)
+        asked = [m for m in prompt.messages if m.role != "system"] if self.asks else []
+        return replace(prompt, messages=joined(self.messages, asked))
 
 
 def follow_up(messages: tuple[Message, ...], tells_context: bool = False, asks: bool = True) -> FollowUp:
