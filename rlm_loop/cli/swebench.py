@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -64,63 +63,18 @@ def evaluate(
     workers: Annotated[int, Option(min=1, help="Containers at a time.")] = 4,
     timeout: Annotated[int, Option(min=1, help="Seconds for one instance.")] = 1800,
     folder: Annotated[str, Option(help="Where logs and the report go.")] = ".",
-    python: Annotated[
-        str | None, Option(help="Without containers: the interpreter that has the dependencies. Needs --repos.")
-    ] = None,
-    repos: Annotated[str | None, Option(help="A folder of local clones, for --python.")] = None,
     study: StudyFolder = None,
     arm: Arm = "",
     model: Model = "",
     seed: Seed = None,
     suite: SuiteName = "",
 ) -> None:
-    """Judge predictions: by the official harness, or here in an environment of yours (--python)."""
+    """Judge predictions by the official harness, in containers."""
     from rlm_loop.tasks.swebench import evaluate_predictions
 
-    if (python is None) != (repos is None):
-        raise Misuse("--python and --repos belong together: an environment, and the repositories to test in it")
-    if python is not None:
-        found = _here(predictions_file, dataset, split, run_id, ids, timeout, folder, python, repos or "")
-    else:
-        found = evaluate_predictions(
-            predictions_file,
-            dataset,
-            split=split,
-            run_id=run_id,
-            ids=ids,
-            workers=workers,
-            timeout=timeout,
-            folder=folder,
-        )
+    options: dict[str, Any] = {"split": split, "run_id": run_id, "ids": ids, "timeout": timeout, "folder": folder}
+    found = evaluate_predictions(predictions_file, dataset, workers=workers, **options)
     show_report(found, study, arm, model, seed, suite)
-
-
-def _here(
-    file: str,
-    dataset: str,
-    split: str,
-    run_id: str,
-    ids: list[str] | None,
-    timeout: int,
-    folder: str,
-    python: str,
-    repos: str,
-) -> Report:
-    from dataclasses import replace
-
-    from rlm_loop.tasks import get_suite
-    from rlm_loop.tasks.swebench import evaluate_here, read_predictions, write_report
-    from rlm_loop.tasks.swebench.source import place_of
-
-    rows = [p for p in read_predictions(file) if ids is None or p.instance_id in ids]
-    if not rows:
-        raise Misuse(f"{file} has no prediction with these ids")
-    hub = {"split": split} if place_of(dataset).startswith("hf://") else {}
-    wanted = [p.instance_id for p in rows]
-    chosen = get_suite(f"swebench:{dataset}", repos=repos, ids=wanted, python=python, timeout=timeout, **hub)
-    found = evaluate_here(rows, chosen, tell=note)
-    model = rows[0].model_name_or_path.replace("/", "__")
-    return replace(found, path=str(write_report(found, Path(folder) / f"{model}.{run_id}.json")))
 
 
 def show_report(found: Report, study: str | None, arm: str, model: str, seed: int | None, suite: str) -> None:

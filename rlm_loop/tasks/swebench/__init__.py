@@ -1,9 +1,9 @@
 """SWE-bench: its instances as tasks, predictions for its harness, and the harness's verdicts read back."""
 
-from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_here, evaluate_predictions
+from rlm_loop.tasks.swebench.harness import HarnessError, evaluate_predictions
 from rlm_loop.tasks.swebench.instance import Instance, read_instance
 from rlm_loop.tasks.swebench.predictions import Prediction, Predictions, predictions_of, read_predictions
-from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report, write_report
+from rlm_loop.tasks.swebench.report import InstanceResult, Report, read_report
 from rlm_loop.tasks.swebench.source import SETS, read_instances, select
 from rlm_loop.tasks.swebench.suite import swebench
 
@@ -15,7 +15,6 @@ __all__ = [
     "Prediction",
     "Predictions",
     "Report",
-    "evaluate_here",
     "evaluate_predictions",
     "predictions_of",
     "read_instance",
@@ -24,5 +23,4 @@ __all__ = [
     "read_report",
     "select",
     "swebench",
-    "write_report",
 ]

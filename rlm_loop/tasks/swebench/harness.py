@@ -1,4 +1,4 @@
-"""Judge predictions: by SWE-bench's own harness, in containers, or here, in an environment of the user's."""
+"""Judge predictions by SWE-bench's own harness, in containers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from rlm_loop.errors import install_line
-from rlm_loop.tasks.attempt import Attempt
-from rlm_loop.tasks.base import Suite
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench.instance import Instance
 from rlm_loop.tasks.swebench.predictions import Prediction, read_predictions
-from rlm_loop.tasks.swebench.report import Report, Status, read_report
+from rlm_loop.tasks.swebench.report import Report, read_report
 from rlm_loop.tasks.swebench.source import place_of, read_instances, select
 
 #: Columns that the harness needs from version 5 on; the older ones knew how to test each repository themselves.
@@ -135,7 +133,7 @@ def _dataset(dataset: str, split: str, rows: Sequence[Prediction], target: Path,
     if version >= (5,) and lacking is not None:
         raise SuiteFileError(
             f"{dataset}: {lacking.instance_id} has no column {missing_columns(lacking)[0]!r}, which this version of "
-            "the harness needs; take the set from the hub, judge patches here with python=, or install swebench<5"
+            "the harness needs; take the set from the hub, or install swebench<5"
         )
     target.write_text("".join(json.dumps(i.row()) + "\n" for i in wanted), encoding="ascii")
     return str(target)
@@ -152,30 +150,3 @@ def _run(argv: Sequence[str], folder: Path) -> int:
         return subprocess.run(argv, cwd=folder, stdout=sys.stderr.fileno(), check=False).returncode
     except OSError as error:
         raise HarnessError(f"the harness could not be started: {error.strerror}") from None
-
-
-def evaluate_here(
-    predictions: Sequence[Prediction], suite: Suite, *, tell: Callable[[str], None] | None = None
-) -> Report:
-    """Judge predictions by the suite's own scoring (made with `repos=` and `python=`).
-
-    An instance that cannot be judged here is an error, with the reason, never unresolved.  `tell` is told a line an
-    instance.  Raises `SuiteFileError` for a prediction of an instance that the suite does not have.
-    """
-    tasks = {t.id: t for t in suite}
-    unknown = [p.instance_id for p in predictions if p.instance_id not in tasks]
-    if unknown:
-        raise SuiteFileError(f"{suite.name} has no instance {unknown[0]!r}, for which there is a prediction")
-    statuses: dict[str, Status] = dict.fromkeys(tasks, "not submitted")
-    reasons: dict[str, str] = {}
-    for number, prediction in enumerate(predictions, 1):
-        name = prediction.instance_id
-        score = tasks[name].judge(Attempt(artifact=prediction.model_patch))
-        empty = not prediction.model_patch.strip()
-        known: Status = "resolved" if score.resolved else "empty" if empty else "unresolved"
-        statuses[name] = known if score.resolved is not None else "error"
-        if score.reason:
-            reasons[name] = score.reason
-        if tell is not None:
-            tell(f"[{number}/{len(predictions)}] {name}: {statuses[name]} {score.reason}".rstrip())
-    return Report(statuses, reasons)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rlm_loop.errors import install_line
-from rlm_loop.tasks.jsonl import SuiteFileError, write_lines
+from rlm_loop.tasks.jsonl import SuiteFileError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,21 +135,6 @@ def read_report(path: str | os.PathLike[str], logs: str | os.PathLike[str] | Non
     folder = Path(logs) if logs is not None else _logs(file)
     reasons.update({i: why for i in data["error_ids"] if (why := _fault(folder / i / "run_instance.log"))})
     return Report(statuses, reasons, str(file))
-
-
-def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
-    """Write a report in the harness's own form, so that whatever reads the one reads the other."""
-    ids = {name: report.ids(status) for status, name in _NAMES.items()}
-    ids["submitted"] = sorted(v.instance_id for v in report.verdicts)
-    ids["completed"] = sorted([*ids["resolved"], *ids["unresolved"]])
-    data = {
-        "total_instances": len(report.statuses),
-        **{f"{key}_instances": len(found) for key, found in ids.items() if key != "incomplete"},
-        **{f"{key}_ids": found for key, found in ids.items()},
-        "failure_reasons": dict(sorted(report.reasons.items())),
-        "schema_version": 2,
-    }
-    return write_lines(path, json.dumps(data, indent=1) + "\n", ".json", "a report is JSON")
 
 
 def _names(value: Any) -> bool:

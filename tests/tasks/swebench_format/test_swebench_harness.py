@@ -15,13 +15,13 @@ from made_instances import Made, fake_row, row, write_rows
 
 from rlm_loop.cli.main import main
 from rlm_loop.tasks import get_suite
+from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.jsonl import SuiteFileError
 from rlm_loop.tasks.swebench import (
     HarnessError,
     Prediction,
     Predictions,
     Report,
-    evaluate_here,
     evaluate_predictions,
     read_report,
 )
@@ -74,8 +74,8 @@ def test_the_official_code_reads_our_files_and_agrees_with_our_verdicts(
     assert said["read"] == [p.row() for p in predictions]
     assert said["instances"] == 4
     theirs = read_report(tmp_path / said["report"])
-    ours = evaluate_here(predictions, suite)
-    assert {v.instance_id: v.status for v in theirs.verdicts} == {v.instance_id: v.status for v in ours.verdicts}
+    ours = {t.id: t.judge(Attempt(artifact=p)).resolved for t, p in zip(suite, patches, strict=False)}
+    assert {v.instance_id: v.resolved for v in theirs.verdicts} == ours
     assert theirs.ids("resolved") == ["local__calc-1"]
     assert theirs.ids("unresolved") == ["local__calc-2"]
     assert theirs.ids("empty") == ["local__calc-3"]
