@@ -11,7 +11,7 @@ DOCS_READY = $(VENV)/.ready-docs
 PYTEST = $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process that a test starts would read all sources anew
 
-.PHONY: help demo test slow formats notebooks figures docs lint format clean
+.PHONY: help demo test slow robustness formats notebooks figures docs lint format clean
 
 help:
 	@echo "make demo       run three loops on a real local model and compare them (6 to 10 minutes, 1.1 GB once)"
@@ -37,6 +37,16 @@ test: $(TEST_READY)
 slow: $(TEST_READY)
 	@$(RUN) -m rlm_loop.tasks.package_bugs inflection xmltodict || echo "their tests will be skipped"
 	$(PYTEST) -m slow $(TESTS)
+
+# The robustness cases on other projects' interpreters, each in an environment of its own; writes its column of
+# tests/robustness/results.csv.  make PEERS=rlms robustness
+PEERS ?= rlms smolagents dspy_local mellea
+robustness: $(TEST_READY)
+	@set -e; for peer in $(PEERS); do project=$${peer%%_*}; \
+	  $(RUN) -m venv .venv-peers/$$project; \
+	  .venv-peers/$$project/bin/python -m pip install --quiet -r experiments/peers/constraints/$$project.txt; \
+	  .venv-peers/$$project/bin/python tests/robustness/run.py $$peer; done; \
+	$(RUN) tests/robustness/run.py
 
 # Against the packages of the tools whose files we read and write, which no test of every day needs.
 formats: $(TEST_READY)
@@ -64,7 +74,7 @@ format: $(TEST_READY)
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-other .venv-uv .pytest_cache .ruff_cache .hypothesis build dist site
+	rm -rf $(VENV) .venv-other .venv-uv .venv-peers .pytest_cache .ruff_cache .hypothesis build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROBUSTNESS_PINS = HERE.parent / "robustness" / "constraints"
+PINS = HERE / "constraints"
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Contender:
         return self.form in ("calls", "calls_final", "fields_calls")
 
 
-_RLMS = ("rlms", ("rlms==0.1.3",), ROBUSTNESS_PINS / "rlms.txt")
-_SMOL = ("smolagents_openai", ("smolagents[openai]==1.26.0",), HERE / "constraints" / "smolagents_openai.txt")
-_DSPY = ("dspy", ("dspy==3.4.1", "deno==2.9.8"), ROBUSTNESS_PINS / "dspy.txt")
-_MELLEA = ("mellea", ("mellea==0.8.0",), ROBUSTNESS_PINS / "mellea.txt")
+_RLMS = ("rlms", ("rlms==0.1.3",), PINS / "rlms.txt")
+_SMOL = ("smolagents_openai", ("smolagents[openai]==1.26.0",), PINS / "smolagents_openai.txt")
+_DSPY = ("dspy", ("dspy==3.4.1", "deno==2.9.8"), PINS / "dspy.txt")
+_MELLEA = ("mellea", ("mellea==0.8.0",), PINS / "mellea.txt")
 #: litellm imports `mcp` where a request has tools, and does not ask for it.
-_MINI = ("mini", ("mini-swe-agent==2.4.6", "mcp==2.3.0"), HERE / "constraints" / "mini.txt")
-_PYDANTIC = ("pydantic_ai", ("pydantic-ai-slim[openai]==2.68.0",), HERE / "constraints" / "pydantic_ai.txt")
-_AGENTS = ("openai_agents", ("openai-agents==0.24.0",), HERE / "constraints" / "openai_agents.txt")
+_MINI = ("mini", ("mini-swe-agent==2.4.6", "mcp==2.3.0"), PINS / "mini.txt")
+_PYDANTIC = ("pydantic_ai", ("pydantic-ai-slim[openai]==2.68.0",), PINS / "pydantic_ai.txt")
+_AGENTS = ("openai_agents", ("openai-agents==0.24.0",), PINS / "openai_agents.txt")
 
 CONTENDERS = (
     Contender("rlms", "rlms `RLM`", "repl", *_RLMS),

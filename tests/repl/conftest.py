@@ -12,8 +12,8 @@ from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
+from suite.world import marked
 
-from experiments.robustness.suite.world import marked
 from rlm_loop.repl import PythonREPL
 
 

@@ -18,10 +18,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT)]
+sys.path[:0] = [str(Path(__file__).parent), str(ROOT), str(ROOT / "tests" / "robustness")]
 from semantics_table import PROMISES, Mutant, Promise  # noqa: E402
-
-from experiments.robustness.suite.world import marked  # noqa: E402
+from suite.world import marked  # noqa: E402
 
 
 def main() -> int:
@@ -43,7 +42,7 @@ def _try(entry: Promise, mutant: Mutant, timeout: float) -> str:
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        for part in ("rlm_loop", "tests", "experiments/robustness"):
+        for part in ("rlm_loop", "tests"):
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
         files = [p for p in (folder / "rlm_loop").rglob("*.py") if mutant.old in p.read_text("utf-8")]

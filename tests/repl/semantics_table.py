@@ -371,7 +371,7 @@ PROMISES = (
     promise(
         "part 7",
         "at least 120 robustness cases",
-        "robustness/test_robustness.py::test_there_are_enough_cases_and_each_is_described",
+        "robustness/test_robustness.py::test_names_are_unique_and_gaps_are_cases",
     ),
     # -- what it must show
     promise("shows", "sandbox: no network", "repl/test_sandbox.py::test_no_network"),

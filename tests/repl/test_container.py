@@ -19,8 +19,8 @@ from typing import Any
 
 import escapes
 import pytest
+from suite.world import marked
 
-from experiments.robustness.suite.world import marked
 from rlm_loop.repl import PythonREPL, ReplError
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
 from rlm_loop.repl.isolation.container import Container

@@ -1,7 +1,8 @@
 """Every case against the plain session, and against the default launcher those that a launcher can matter for.
 
-`RLM_LOOP_ROBUSTNESS_KINDS=sandbox,kernel` runs all cases on other kinds.  A known gap is run as well: it is an expected
-failure with its reason.  On a busy machine, `RLM_LOOP_ROBUSTNESS_SLACK=5` makes every time bound five times as long.
+`make test` runs the cases that take no time by nature; the others are slow.  `RLM_LOOP_ROBUSTNESS_KINDS=sandbox,kernel`
+runs all cases on other kinds.  A known gap is an expected failure.  On a busy machine, `RLM_LOOP_ROBUSTNESS_SLACK=5`
+makes every time bound five times as long.
 """
 
 from __future__ import annotations
@@ -11,115 +12,123 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from hosts import Beside, has_a_host
+from suite.case import CellCase, ReplyCase, Seen, Step, Verdict, cells
+from suite.cases import CASES
+from suite.hosts import run_apart, run_cells, run_replies
+from suite.kinds import KINDS, Kind
+from suite.world import World
 
-from experiments.robustness.suite import (
-    CASES,
-    CaseResult,
-    CellCase,
-    Kind,
-    ReplyCase,
-    Subject,
-    Surroundings,
-    World,
-    run_cells,
-    run_replies,
-)
-from experiments.robustness.suite.kinds import kind
-from experiments.robustness.suite.play import play
-from experiments.robustness.suite.runner import not_applicable
 from rlm_loop.repl import PythonREPL
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="what is left of processes is seen in /proc"),
-]
+LINUX = sys.platform.startswith("linux")
+pytestmark = pytest.mark.skipif(not LINUX, reason="what is left of processes is seen in /proc")
 
 
 def default_kind() -> Kind:
-    """The kind `auto`, with the known gaps of what it comes to on this machine; `plain` where it is no more."""
+    """Return `auto` with the known gaps of the launcher that it picks here; `plain` where it picks that."""
     with warnings.catch_warnings(), PythonREPL(launcher="auto") as repl:
         warnings.simplefilter("ignore")  # it says so where it is plain
         repl.start()
-        found = repl.isolation
-    return replace(kind("auto"), gaps=kind(found).gaps) if found != "plain" else kind("plain")
+        picked = repl.isolation
+    return replace(KINDS["auto"], gaps=KINDS[picked].gaps) if picked != "plain" else KINDS["plain"]
 
 
 def matters_to_a_launcher(case: CellCase | ReplyCase) -> bool:
-    """Ordinary work and replies are read by the same code whatever starts it; so are most endless cells stopped.
-
-    A second look at what only takes time (output, C functions, contexts) would double the time of the suite.
-    """
+    """Ordinary work and replies are read by the same code whatever starts it; so are most endless cells stopped."""
     if case.theme == "endless loops":
         return "process" in case.needs
-    themes = ("resources", "streams", "protocol", "ends of", "left behind", "isolation")
-    return case.theme.startswith(themes)
+    return case.theme.startswith(("resources", "streams", "protocol", "ends of", "left behind", "isolation"))
 
 
 def chosen() -> list[tuple[Kind, CellCase | ReplyCase]]:
     if names := os.environ.get("RLM_LOOP_ROBUSTNESS_KINDS"):
-        return [(kind(name), case) for name in names.split(",") for case in CASES]
-    if not sys.platform.startswith("linux"):
-        return []
-    default = default_kind()
-    plain = [(kind("plain"), case) for case in CASES]
+        return [(KINDS[name], case) for name in names.split(",") for case in CASES]
+    default = default_kind() if LINUX else KINDS["plain"]
+    plain = [(KINDS["plain"], case) for case in CASES]
     return plain + [(default, case) for case in CASES if matters_to_a_launcher(case) and default.name != "plain"]
 
 
-CHOSEN = chosen()
+def has_a_host(kind: Kind, case: CellCase | ReplyCase) -> bool:
+    """Whether a case cannot be run in this process, or needs a session that nobody else uses."""
+    if isinstance(case, ReplyCase):
+        return False
+    around = case.host_killed or case.after or case.theme.startswith("isolation") or case.seconds < 10
+    return bool(around or case.fresh or "process" not in kind.features)
+
+
+def takes_long(kind: Kind, case: CellCase | ReplyCase) -> bool:
+    return has_a_host(kind, case) or "stops" in case.needs or case.seconds > 10 or case.theme == "ends of the process"
+
+
+CHOSEN = [
+    pytest.param(kind, case, id=f"{kind.name}-{case.name}", marks=[pytest.mark.slow] if takes_long(kind, case) else [])
+    for kind, case in chosen()
+]
 
 
 @pytest.fixture(scope="module")
-def sessions() -> Iterator[dict[str, Subject]]:
+def sessions() -> Iterator[dict[str, Any]]:
     """One session a kind, for the cases that leave it usable; replaced after one that did not."""
-    opened: dict[str, Subject] = {}
+    opened: dict[str, Any] = {}
     yield opened
     for subject in opened.values():
         subject.close()
 
 
-def judge(opened: Kind, case: CellCase | ReplyCase, sessions: dict[str, Subject], beside: Beside) -> CaseResult:
-    if reason := not_applicable(case, opened.features):
-        return CaseResult(case.name, opened.name, "n/a", reason)
-    if has_a_host(opened, case):
-        return beside.verdict(opened, case)
+def judge(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> Verdict:
+    if has_a_host(kind, case):
+        return run_apart(kind, case)
     if isinstance(case, ReplyCase):
-        return run_replies(case, lambda c: play(c, opened.session), kind=opened.name)
-    if opened.name not in sessions:
-        sessions[opened.name] = opened.open(shared=True)
-    verdict = in_a_world(case, sessions[opened.name], opened.name)
+        return run_replies(case, kind)
+    if kind.name not in sessions:  # after a crash, do not run again all that other cases did
+        sessions[kind.name] = kind.open(rebuild=False)
+    subject = sessions[kind.name]
+    subject.run("1")  # its start is not the case's time
+    if any("outside" in step.code for step in case.steps):
+        with World() as world:
+            verdict = run_cells(case, kind, subject, world.secret, world.outside)
+    else:
+        verdict = run_cells(case, kind, subject)
     if verdict.colour == "red":
-        sessions.pop(opened.name).close()
+        sessions.pop(kind.name).close()
     return verdict
 
 
-def in_a_world(case: CellCase, subject: Subject, name: str) -> CaseResult:
-    subject.run("1")  # what starting takes is not the case's
-    if not any("outside" in step.code for step in case.steps):
-        return run_cells(case, subject, kind=name)
-    with World() as world:
-        return run_cells(case, subject, Surroundings.of(world), kind=name)
-
-
-@pytest.mark.parametrize(("opened", "case"), CHOSEN, ids=[f"{k.name}-{c.name}" for k, c in CHOSEN])
-def test_case(opened: Kind, case: CellCase | ReplyCase, sessions: dict[str, Subject], beside: Beside) -> None:
-    verdict = judge(opened, case, sessions, beside)
-    if verdict.colour == "n/a":
-        pytest.skip(f"not applicable: {verdict.reason}")
-    if verdict.colour == "red" and case.name in opened.gaps:
-        pytest.xfail(f"known gap: {opened.gaps[case.name]}: {verdict.reason}")
+@pytest.mark.parametrize(("kind", "case"), CHOSEN)
+def test_case(kind: Kind, case: CellCase | ReplyCase, sessions: dict[str, Any]) -> None:
+    if reason := kind.why_not(case):
+        pytest.skip(f"not applicable: {reason}")
+    verdict = judge(kind, case, sessions)
+    if verdict.colour == "red" and case.name in kind.gaps:
+        pytest.xfail(f"known gap: {kind.gaps[case.name]}: {verdict.reason}")
     assert verdict.colour == "green", f"{case.does}; must: {case.must}; but: {verdict.reason}"
 
 
-def test_there_are_enough_cases_and_each_is_described() -> None:
-    assert len(CASES) >= 120
-    assert len({case.name for case in CASES}) == len(CASES)
-    for case in CASES:
-        assert case.does, case.name
-        assert case.must, case.name
-        assert case.theme, case.name
-        assert case.name == case.name.lower().replace("_", "-").replace(" ", "-")
-    for known, _ in CHOSEN:
-        assert set(known.gaps) <= {case.name for case in CASES}
+def test_names_are_unique_and_gaps_are_cases() -> None:
+    names = {case.name for case in CASES}
+    assert len(names) == len(CASES) >= 490
+    for kind in KINDS.values():
+        assert set(kind.gaps) <= names
+
+
+class Refusing:
+    """A subject that refuses every cell but those of the runner itself."""
+
+    def run(self, code: str, hasty: bool = False) -> Seen:
+        own = {"print(6 * 7)": Seen("42\n"), "print(kept_before + 1)": Seen("41\n")}
+        return own.get(code, Seen("", "raised", "that is not allowed", refused=True))
+
+    def new_run(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("theme", "hides", "colour"),
+    [("endless loops", "", "green"), ("names over cells", "", "red"), ("left", "not", "red")],
+)
+def test_a_hostile_cell_may_be_refused_and_ordinary_work_may_not(theme: str, hides: str, colour: str) -> None:
+    step = Step("while True: pass", "stopped", shows=("before",), hides=(hides,) if hides else ())
+    kind = Kind("refusing", frozenset(["variables"]), Refusing, None)
+    assert run_cells(cells("x", theme, "", "", step), kind, Refusing()).colour == colour
