@@ -36,9 +36,7 @@ def compare(
     ] = None,
     missing: Annotated[str, Option(help="Pairs without a score: bounds, drop or worst.")] = "bounds",
     cluster: Annotated[str | None, Option(help="The column that says which tasks belong together.")] = None,
-    html: Annotated[
-        str | None, Option(metavar="OUT.html", help="Write a page, with transcripts side by side where there are any.")
-    ] = None,
+    html: Annotated[str | None, Option(metavar="OUT.html", help="Write a page.")] = None,
     json_: Annotated[bool, Option("--json", help="Everything, as one line of JSON.")] = False,
     markdown: Markdown = False,
 ) -> None:
@@ -57,7 +55,7 @@ def compare(
     for line in loaded.notes:
         note(f"note: {line}")
     if html is not None:
-        write_page(Path(html), compare_page(compared, loaded))
+        write_page(Path(html), compare_page(compared, loaded.notes))
         return
     if json_:
         echo(as_json(_everything(compared, loaded.notes)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes, said
+from rlm_loop.formats.results.source import ReadOptions, Source, parsed, read_bytes
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
@@ -45,7 +44,6 @@ def read_job(folder: Path, reading: ReadOptions) -> Source:
     read = [(path.parent, _trial(path)) for path in _results(folder)]
     read.sort(key=lambda t: (str(t[1].get("started_at")), str(t[0])))
     rows: list[Row] = []
-    where: dict[tuple[str, str, str, int], Path] = {}
     rewards: dict[str, None] = {}
     for _, trial in read:
         found: dict[str, Any] = (trial.get("verifier_result") or {}).get("rewards") or {}
@@ -56,20 +54,13 @@ def read_job(folder: Path, reading: ReadOptions) -> Source:
     for path, trial in read:
         arm, suite, task = _arm(trial), str(trial.get("source") or ""), str(trial["task_name"])
         seed = sum((r["arm"], r["suite"], r["task"]) == (arm, suite, task) for r in rows)
-        where[arm, suite, task, seed] = path
         rows.append(_row(trial, arm, suite, task, seed, score, reading, path))
     notes: list[str] = []
     if len(rewards) > 1:
         notes.append(f"{folder.name}: resolved is the reward {score!r} of {', '.join(rewards)}")
     if missing := sum(r["resolved"] is None for r in rows):
         notes.append(f"{folder.name}: {missing} of {len(rows)} trials have no reward, and count as missing")
-    return Source(
-        folder,
-        "Harbor job",
-        rows,
-        notes,
-        lambda row: _transcript(where.get((row["arm"], row["suite"], row["task"], row["seed"]))),
-    )
+    return Source(folder, "Harbor job", rows, notes)
 
 
 def _trial(path: Path) -> Trial:
@@ -120,24 +111,3 @@ def _seconds(timing: Mapping[str, Any]) -> float | None:
         return max((last - first).total_seconds(), 0.0)
     except (ValueError, TypeError):
         return None
-
-
-def _transcript(folder: Path | None) -> list[Said]:
-    """The steps of the trajectories (ATIF) that the agent wrote."""
-    found: list[Said] = []
-    places = ("agent/trajectory.json", "steps/*/agent/trajectory.json")
-    for path in sorted(path for place in places if folder is not None for path in folder.glob(place)):
-        with suppress(StudyError):
-            value = parsed(read_bytes(path), path)
-            for step in value.get("steps") or () if isinstance(value, dict) else ():
-                calls = [(c.get("function_name"), c.get("arguments")) for c in step.get("tool_calls") or ()]
-                found.append(said(step.get("source"), _text(step.get("message")), calls))
-                for result in (step.get("observation") or {}).get("results") or ():
-                    found.append(Said("tool", _text(result.get("content"))))
-    return found
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text") or f"[{part.get('type')}]") for part in content if isinstance(part, dict))
-    return str(content or "")

@@ -6,11 +6,10 @@ Read without `inspect_ai`, as the format is JSON in a zip: `header.json`, and `s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, parsed, read_bytes, said
+from rlm_loop.formats.results.source import ReadOptions, Source, parsed, read_bytes
 from rlm_loop.formats.results.zipped import Zipped
 from rlm_loop.study.compare.columns import as_number, as_resolved, make_row
 from rlm_loop.study.errors import StudyError
@@ -62,7 +61,7 @@ def read_inspect(path: Path, reading: ReadOptions) -> Source:
     if scorers and all(r["resolved"] is None for r in rows) and score not in scorers:
         raise StudyError(f"{path} has no score {score!r}; it has {', '.join(scorers)}")
     notes = _notes(path, head, rows, failed, score, list(scorers))
-    return Source(path, "Inspect log", rows, notes, lambda row: _transcript(path, row), inputs)
+    return Source(path, "Inspect log", rows, notes, inputs)
 
 
 def _is_archive(path: Path) -> bool:
@@ -156,40 +155,3 @@ def _notes(
     if head.get("invalidated"):
         notes.append(f"{name}: somebody marked this log as invalid")
     return notes
-
-
-def _transcript(path: Path, row: Row) -> list[Said]:
-    if not _is_archive(path):
-        sample = next(
-            (s for s in _opened(path)[1] if str(s.get("id")) == row["task"] and s.get("epoch") == row["seed"]), None
-        )
-    else:
-        with Zipped(path) as archive:
-            name, sample = f"samples/{row['task']}_epoch_{row['seed']}.json", None
-            with suppress(StudyError):
-                sample = parsed(archive.read(name), name) if name in archive.names else None
-    return [] if sample is None else _said(sample)
-
-
-def _said(sample: Sample) -> list[Said]:
-    kept: Mapping[str, str] = sample.get("attachments") or {}
-    found: list[Said] = []
-    for message in sample.get("messages") or ():
-        calls = [(c.get("function"), c.get("arguments")) for c in message.get("tool_calls") or ()]
-        found.append(said(message.get("role"), _text(message.get("content"), kept), calls))
-    for name, score in (sample.get("scores") or {}).items():
-        found.append(Said(f"score {name}", f"{score.get('value')}  {score.get('explanation') or ''}".strip()))
-    if sample.get("error"):
-        found.append(Said("error", str(sample["error"].get("message"))))
-    return found
-
-
-def _text(content: Any, kept: Mapping[str, str]) -> str:
-    """The text of a message; what it holds beside text is named."""
-    if isinstance(content, list):
-        return "\n".join(_text(part, kept) for part in content)
-    if isinstance(content, dict):
-        words = content.get("text") or content.get("reasoning")
-        return f"[{content.get('type')}]" if words is None else _text(words, kept)
-    text = str(content or "")
-    return str(kept.get(text.removeprefix("attachment://"), text)) if text.startswith("attachment://") else text

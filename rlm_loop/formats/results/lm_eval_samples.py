@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Source, objects_of, parsed, read_bytes
 from rlm_loop.study.compare.columns import as_resolved, make_row
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
@@ -52,7 +52,6 @@ def read_samples(path: Path, reading: ReadOptions) -> Source:
     metric, chosen, told = _chosen(lines, reading.score, path)
     rows: list[Row] = []
     hashes: dict[tuple[str, str], str] = {}
-    of_doc: dict[str, Line] = {}
     seen: dict[str, int] = {}
     arm = _model_of(path, named["date"] if named else None)
     for line, number in zip(lines, numbers, strict=True):
@@ -63,13 +62,11 @@ def read_samples(path: Path, reading: ReadOptions) -> Source:
             raise StudyError(f"{at}: document {doc} is in line {seen[doc]} already")
         if metric not in line:
             raise StudyError(f"{at}: document {doc} has no {metric}")
-        seen[doc], of_doc[doc] = number, line
+        seen[doc] = number
         rows.append(make_row(arm, doc, 0, as_resolved(line[metric], f"{at}, {metric}", reading.threshold), suite=task))
         hashes[task, doc] = str(line.get("doc_hash") or line.get("doc"))
     notes = [f"{task}: {told}"] if told else []
-    return Source(
-        path, "lm-evaluation-harness samples", rows, notes, lambda row: _said(of_doc.get(row["task"])), hashes
-    )
+    return Source(path, "lm-evaluation-harness samples", rows, notes, hashes)
 
 
 def _chosen(lines: Sequence[Line], score: str | None, path: Path) -> tuple[str, str, str]:
@@ -98,15 +95,3 @@ def _model_of(path: Path, date: str | None) -> str:
             value = parsed(read_bytes(beside), beside)
             return str(value.get("model_name") or "") if isinstance(value, dict) else ""
     return ""
-
-
-def _said(line: Line | None) -> list[Said]:
-    if line is None:
-        return []
-    arguments = line.get("arguments")
-    first = next(iter(arguments.values()), {}) if isinstance(arguments, dict) else (arguments or [[""]])[0]
-    prompt = first.get("arg_0") if isinstance(first, dict) else first[0] if isinstance(first, list) and first else first
-    replies = [str(r) for resp in line.get("resps") or () for r in (resp if isinstance(resp, list) else [resp])]
-    found = [Said("user", str(prompt)), *(Said("assistant", reply) for reply in replies)]
-    filtered = line.get("filtered_resps")
-    return [*found, Said("filtered", str(filtered)), Said("target", str(line.get("target")))]

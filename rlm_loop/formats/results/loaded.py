@@ -10,7 +10,7 @@ from pathlib import Path
 from rlm_loop.formats.results.harbor_jobs import is_job, read_job
 from rlm_loop.formats.results.inspect_logs import is_inspect, read_inspect
 from rlm_loop.formats.results.lm_eval_samples import is_samples, read_samples, samples_in
-from rlm_loop.formats.results.source import ReadOptions, Said, Source, objects_of, parsed, read_bytes
+from rlm_loop.formats.results.source import ReadOptions, Source, objects_of, parsed, read_bytes
 from rlm_loop.formats.results.studies import is_study, read_study
 from rlm_loop.formats.results.tables import SUFFIXES, read_table
 from rlm_loop.study.compare.columns import UNDECLARED
@@ -22,15 +22,10 @@ from rlm_loop.study.store.rows import Row
 
 @dataclass(frozen=True)
 class Loaded:
-    """Results that can be compared, what there is to know of how they were read, and their transcripts."""
+    """Results that can be compared, and what there is to know of how they were read."""
 
     results: Results
     notes: Sequence[str]
-    sources: Sequence[Source]
-
-    def transcript(self, row: Row) -> Sequence[Said]:
-        """The messages of the episode of a row; none where its file holds none."""
-        return self.sources[row["source"]].transcript(row["read"])
 
 
 def load_results(
@@ -52,7 +47,7 @@ def load_results(
 
 
 def load_sources(*paths: str | Path, reading: ReadOptions | None = None) -> Loaded:
-    """As `load_results`, with the notes and the transcripts."""
+    """As `load_results`, with the notes."""
     reading = reading or ReadOptions()
     named = [_named(path) for path in paths]
     if not named:
@@ -63,14 +58,14 @@ def load_sources(*paths: str | Path, reading: ReadOptions | None = None) -> Load
     sources: list[Source] = []
     for of_path, label in zip(read, labels, strict=True):
         for source in of_path:
-            rows += [{**r, "arm": label[r["arm"]], "source": len(sources), "read": r} for r in source.rows]
+            rows += [{**r, "arm": label[r["arm"]], "source": len(sources)} for r in source.rows]
             sources.append(source)
     rows = _with_suites(_with_models(rows))
     notes = [*dict.fromkeys(note for source in sources for note in source.notes), *_other_tasks(sources)]
     _refuse_twice(rows, sources)
     _refuse_unpaired(rows)
     name = " and ".join(str(path) for _, path in named)
-    return Loaded(Results(rows, {"name": name, **UNDECLARED}), notes, sources)
+    return Loaded(Results(rows, {"name": name, **UNDECLARED}), notes)
 
 
 def _named(path: str | Path) -> tuple[str, Path]:

@@ -1,8 +1,8 @@
-"""One file or folder of results that was read: its rows, what there is to know of it, and its transcripts."""
+"""One file or folder of results that was read: its rows, and what there is to know of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,21 +10,6 @@ from typing import Any, NamedTuple
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.store.rows import Row
 from rlm_loop.traces.received import file_bytes, parse
-
-#: The messages of the episode of a row.
-Transcript = Callable[[Row], "Sequence[Said]"]
-
-
-class Said(NamedTuple):
-    """One message of a transcript: who said it (`user`, `assistant`, `tool`, ...) and what."""
-
-    role: str
-    text: str
-
-
-def said(role: object, text: str, calls: Iterable[tuple[object, object]] = ()) -> Said:
-    """A message with the calls that it makes (name and arguments), a line each."""
-    return Said(str(role), "\n".join([text, *(f"→ {name}({arguments})" for name, arguments in calls)]).strip())
 
 
 class ReadOptions(NamedTuple):
@@ -39,24 +24,18 @@ class ReadOptions(NamedTuple):
     columns: Mapping[str, str] = {}
 
 
-def _no_transcript(row: Row) -> Sequence[Said]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Source:
     """What one path holds.  `kind` says in words what it is; `notes` are what a reader of the results has to know.
 
-    The `arm` of a row is what the file itself calls it, and empty where it does not say.  `transcript` gives the
-    messages of the episode of a row, none where there are none.  `fingerprints` has something of each task (a hash or a
-    text) by suite and id, by which tasks of one name are known to be the same.
+    The `arm` of a row is what the file itself calls it, and empty where it does not say.  `fingerprints` has something
+    of each task (a hash or a text) by suite and id, by which tasks of one name are known to be the same.
     """
 
     path: Path
     kind: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
-    transcript: Transcript = _no_transcript
     fingerprints: Mapping[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     @property

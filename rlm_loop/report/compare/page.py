@@ -1,15 +1,12 @@
-"""A comparison as one HTML page: the differences, what they cost, every task, and transcripts side by side."""
+"""A comparison as one HTML page: the differences, what they cost, and every task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
-
-from markupsafe import Markup
+from typing import Any, NamedTuple
 
 from rlm_loop.report.compare.tables import interaction_notes, measure_table, said
 from rlm_loop.report.run.judged import state
-from rlm_loop.report.run.marked import plain_text
 from rlm_loop.report.run.sealed import sealed
 from rlm_loop.report.study.episodes import LEGEND, EpisodeCell, Episodes, TaskRow, task_name
 from rlm_loop.report.tables.contrasts import percent_of, with_interval
@@ -17,20 +14,8 @@ from rlm_loop.study import Comparison
 from rlm_loop.study.compare.contrast import percent
 from rlm_loop.study.compare.pair_keys import by_episode, complete_and_incomplete, is_resolved
 from rlm_loop.study.compare.weights import pooled_by
-from rlm_loop.study.store.rows import Row
 
-#: Pairs whose transcripts a page holds; messages of a transcript, and characters of a message, that are shown.
-PAIRS, _MESSAGES, _CHARACTERS = 40, 60, 4000
 _DOT = " \N{MIDDLE DOT} "
-
-
-class TranscriptSource(Protocol):
-    """Where transcripts come from: `formats.results.Loaded`."""
-
-    @property
-    def notes(self) -> Sequence[str]: ...
-
-    def transcript(self, row: Row) -> Sequence[tuple[str, str]]: ...
 
 
 class IntervalBar(NamedTuple):
@@ -48,35 +33,16 @@ class IntervalBar(NamedTuple):
     whole: bool
 
 
-class PairSide(NamedTuple):
-    """One arm on one pair: its episode, and its messages by role; `left` counts those left out."""
-
-    arm: str
-    cell: EpisodeCell
-    messages: Sequence[tuple[str, Markup]]
-    left: int
-
-
-class ShownPair(NamedTuple):
-    """One task and seed with its transcripts, arm by arm."""
-
-    name: str
-    ident: str
-    sides: Sequence[PairSide]
-
-
-def compare_page(compared: Comparison, told: TranscriptSource, *, title: str = "", pairs: int = PAIRS) -> str:
+def compare_page(compared: Comparison, notes: Sequence[str] = (), *, title: str = "") -> str:
     """The page of a comparison, complete in itself: it asks the network for nothing.
 
-    `told` has the notes of how results were read and their transcripts (`load_sources`); transcripts are shown of the
-    first `pairs` pairs on which arms differ.  Whatever a model or a tool wrote is shown as text.
+    `notes` are those of how results were read (`load_sources`).  Whatever a model or a tool wrote is shown as text.
     """
     arms = list(dict.fromkeys([compared.baseline, *(c.arm for c in compared.contrasts)]))
-    groups, transcripts = _pairs(compared, told, arms, pairs)
+    groups = _tasks(compared, arms)
     models = {unit[0] for unit in complete_and_incomplete(compared.rows)[0]}
     apart = sum(task.apart for tasks in groups.values() for task in tasks)
-    leads = "; a name leads to the transcripts" if transcripts else ""
-    heads = ["Differences", "Tokens and cost", "Tasks", *(["Transcripts"] if transcripts else []), "Methods"]
+    heads = ["Differences", "Tokens and cost", "Tasks", "Methods"]
     idents = {"Tokens and cost": "use", "Tasks": "episodes"}
     return sealed(
         "compare/page.html",
@@ -86,15 +52,13 @@ def compare_page(compared: Comparison, told: TranscriptSource, *, title: str = "
         title=title or f"{' and '.join(arms[1:])} against {arms[0]}",
         contents=[(idents.get(head, head.lower()), head) for head in heads],
         said=said(compared),
-        notes=list(told.notes),
+        notes=list(notes),
         bars=_bars(compared),
         tests=interaction_notes(compared),
         level=percent(1 - compared.alpha),
         measures=measure_table(compared, rates=False),
         arms=arms,
-        episodes=Episodes(arms, list(groups.items()), f"{LEGEND}.", f"{apart:,} where arms differ{leads}"),
-        transcripts=transcripts,
-        apart=apart,
+        episodes=Episodes(arms, list(groups.items()), f"{LEGEND}.", f"{apart:,} where arms differ"),
         models=", ".join(sorted(m for m in models if m)),
         methods=compared.methods,
     )
@@ -136,34 +100,18 @@ def _bars(compared: Comparison) -> list[IntervalBar]:
     return bars
 
 
-def _pairs(
-    compared: Comparison, told: TranscriptSource, arms: Sequence[str], most: int
-) -> tuple[dict[str, list[TaskRow]], list[ShownPair]]:
-    """The tasks by suite, and the transcripts of those on which arms differ as long as there is room."""
+def _tasks(compared: Comparison, arms: Sequence[str]) -> dict[str, list[TaskRow]]:
+    """The tasks by suite, arm by arm."""
     rows, (units, _) = by_episode(compared.rows), complete_and_incomplete(compared.rows)
     models, seeds = ({u[i] for u in units} for i in (0, 3))
     groups: dict[str, list[TaskRow]] = {}
-    transcripts: list[ShownPair] = []
     for unit in units:
         of = [rows.get((arm, unit)) for arm in arms]
-        apart = len({is_resolved(row) for row in of}) > 1
         cells = [EpisodeCell(state(row), ", ".join(_figures(row or {}))) for row in of]
         group = _DOT.join(part for part in (unit[0] if len(models) > 1 else "", unit[1]) if part)
-        name, link = task_name(unit, len(seeds) > 1), ""
-        if apart and len(transcripts) < most:
-            sides = [_side(arm, cell, told, row) for arm, cell, row in zip(arms, cells, of, strict=True)]
-            if any(side.messages for side in sides):
-                ident = f"pair-{len(transcripts) + 1}"
-                transcripts.append(ShownPair(f"{group} / {name}" if group else name, ident, sides))
-                link = f"#{ident}"
-        groups.setdefault(group, []).append(TaskRow(name, apart, cells, link))
-    return groups, transcripts
-
-
-def _side(arm: str, cell: EpisodeCell, told: TranscriptSource, row: Row | None) -> PairSide:
-    every = [] if row is None else list(told.transcript(row))
-    messages = [(role, plain_text(text, _CHARACTERS)) for role, text in every[:_MESSAGES]]
-    return PairSide(arm, cell, messages, len(every) - len(messages))
+        apart = len({is_resolved(row) for row in of}) > 1
+        groups.setdefault(group, []).append(TaskRow(task_name(unit, len(seeds) > 1), apart, cells))
+    return groups
 
 
 def _figures(row: Mapping[str, Any]) -> Iterator[str]:

@@ -31,12 +31,11 @@ class EpisodeCell(NamedTuple):
 
 
 class TaskRow(NamedTuple):
-    """The episodes of a task, arm by arm; `apart` where the arms differ.  `link` leads from the name."""
+    """The episodes of a task, arm by arm; `apart` where the arms differ."""
 
     name: str
     apart: bool
     cells: Sequence[EpisodeCell]
-    link: str = ""
 
 
 class Episodes(NamedTuple):

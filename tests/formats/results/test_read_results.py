@@ -49,11 +49,6 @@ def test_logs_of_inspect(first: str) -> None:
     assert found["suite"] == "sums"
     assert found["input_tokens"] == 40 + 16 + 33, "what was read from a cache is part of it, unlike in Inspect"
     assert (found["output_tokens"], found["steps"], found["cost"]) == (16, 2, None)
-    said = loaded.transcript(found)
-    assert [one.role for one in said] == ["user", "assistant", "tool", "assistant", "score includes"]
-    assert said[0].text == "What is 3 plus 3 ?"
-    assert "→ add({'x': 3, 'y': 3})" in said[1].text
-    assert said[2].text == "6"
     assert loaded.notes == []
 
 
@@ -167,13 +162,6 @@ def test_samples_of_lm_evaluation_harness(score: str | None, small: list[int]) -
     loaded = load_sources(*(f"{n}={f}" for n, f in zip(("small", "large"), folders)), reading=ReadOptions(score))
     assert loaded.results.arms == ["small", "large"]
     assert [int(r["task"]) for r in loaded.results.rows if r["arm"] == "small" and r["resolved"]] == small
-    said = loaded.transcript(row(loaded, "small", "3"))
-    assert [(s.role, s.text) for s in said] == [
-        ("user", "Question: What is 3 plus 3?\nAnswer:"),
-        ("assistant", "It is perhaps 6"),
-        ("filtered", "['[invalid]']" if score != "flexible-extract" else "['6']"),
-        ("target", "6"),
-    ]
 
 
 def test_samples_say_which_metric_counts_and_which_documents_are_others(tmp_path: Path) -> None:
@@ -214,7 +202,6 @@ def test_jobs_of_harbor() -> None:
     found = row(loaded, "terminus small", "sort-lines", 1)
     assert (found["suite"], found["input_tokens"], found["output_tokens"]) == ("made-up", 950, 60)
     assert (found["cost"], found["seconds"]) == (0.01, 21.0)
-    assert [s.role for s in loaded.transcript(found)] == ["user", "agent", "tool"]
     assert loaded.notes == ["small: 1 of 4 trials have no reward, and count as missing"]
     one = load_sources(FILES / "harbor")  # a folder of jobs
     assert one.results.arms == ["terminus large", "terminus small"]
@@ -227,9 +214,6 @@ def test_jobs_of_harbor() -> None:
 def test_a_study_of_ours() -> None:
     loaded = load_sources(STUDY)
     assert loaded.results.arms == ["code", "lean", "lean+nudge", "react-native", "react-text"]
-    first = loaded.results.rows[0]
-    said = loaded.transcript(first)
-    assert (said[0].role, said[1].role, said[-1].role) == ("user", "assistant", "end")
     assert len(loaded.results.rows) == 180
     twice = load_sources(f"{STUDY}", f"{STUDY.parent}/../lean_vs_react/results").results
     assert len(twice.arms) == 10
