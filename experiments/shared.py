@@ -17,7 +17,8 @@ from experiments.tables_suite.suite import tables
 from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
-from rlm_loop.study import Results, StudyError, load_study
+from rlm_loop.study import Analysis, Results, StudyError, load_study
+from rlm_loop.study.compare.contrast import Contrast
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.tasks import Split, get_suite
 
@@ -139,8 +140,54 @@ def episode_of(row: Mapping[str, Any]) -> tuple[str, str, int]:
     return row["arm"], f"{row['suite']}/{row['task']}", row["seed"]
 
 
-def write_finding(here: Path, finding: Callable[[Results], str], figure: Callable[[Results], Figure]) -> None:
-    """The command of a `finding.py`: writes a finding into the README, between its marks, and `figures/finding.png`."""
+#: Below this p of the test of interaction an arm's effect varies by suite and is not pooled.
+POOLED_FROM = 0.10
+
+
+def arms_against(results: Results, baseline: str) -> str:
+    """Return a table of the arms as Markdown: tasks resolved, prompt tokens, and paired differences from a baseline.
+
+    Intervals are 95 % ones, not adjusted.  Differences in tasks of an arm whose effect varies by suite are left out.
+    """
+    from rlm_loop.report import Table
+
+    compared = results.compare(analysis=Analysis(baseline=baseline, family=(), missing="worst"))
+    effects = {(one.arm, one.measure): one for one in compared.contrasts}
+    varies = {test.arm for test in compared.interactions if test.p < POOLED_FROM}
+    rows: list[list[str]] = []
+    for arm in results.arms:
+        own = [row for row in results.complete_pairs if row["arm"] == arm]
+        resolved = sum(bool(is_resolved(row)) for row in own)
+        tokens = sum(row["input_tokens"] for row in own) / len(own)
+        points, times = "baseline", ""
+        if arm != baseline:
+            points, times = in_points(effects[arm, "resolved"]), in_times(effects[arm, "input_tokens"])
+        if arm in varies:
+            points = "varies by suite"
+        rows.append([arm, f"{resolved} of {len(own)}", points, f"{tokens:,.0f}", times])
+    columns = ["arm", "resolved", f"points more than {baseline} (95 %)", "prompt tokens", "times its tokens (95 %)"]
+    notes = ["Means of prompt tokens; geometric means of the pairs' ratios; intervals are not adjusted."]
+    return Table("Tasks and prompt tokens", columns, rows, notes).to_markdown().strip()
+
+
+def in_points(effect: Contrast) -> str:
+    """Return a difference of two resolve rates with its interval, in points."""
+    if effect.estimate is None or effect.low is None or effect.high is None:
+        return "not known"
+    return f"{100 * effect.estimate:+.0f} ({100 * effect.low:.0f} to {100 * effect.high:.0f})"
+
+
+def in_times(effect: Contrast) -> str:
+    """Return a ratio with its interval."""
+    if effect.estimate is None or effect.low is None or effect.high is None:
+        return "not known"
+    return f"{effect.estimate:.2f} ({effect.low:.2f} to {effect.high:.2f})"
+
+
+def write_finding(
+    here: Path, finding: Callable[[Results], str], figure: Callable[[Results], Figure] | None = None
+) -> None:
+    """Write a finding into the README, between its marks, and `figures/finding.png` where a figure is given."""
     from rlm_loop.report.figures import save
     from rlm_loop.report.tables.readme import write_between
 
@@ -149,5 +196,6 @@ def write_finding(here: Path, finding: Callable[[Results], str], figure: Callabl
     results = load_study(parser.parse_args().folder)
     text = finding(results).strip()
     write_between(here / "README.md", "finding", text)
-    save(figure(results), here / "figures" / "finding.png")
+    if figure is not None:
+        save(figure(results), here / "figures" / "finding.png")
     print(text)

@@ -8,25 +8,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rlm_loop.report import arm_table
 from rlm_loop.report.figures import resolve_rates
 from rlm_loop.study import Results
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import write_finding
+from experiments.shared import arms_against, write_finding
 
 HERE = Path(__file__).resolve().parent
 
 
 def finding(results: Results) -> str:
-    """A table of all arms, sentences on each loop's changes, and what the batching of replies did, as Markdown."""
-    said = [arm_table(results, "code").to_markdown()]
-    for loop in ("code", "lean"):
-        arms = [arm for arm in results.arms if arm.partition("[")[0] == loop]
-        compared = results.only(*arms).compare(loop)
-        said += [f"Against `{loop}`:", "\n".join(f"- {s}" for s in compared.sentences())]
-    return "\n\n".join([*said, batching(results)])
+    """Each loop's changes against the loop as it is, and how often batching gave another first reply, as Markdown."""
+    of = {loop: [arm for arm in results.arms if arm.partition("[")[0] == loop] for loop in ("code", "lean")}
+    tables = [arms_against(results.only(*arms), loop) for loop, arms in of.items()]
+    return "\n\n".join([*tables, batching(results)])
 
 
 def batching(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""The finding of this study, from its committed results: a table and sentences into README.md, and a figure.
+"""The finding of this study, from its committed results: a table and a sentence into README.md.
 
 python experiments/mcp_as_code/finding.py [--folder runs/mcp_as_code]
 """
@@ -8,22 +8,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rlm_loop.report import arm_table
-from rlm_loop.report.figures import paired_differences
 from rlm_loop.study import Results
 from rlm_loop.traces.reader import RunRecord
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 
-from experiments.shared import write_finding
+from experiments.shared import arms_against, write_finding
 
 HERE = Path(__file__).resolve().parent
 
 
 def finding(results: Results) -> str:
-    """What was declared, as sentences; the table of both arms; and how often the server was called at all."""
-    said = "\n".join(f"- {sentence}" for sentence in results.compare().sentences())
-    return "\n\n".join([said, arm_table(results).to_markdown(), calls(results)])
+    """The table of both arms, and how often the server was called at all."""
+    return arms_against(results, "lean") + "\n\n" + calls(results)
 
 
 def calls(results: Results) -> str:
@@ -46,4 +43,4 @@ def _called(run: RunRecord) -> int:
 
 
 if __name__ == "__main__":
-    write_finding(HERE, finding, paired_differences)
+    write_finding(HERE, finding)

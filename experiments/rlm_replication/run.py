@@ -31,7 +31,7 @@ from rlm_loop.models import LocalModel, get_model
 from rlm_loop.models.base import Model
 from rlm_loop.report.tables.readme import write_between
 from rlm_loop.report.tables.table import Table
-from rlm_loop.study.statistics import newcombe_interval, paired_table, sign_test
+from rlm_loop.study.statistics import newcombe_interval, paired_table
 from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt, Task
 
@@ -109,19 +109,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Table:
         mine = by_arm[arm]
         both = sorted(mine.keys() & base.keys())
         here, there = ([float(bool(of[k]["resolved"])) for k in both] for of in (mine, base))
-        _, wins, losses, _ = paired_table(here, there)
         low, high = newcombe_interval(*paired_table(here, there)) if both else (0.0, 0.0)
         against = (
             f"{100 * (sum(here) - sum(there)) / len(both):+.0f} [{100 * low:+.0f}, {100 * high:+.0f}]" if both else ""
         )
-        p = f"{sign_test(int(wins), int(losses)):.2f}"
         shapes = [_resolved(mine, shape) for shape in ("RULER", "OOLONG")]
         spent = [f"{sum(r[c] for r in mine.values()) / len(mine):,.0f}" for c in ("input_tokens", "output_tokens")]
         calls = f"{sum(r['calls'] for r in mine.values()) / len(mine):.1f}"
-        lines.append([arm, *shapes, *(("", "") if arm == BASELINE else (against, p)), *spent, calls])
-    columns = ["arm", "RULER-shaped", "OOLONG-shaped", f"points against {BASELINE} [95 %]", "p"]
+        lines.append([arm, *shapes, "" if arm == BASELINE else against, *spent, calls])
+    columns = ["arm", "RULER-shaped", "OOLONG-shaped", f"points against {BASELINE} [95 %]"]
     columns += ["input tokens a task", "output", "calls"]
-    return Table("Resolved, and spent", columns, lines, ["p: McNemar's exact test, without Holm's correction."])
+    return Table("Resolved, and spent", columns, lines)
 
 
 def _resolved(mine: Mapping[tuple[str, str], Mapping[str, Any]], shape: str) -> str:

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's fo
 
 from experiments.shared import chosen, words
 
-#: The ten of the design note that this project began with.
+#: Ten of SWE-bench Lite, chosen here: a published comparison that prompted this study names no instances.
 INSTANCES = (
     *(f"astropy__astropy-{n}" for n in (6938, 12907, 14182, 14365, 14995)),
     *(f"django__django-{n}" for n in (10914, 10924, 11001, 11019, 11039)),

@@ -188,11 +188,11 @@ def characters(prompt: Prompt) -> dict[str, int]:
     return found
 
 
-def recorded(name: str = "scripted") -> pd.DataFrame:
+def recorded() -> pd.DataFrame:
     """The committed rows."""
     import pandas as pd
 
-    return pd.read_csv(RESULTS / f"{name}.csv")
+    return pd.read_csv(RESULTS / "scripted.csv")
 
 
 def main() -> None:
