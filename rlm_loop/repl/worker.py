@@ -32,7 +32,6 @@ if __name__ == "__main__":  # the script's folder would let `import base` find o
 import _ast  # `ast`, `socket`, `decimal` and `fractions` would take a tenth of the start
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` makes an enumeration of all that it gives back
 import _socket
-import _thread
 import array
 import base64
 import builtins
@@ -570,10 +569,10 @@ class Link:
             self._wait(self.jobs)
         return self.jobs.popleft()  # nobody else takes one
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], cell: int | None) -> Any:
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if os.getpid() != self.pid:
             raise RuntimeError(f"{name}() works in the REPL's own process only, not in a forked child; use threads")
-        if cell is None or cell != self.interrupts.cell:
+        if (cell := self.interrupts.cell) is None:
             raise RuntimeError(f"{name}() was called by a thread whose cell has ended")
         frame: dict[str, Any] = {"t": "call", "g": self.generation, "cell": cell, "name": name}
         frame["args"] = [_crossing(a) for a in args]
@@ -719,122 +718,16 @@ def _sender(extra: Any) -> int:
 class Output:
     """`sys.stdout` and `sys.stderr` of the cells: one line-flushed writer over descriptor 1, a new pipe per cell.
 
-    Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  A
-    process that a cell leaves running keeps the old pipe; a thread is known by the cell that started it.  Between
-    cells descriptor 1 leads nowhere.
+    Prints, `os.write(1, ...)` and child processes meet in that pipe, so their order is the order written.  Between
+    cells descriptor 1 leads nowhere.  A process that a cell leaves running keeps the old pipe, so what it prints later
+    is lost; a thread writes to the cell that runs.
     """
 
-    def __init__(self, interrupts: Interrupts) -> None:
-        self.interrupts = interrupts
-        self.old_idents: set[int] = set()
+    def __init__(self) -> None:
         self.unusable: list[Any] = []
         self.stdout: Any = None
         self.stderr: Any = None
         self.stdin: Any = None
-        self.writers: dict[object, None] = {}
-        self.here = threading.local()
-        self._follow_threads()
-        self._follow_descriptors()
-
-    def cell_here(self) -> int | None:
-        """The cell that the running thread belongs to."""
-        if threading.get_ident() == self.interrupts.main:
-            return self.interrupts.cell
-        try:
-            return self.here.cell
-        except AttributeError:
-            pass
-        # Either `threading` started it, with a note of the cell, or some C code did.
-        unknown = None if threading.get_ident() in self.old_idents else self.interrupts.cell
-        self.here.cell = getattr(threading.current_thread(), "_repl_cell", unknown)
-        return self.here.cell
-
-    def _follow_threads(self) -> None:
-        """A thread belongs to the cell of the thread that started it."""
-        output, start_thread, start_raw = self, threading.Thread.start, _thread.start_new_thread
-
-        def start(self: threading.Thread) -> None:
-            self._repl_cell = output.cell_here()  # type: ignore[attr-defined]
-            start_thread(self)
-
-        def start_new_thread(function: Any, args: Any, kwargs: Any = None, /) -> int:
-            return start_raw(output.belonging(function), args, kwargs or {})
-
-        threading.Thread.start = start  # type: ignore[method-assign]
-        _thread.start_new_thread = start_new_thread  # type: ignore[assignment]
-
-    def _follow_descriptors(self) -> None:
-        """What a thread of an earlier cell writes past `sys.stdout`, itself or by a child process, is dropped too."""
-        output, write_raw, system_raw = self, os.write, os.system  # pyright: ignore[reportDeprecated]
-
-        def write(fd: int, data: Any, /) -> int:
-            if fd in (1, 2):
-                return output.written(data, lambda: write_raw(fd, data))
-            return write_raw(fd, data)
-
-        def system(command: Any) -> int:
-            if output.stale():
-                silent = "exec >/dev/null 2>&1\n"
-                command = silent.encode() + command if isinstance(command, bytes) else silent + str(command)
-            return system_raw(command)
-
-        def silence_fork() -> None:
-            if output.stale():
-                nothing = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nothing, 1)
-                os.dup2(nothing, 2)
-                os.close(nothing)
-
-        os.write = write
-        os.system = system
-        os.register_at_fork(after_in_child=silence_fork)
-
-    def _follow_children(self) -> None:
-        """`subprocess` forks without the hooks of `os.fork`; it is patched once a cell has imported it."""
-        module, output = sys.modules.get("subprocess"), self
-        handles = getattr(getattr(module, "Popen", None), "_get_handles", None)
-        if module is None or handles is None or hasattr(module.Popen, "_repl_handles"):
-            return
-
-        def get_handles(popen: Any, stdin: Any, stdout: Any, stderr: Any) -> Any:
-            if output.stale():
-                stdout = module.DEVNULL if stdout is None else stdout
-                stderr = module.DEVNULL if stderr is None else stderr
-            return handles(popen, stdin, stdout, stderr)
-
-        module.Popen._repl_handles = handles
-        module.Popen._get_handles = get_handles
-
-    def belonging(self, function: Any) -> Any:
-        """The function, such that the thread which runs it counts as one of the cell which is running now."""
-        cell = self.cell_here()
-
-        def work(*args: Any, **kwargs: Any) -> Any:
-            self.here.cell = cell
-            return function(*args, **kwargs)
-
-        return work
-
-    def stale(self) -> bool:
-        return self.interrupts.cell is None or self.cell_here() != self.interrupts.cell
-
-    def written(self, data: Any, write: Callable[[], int]) -> int:
-        """Write, or drop what a thread of an earlier cell writes.  The next cell begins once all have written."""
-        if threading.get_ident() == self.interrupts.main:
-            return memoryview(data).nbytes if self.stale() else write()
-        here = object()
-        self.writers[here] = None  # before the question, so that its answer holds until the next cell begins
-        try:
-            return memoryview(data).nbytes if self.stale() else write()
-        finally:
-            del self.writers[here]
-
-    def _let_writers_end(self) -> None:
-        if not self.writers:
-            return
-        end = time.monotonic() + 1.0  # one that is stuck must not hold up the session
-        while self.writers and time.monotonic() < end:
-            time.sleep(0.0001)
 
     def between_cells(self) -> None:
         """What is still written to the descriptors goes nowhere; what processes of the cell hold is not touched."""
@@ -846,23 +739,16 @@ class Output:
                 os.close(nothing)
 
     def open_cell(self, writer: int) -> None:
-        self._let_writers_end()
         os.dup2(writer, 1)  # where no descriptor was left for it, this ends the REPL: a fresh one says why
         os.dup2(writer, 2)
         if writer > 2:
             os.close(writer)
         if not (_usable(self.stdout) and _usable(self.stderr)):
-            raw = _CellWriter(self)
+            raw = io.BufferedWriter(io.FileIO(1, "wb", closefd=False))
             self.unusable.append((self.stdout, self.stderr))  # collected, they would write what they still hold
             self.stdout, self.stderr = _text(raw), _text(raw)
         if not _usable(self.stdin):
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
-        self.reset()
-        self.old_idents = set(sys._current_frames()) - {self.interrupts.main}  # pyright: ignore[reportPrivateUsage]
-        self._follow_pools()
-        self._follow_children()
-
-    def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
 
@@ -875,19 +761,6 @@ class Output:
             self.unusable.append((self.stdout, self.stderr))
             self.stdout = self.stderr = None
 
-    def _follow_pools(self) -> None:
-        """A pool's thread outlives the cell that made it; what is submitted belongs to the cell that submits."""
-        pools = sys.modules.get("concurrent.futures.thread")
-        if pools is None or hasattr(pools.ThreadPoolExecutor, "_repl_submit"):
-            return
-        submit, output = pools.ThreadPoolExecutor.submit, self
-
-        def follow(executor: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-            return submit(executor, output.belonging(fn), *args, **kwargs)
-
-        pools.ThreadPoolExecutor._repl_submit = submit
-        pools.ThreadPoolExecutor.submit = follow
-
 
 def _usable(stream: Any) -> bool:
     try:
@@ -898,21 +771,6 @@ def _usable(stream: Any) -> bool:
 
 def _text(raw: io.BufferedWriter) -> io.TextIOWrapper:
     return io.TextIOWrapper(raw, "utf-8", "backslashreplace", "\n", line_buffering=True, write_through=True)
-
-
-class _CellWriter(io.BufferedWriter):
-    def __init__(self, output: Output) -> None:
-        super().__init__(io.FileIO(1, "wb", closefd=False))
-        self._output = output
-
-    def write(self, data: Any, /) -> int:
-        return self._output.written(data, lambda: self._now(data))
-
-    def _now(self, data: Any) -> int:
-        count = super().write(data)
-        if threading.get_ident() != self._output.interrupts.main:
-            self.flush()  # not later, when the next cell's pipe may be in the place of this one's
-        return count
 
 
 # ------------------------------------------------------------------------------------------------ errors
@@ -964,14 +822,12 @@ class AnswerGiven(SystemExit):
 class FinalAnswer:
     """What `final_answer` is while no answer is set: call it, or assign to the name."""
 
-    def __init__(self, namespace: dict[str, Any], stale: Callable[[], bool] = lambda: False) -> None:
-        self._namespace, self._stale = namespace, stale
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
         self.earlier: Any = self
         """An earlier cell's answer: `final_answer(final_answer)` confirms it."""
 
     def __call__(self, answer: Any) -> None:
-        if self._stale():
-            raise RuntimeError("final_answer() was called by a thread whose cell has ended")
         self._namespace["final_answer"] = self.earlier if answer is self else answer
         raise AnswerGiven("the answer was given")
 
@@ -986,9 +842,9 @@ class AnswerSlot:
     assignment by this cell is simply the name being in the namespace, whatever its value.
     """
 
-    def __init__(self, names: dict[str, Any], shown: Any, stale: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, names: dict[str, Any], shown: Any) -> None:
         self._names, self._shown = names, shown
-        self.unset = FinalAnswer(names, stale)
+        self.unset = FinalAnswer(names)
         self._before: Any = self.unset
         shown[_ANSWER] = self.unset
 
@@ -1082,8 +938,8 @@ class Repl:
         self.names["__builtins__"] = builtins
         # Classes made in cells say that they live in __main__: pickle, typing and dataclasses look there.
         self.worker_module, sys.modules["__main__"] = sys.modules["__main__"], self.module
-        self.output = Output(self.interrupts)
-        self.answer = AnswerSlot(self.names, vars(builtins), self.output.stale)
+        self.output = Output()
+        self.answer = AnswerSlot(self.names, vars(builtins))
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
@@ -1244,7 +1100,7 @@ class Repl:
 
     def _stand_in(self, name: str, doc: str) -> Callable[..., Any]:
         def tool(*args: Any, **kwargs: Any) -> Any:
-            return self.link.call(name, args, kwargs, self.output.cell_here())
+            return self.link.call(name, args, kwargs)
 
         tool.__name__ = tool.__qualname__ = name
         tool.__doc__ = doc

@@ -217,16 +217,6 @@ PROMISES = (
         breaks=("            self.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG\n", ""),
     ),
     promise(
-        "18",
-        "threads that a cell leaves running cannot write into a later cell's output",
-        "repl/test_output.py::test_what_a_cell_leaves_running_does_not_write_into_a_later_cell",
-        "repl/test_output.py::test_a_thread_that_acts_after_its_cell_is_not_heard",
-        breaks=(
-            "nbytes if self.stale() else write()\n        finally:",
-            "nbytes if False else write()\n        finally:",
-        ),
-    ),
-    promise(
         "19",
         "reserved names are restored after a cell overwrote them, user data is not",
         "repl/test_namespace.py::test_reserved_names_come_back",
