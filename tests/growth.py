@@ -28,3 +28,8 @@ def grows_in_proportion(read: Callable[[str], object], unit: str, head: str = ""
         if tries[-1] < 25:
             return
     raise AssertionError(f"{TIMES} times the text took {min(tries):.0f} times as long")
+
+
+def parts(text: str) -> list[str]:
+    """Return the parts of a text that bars divide."""
+    return text.split("|")

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from rlm_loop import Budget, Compaction, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent, tool
-from rlm_loop.agents.compaction import plan_of, without_outputs, without_turns
+from rlm_loop import Budget, Compaction, LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop.agents.compaction import without_outputs, without_turns
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Message, Prompt, Span, say
 from rlm_loop.models import RecordedModel, Reply, ScriptedModel
 from rlm_loop.models.base import ModelError
 from rlm_loop.report.notebook.formatting import compaction_line
-from rlm_loop.study import Study, verify_traces
-from rlm_loop.tasks.base import Score
 from rlm_loop.traces.reader import read
 
 
@@ -81,12 +79,6 @@ def test_it_is_sent_shorter_recorded_and_driven_again(name: str, policy: Any, tm
     second = AGENTS[name][0](model=again, tools=(page,), history=plan).run("How many pages?")
     assert again.left == 0
     assert second.answer == outcome.answer
-
-
-def test_off_by_default() -> None:
-    agent = ToolLoopAgent()
-    assert (agent.history, agent.max_history) == (None, None)
-    assert plan_of(None) is None
 
 
 @pytest.mark.parametrize(
@@ -228,30 +220,6 @@ def test_marks_stand_where_results_were() -> None:
     assert without_turns(window, {2}) == window
 
 
-def test_an_arm_of_a_study(tmp_path: Path) -> None:
-    """The same code loop with and without compaction, by real cells, over tasks of one suite."""
-
-    def right(attempt: Any) -> Score:
-        return Score(attempt.answer == 3, float(attempt.answer == 3), "")
-
-    cells = [f"```python\nn = {n}\nprint('line ' * 300)\n```" for n in (1, 2, 3)]
-    suite = Suite("pages", (Task("count", "Count to three.", right),))
-    arms = {
-        name: ToolLoopAgent(
-            model=ScriptedModel([*cells, "```python\nfinal_answer = n\n```"], name=f"s-{name}"), history=history
-        )
-        for name, history in {"default": None, "short": Compaction("drop_outputs", 700, 1)}.items()
-    }
-    results = Study("compaction", arms, suite).run(tmp_path, False)
-    assert results.crashed == []
-    assert verify_traces(tmp_path) == []
-    rows = {r["arm"]: r for r in results.rows}
-    assert rows["short"]["resolved"] is rows["default"]["resolved"] is True
-    assert rows["short"]["input_tokens"] < rows["default"]["input_tokens"]
-    assert rows["short"]["by_cause"]["summary"] > 0
-    Study("compaction", arms, suite).run(tmp_path, False)  # the settings are part of an arm's identity, and stable
-
-
 def test_sub_agents_have_it_too() -> None:
     replies = [
         "```python\nprint(llm_query('Look at it.'))\n```",
@@ -264,18 +232,6 @@ def test_sub_agents_have_it_too() -> None:
     outcome = ToolLoopAgent(model=model, max_depth=2, history=plan).run("Ask.", context="abc")
     assert outcome.answer == 1
     assert {c.depth for c in outcome.ledger.calls if any(r.cause == "summary" for r in c.rows)} == {1}
-
-
-def test_react_has_limits_of_its_own() -> None:
-    agent = ReActAgent()
-    assert (agent.max_iterations, agent.max_history, agent.tool_timeout) == (50, 40, 60.0)
-    assert (agent.limits().steps, LeanAgent().budget.steps) == (50, 20)
-    assert ReActAgent(max_iterations=100).limits().steps == 100
-    assert ReActAgent(max_iterations=5, budget=Budget(steps=9)).limits().steps == 5
-    assert ReActAgent(max_iterations=None, budget=Budget(steps=9)).limits().steps == 9
-    assert ReActAgent(max_iterations=None).limits().steps is None
-    with pytest.raises(ValueError, match="cannot be -1"):
-        ReActAgent(max_iterations=-1).limits()
 
 
 def test_react_sends_no_more_messages_than_its_preset() -> None:

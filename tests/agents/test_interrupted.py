@@ -19,7 +19,6 @@ from rlm_loop.agents.loop import Interrupted
 from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Attempt, Score, Task
 from rlm_loop.traces.reader import read
 
@@ -31,19 +30,6 @@ main_only = pytest.mark.skipif(
 def press() -> None:
     """Press Ctrl-C, as a terminal or a notebook does it, when the cell is where it calls this."""
     threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT)).start()
-
-
-class Kept:
-    """A session that outlives the run."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def close(self) -> None:
-        pass
 
 
 def score(_: Attempt) -> Score:
@@ -94,7 +80,7 @@ def test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace(
     name: str, repl: PythonREPL, tmp_path: Path
 ) -> None:
     make, replies = WAYS[name]
-    agent = make(model=ScriptedModel(replies), repl=lambda: Kept(repl), tools=(press,))
+    agent = make(model=ScriptedModel(replies), repl=repl, tools=(press,))
     path = tmp_path / "t.jsonl"
     with pytest.raises(Interrupted) as caught:
         agent.attempt(Task("t", "Work.", score, needs_repl=True), trace=path)
@@ -116,7 +102,7 @@ def test_what_was_done_until_then_is_in_the_outcome_and_in_the_trace(
     assert [t.observations for t in back.turns] == [t.observations for t in outcome.turns]
     assert (back.answer, back.stop) == (5, "interrupted")
     # the session lives, and so do its variables
-    again = ToolLoopAgent(model=ScriptedModel([blocks("final_answer = kept")]), repl=lambda: Kept(repl)).run("?")
+    again = ToolLoopAgent(model=ScriptedModel([blocks("final_answer = kept")]), repl=repl).run("?")
     assert again.answer == [1]
 
 
@@ -163,9 +149,7 @@ def test_a_second_one_kills_the_worker_and_the_run_is_still_accounted_for(tmp_pa
 
         thread = threading.Thread(target=second, daemon=True)
         thread.start()
-        agent = ToolLoopAgent(
-            model=ScriptedModel([blocks("y = 2"), blocks(NOTED)]), repl=lambda: Kept(repl), tools=(press,)
-        )
+        agent = ToolLoopAgent(model=ScriptedModel([blocks("y = 2"), blocks(NOTED)]), repl=repl, tools=(press,))
         with pytest.raises(Interrupted) as caught:
             agent.run("?", trace=tmp_path / "t.jsonl")  # a test that hangs here waits for the grace time
         thread.join()

@@ -52,19 +52,8 @@ def test_verdicts(turns: list[Turn], stop: str | None) -> None:
 
 def test_limits_are_checked_after_an_answer_and_before_anything_else() -> None:
     account = Account(Budget(steps=1, calls=1))
-    answered = turn(1, RunCode("x"), Observation(answer=FinalAnswer(1)))
     account.settle(account.reserve(1, 1), Usage(1, 1))
-    assert stop_reason([answered], account) == ("answered", "")
-    plain = turn(1, RunCode("x"), Observation("1"))
-    found = stop_reason([plain], account)
-    assert found is not None
-    assert found[0] == "steps"
-    found = stop_reason([], account)
-    assert found is not None
-    assert found[0] == "calls"
-
-
-def test_zero_steps_stop_before_the_first_call() -> None:
-    found = stop_reason([], Account(Budget(steps=0)))
-    assert found is not None
-    assert found[0] == "steps"
+    turns = [turn(1, RunCode("x"), Observation(answer=FinalAnswer(1))), turn(1, RunCode("x"), Observation("1"))]
+    none = Account(Budget(steps=0))
+    found = [stop_reason(t, a) for t, a in (([turns[0]], account), ([turns[1]], account), ([], account), ([], none))]
+    assert [one and one[0] for one in found] == ["answered", "steps", "calls", "steps"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from growth import grows_in_proportion
+from growth import grows_in_proportion, parts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -177,41 +177,10 @@ def test_a_stray_closing_fence_is_no_block() -> None:
 
 
 PIECES = st.sampled_from(
-    [
-        "```",
-        "````",
-        "~~~",
-        "python",
-        "output",
-        "json",
-        "\n",
-        "\n",
-        "\n",
-        " ",
-        "    ",
-        "\t",
-        "\r\n",
-        "- ",
-        "1. ",
-        "x = 1",
-        '"""',
-        "'''",
-        "s = ",
-        "f(",
-        ")",
-        "\\",
-        "#",
-        "\x00",
-        "�",
-        "> ",
-        "é",
-        "%time",
-        "Done.",
-        "{",
-        "}",
-        "if x:",
-        "```\n",
-    ]
+    parts(
+        "```|````|~~~|python|output|json|\n|\n|\n| |    |\t|\r\n|- |1. |x = 1|\"\"\"|'''|s = |f(|)|\\|#|\x00|�|> "
+        "|é|%time|Done.|{|}|if x:|```\n"
+    )
 )
 TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join))
 

@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion
+from growth import grows_in_proportion, parts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -221,36 +221,11 @@ def test_the_template_round_trips(thought: str, arguments: dict[str, Any], inden
 
 PIECES = st.sampled_from(
     [
-        "Thought:",
-        "Action:",
-        "Action Input:",
-        "Input:",
-        "Observation:",
-        "Final Answer:",
-        "finish",
-        "search",
-        "none",
-        "[",
-        "]",
-        "(",
-        ")",
-        "{",
-        "}",
-        '"',
-        "'",
-        "\n",
-        "\n",
-        " ",
-        "**",
-        "```",
-        "```python\n",
-        "x = 1",
         JSON,
-        "#",
-        "- ",
-        "\x00",
-        "�",
-        "1",
+        *parts(
+            "Thought:|Action:|Action Input:|Input:|Observation:|Final Answer:|finish|search|none|[|]|(|)|{|}|\"|'|\n|"
+            "\n| |**|```|```python\n|x = 1|#|- |\x00|�|1"
+        ),
     ]
 )
 
@@ -273,23 +248,10 @@ def test_reading_is_total(text: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [
-        "Action: none\n",
-        "Action: search\n",
-        "Thought: a\n",
-        "Observation",
-        " ",
-        "\n",
-        "Final Answer:\n",
-        "Action: search(",
-        "Action: {",
-        "** ",
-        " Action:",
-        '{"a":',
-        "Action: finish[",
-        "```\n",
-        "# ",
-    ],
+    parts(
+        "Action: none\n|Action: search\n|Thought: a\n|Observation| |\n|Final Answer:\n|Action: search(|Action: {|"
+        '** | Action:|{"a":|Action: finish[|```\n|# '
+    ),
 )
 @pytest.mark.parametrize("head", ["", "Action: search\nAction Input: ", "Action: "])
 def test_no_step_takes_time_that_grows_with_its_square(head: str, unit: str) -> None:

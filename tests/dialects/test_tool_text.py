@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import pytest
-from growth import grows_in_proportion
+from growth import grows_in_proportion, parts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -184,35 +184,10 @@ PIECES = st.sampled_from(
     [
         ONE,
         OTHER,
-        "{",
-        "}",
-        "[",
-        "]",
-        '"',
-        "'",
-        '"name"',
-        ":",
-        '"search"',
-        ",",
-        "{{",
-        "}}",
-        '"""',
-        "'''",
-        "\\",
-        "\n",
-        "```",
-        " ",
-        "```python\n",
-        "run(",
-        "a=1",
-        ")",
-        "<tool_call>",
-        "</tool_call>",
-        "<think>",
-        "\x00",
-        "�",
-        "Observation:",
-        '"arguments"',
+        *parts(
+            '{|}|[|]|"|\'|"name"|:|"search"|,|{{|}}|"""|\'\'\'|\\|\n|```| |```python\n|run(|a=1|)|<tool_call>|</t'
+            'ool_call>|<think>|\x00|�|Observation:|"arguments"'
+        ),
     ]
 )
 
@@ -235,23 +210,13 @@ def test_reading_is_total(text: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     [
-        "{",
-        '{"',
-        '{"a":',
-        "[{",
-        '{"name":"run",',
-        '{"name":"run" x}',
-        '{"name":"run" "}',
-        '{"name":"run" """',
         ONE,
-        "{'name':'run' '''",
-        '{"name":"fly", "',
-        '{"name":"run",,}',
-        "{ ",
         "{\n" + " " * 500,
-        '"',
-        "<tool_call>",
-        "run(",
+        *parts(
+            '{|{"|{"a":|[{|{"name":"run",|{"name":"run" x}|{"name":"run" "}|{"name":"run" """|'
+            "{'name':'run' '''|"
+            '{"name":"fly", "|{"name":"run",,}|{ |"|<tool_call>|run('
+        ),
     ],
 )
 def test_no_text_takes_time_that_grows_with_its_square(unit: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,35 +50,32 @@ def gate() -> Iterator[threading.Event]:
     assert not [t for t in threading.enumerate() if t.name == "llm_query"]
 
 
-def in_cell(root: Root, ask: Any) -> tuple[Scope, list[BaseException], threading.Thread]:
-    """Ask in a thread of a cell's; its scope, and what was raised there."""
-    scope, raised = Scope(), list[BaseException]()
-
-    def work() -> None:
-        cell_scope.set(scope)
-        try:
-            ask()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    return scope, raised, thread
-
-
-def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nobody(gate: threading.Event) -> None:
-    asked = threading.Event()
+def stopped(gate: threading.Event, ask: Callable[[Root], Any], **settings: Any) -> tuple[Root, list[BaseException]]:
+    """Ask in a thread of a cell's and stop the cell, while the model has not replied; what was raised there."""
+    asked, scope, raised = threading.Event(), Scope(), list[BaseException]()
 
     def answer(text: str) -> str:
         asked.set()
         gate.wait(20)
-        return text.upper()
+        return text
 
-    root = Root(Answering(answer))
-    scope, raised, thread = in_cell(root, lambda: root.query("x"))
+    def work() -> None:
+        cell_scope.set(scope)
+        try:
+            ask(root)
+        except BaseException as error:
+            raised.append(error)
+
+    root, thread = Root(Answering(answer), **settings), threading.Thread(target=work)
+    thread.start()
     assert asked.wait(20)
     scope.end("the cell was stopped")
-    thread.join(20)  # while the model has not replied
+    thread.join(20)
+    return root, raised
+
+
+def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nobody(gate: threading.Event) -> None:
+    root, raised = stopped(gate, lambda root: root.query("x"))
     assert [type(e) for e in raised] == [Cancelled]
     assert root.ledger.usage.calls == 0
     gate.set()
@@ -95,18 +92,7 @@ def test_who_waits_is_let_go_at_once_and_a_late_reply_is_charged_but_goes_to_nob
 
 
 def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
-    asked = threading.Event()
-
-    def answer(text: str) -> str:
-        asked.set()
-        gate.wait(20)
-        return text
-
-    root = Root(Answering(answer), tree=Tree(1))
-    scope, raised, thread = in_cell(root, lambda: root.batched(["a", "b", "c"]))
-    assert asked.wait(20)
-    scope.end("the cell was stopped")
-    thread.join(20)
+    root, raised = stopped(gate, lambda root: root.batched(["a", "b", "c"]), tree=Tree(1))
     gate.set()
     root.node.end_children(20)
     assert [type(e) for e in raised] == [Cancelled]
@@ -114,18 +100,7 @@ def test_what_was_not_begun_is_never_made(gate: threading.Event) -> None:
 
 
 def test_a_call_that_does_not_come_back_is_written_off_as_unknown(gate: threading.Event) -> None:
-    asked = threading.Event()
-
-    def answer(text: str) -> str:
-        asked.set()
-        gate.wait(20)
-        return text
-
-    root = Root(Answering(answer), budget=Budget(output_tokens=50))
-    scope, _, thread = in_cell(root, lambda: root.query("x", max_tokens=30))
-    assert asked.wait(20)
-    scope.end("the cell was stopped")
-    thread.join(20)
+    root, _ = stopped(gate, lambda root: root.query("x", max_tokens=30), budget=Budget(output_tokens=50))
     root.node.end_children(0.01)
     (call,) = root.ledger.calls
     assert (call.node, call.usage) == ("0.1", Usage(None, None))

@@ -234,7 +234,3 @@ def test_answers_survive_a_restart_and_are_not_paid_for_again() -> None:
     outcome = ToolLoopAgent(model=ScriptedModel(replies), concurrency=1).run("?", context="c")
     assert outcome.answer == [[True, None], [False, "no route"]]
     assert outcome.usage.calls == 4
-
-
-def fail() -> str:
-    raise ModelError("no route")
