@@ -749,6 +749,9 @@ class Output:
             self.stdout, self.stderr = _text(raw), _text(raw)
         if not _usable(self.stdin):
             self.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, "rb", closefd=False)), "utf-8")
+        self.reset()
+
+    def reset(self) -> None:
         sys.stdout, sys.stderr, sys.stdin = self.stdout, self.stderr, self.stdin
         sys.__stdout__, sys.__stderr__, sys.__stdin__ = self.stdout, self.stderr, self.stdin  # type: ignore[misc]
 
@@ -914,19 +917,6 @@ def take_last(tree: Any, code: str) -> Any:
     return None
 
 
-def read_named(unread: dict[str, Any], code: str, *namespaces: dict[str, Any]) -> dict[str, Any]:
-    """Read values on disk that the code names before it runs, so that it finds ordinary ones; returns them by name."""
-    found: dict[str, Any] = {}
-    for name, stood_in in list(unread.items()):
-        if stood_in.named_in(code):
-            found[name] = stood_in.read()
-            del unread[name]
-            for names in namespaces:
-                if names.get(name) is stood_in:
-                    names[name] = found[name]
-    return found
-
-
 class Repl:
     """One persistent namespace, and the jobs that the host asks for."""
 
@@ -943,7 +933,6 @@ class Repl:
         builtins.SubCallError, builtins.DepthExceeded = SubCallError, DepthExceeded  # type: ignore[attr-defined]
         self.tools: dict[str, Any] = {}
         self.reserved: dict[str, Any] = {}
-        self.unread: dict[str, Any] = {}  # values on disk that no cell has named yet
         self.marks: dict[str, tuple[int, int]] = {}
         self.flags = _ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         self.loop: Any = None
@@ -1007,8 +996,6 @@ class Repl:
 
     def _job_exec(self, job: dict[str, Any], report: dict[str, Any]) -> None:
         code, file = job["code"], job["file"]
-        if self.unread:
-            self._read_named(code)
         linecache.cache[file] = (len(code), None, code.splitlines(True), file)
         tree = _compile(code, file, "exec", self.flags | _ast.PyCF_ONLY_AST, dont_inherit=True)
         last = take_last(tree, code)
@@ -1020,18 +1007,12 @@ class Repl:
                 report["echo"] = cut(repr(value), self.cap)
 
     def _job_eval(self, job: dict[str, Any], report: dict[str, Any]) -> None:
-        if self.unread:
-            self._read_named(job["code"])
         code = _compile(job["code"], "<expression>", "eval", dont_inherit=True)
         report.update(bounded(self._execute(code), self.cap))
 
     def _job_set(self, job: dict[str, Any], _report: dict[str, Any]) -> None:
         name = job["name"]
-        self.unread.pop(name, None)
-        value = _module_sent("unread", job["modules"]).opened(job) if "modules" in job else load(job)
-        if "modules" in job and job["kind"] != "folder":
-            self.unread[name] = value
-        self.names[name] = value
+        self.names[name] = value = load(job)
         self.reserved.pop(name, None)
         if job.get("reserved"):
             self.reserved[name] = value
@@ -1053,10 +1034,6 @@ class Repl:
                 self.names.pop(name, None)
 
     # -- parts
-
-    def _read_named(self, code: str) -> None:
-        for name, value in read_named(self.unread, code, self.names, self.reserved).items():
-            self.marks[name] = (id(value), 0)  # no change: it was this value all along
 
     def _note_names(self, report: dict[str, Any]) -> None:
         """Report which public names there are, where that changed, and which are new or changed, with a summary.
@@ -1166,36 +1143,74 @@ def _future_flags() -> int:
 _FUTURES = _future_flags()
 
 
-_SENT = "_rlm_loop_sent"
+class ContextGone(OSError):
+    """The file or folder of a context cannot be read any more."""
 
 
-def _module_sent(wanted: str, sources: dict[str, str]) -> Any:
-    """A module out of sources that came with a job, in the order in which they need each other."""
-    for name, source in {"": "", **sources}.items():
-        full = _SENT + ("." + name if name else "")
-        if full not in sys.modules:
-            module = types.ModuleType(full)
-            module.__package__ = _SENT
-            module.__path__ = []  # type: ignore[attr-defined]
-            exec(compile(source, "<" + (name or _SENT) + ">", "exec"), module.__dict__)
-            sys.modules[full] = module
-    return sys.modules[_SENT + "." + wanted]
+def is_text(head: bytes) -> bool:
+    """Whether a file that begins so is text: UTF-8, and less than an eighth NUL, as far as `SNIFF` bytes tell.
+
+    What is not UTF-8 further on becomes lone surrogates (`surrogateescape`), so that no byte is lost.
+    """
+    head = head[:SNIFF]
+    if 8 * head.count(b"\0") > len(head):  # UTF-16 of English is half NUL, and so UTF-8 of a kind; so are holes
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return len(head) == SNIFF and error.start > SNIFF - 4 and error.reason == "unexpected end of data"
+    return True
+
+
+SNIFF = 1 << 16  # bytes at the beginning of a file that decide whether it is text
 
 
 def load(job: dict[str, Any]) -> Any:
-    """The value of a `set` job: in the frame, or in a file that the host wrote."""
+    """The value of a `set` job: in the frame, in a file that the host wrote (`path`), or in the user's (`source`)."""
     form = job["form"]
     if form == "frame":
         return decode(job["value"])
-    if form.startswith("pickle"):
-        return _unpickled(job, form)
-    with open(job["path"], "rb") as f:
-        if form == "bytes":
-            return f.read()
-        import mmap
+    path = job.get("source") or job["path"]
+    try:
+        if form.startswith("pickle"):
+            return _unpickled(job, form)
+        if form == "folder":
+            return {name: _file(os.path.join(path, *name.split("/")), name) for name in job["names"]}
+        with _opened(path, job["shown"], job["size"]) as f:
+            return f.read(job["size"]) if form == "bytes" else _text_of(f, job["size"], job["errors"])
+    except MemoryError:
+        size = job.get("size") or os.path.getsize(path)
+        raise MemoryError(
+            f"{job.get('shown', 'the value')} takes about {size:,} bytes, more than this REPL may use: raise its limit "
+            "(Limits(memory=...)), or give a part of it"
+        ) from None
 
-        with mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
-            return str(m, "utf-8", "surrogatepass")  # type: ignore[arg-type]
+
+def _text_of(f: Any, size: int, errors: str) -> str:
+    if not size:
+        return ""
+    import mmap
+
+    with mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) as m:
+        return str(m, "utf-8", errors)  # type: ignore[arg-type]
+
+
+def _file(path: str, shown: str) -> Any:
+    """A file of a folder: a text, or bytes where it is none."""
+    with _opened(path, shown) as f:
+        raw = f.read()
+    return raw.decode("utf-8", "surrogateescape") if is_text(raw) else raw
+
+
+def _opened(path: str, shown: str, size: int = 0) -> Any:
+    """A file of `size` bytes or more, to be read; `shown` is its name in a message."""
+    try:
+        there = os.path.getsize(path)
+        if there >= size:
+            return open(path, "rb")
+    except OSError as error:
+        raise ContextGone(f"{shown} cannot be read: {error.strerror}") from None
+    raise ContextGone(f"{shown} was cut to {there:,} bytes; it had {size:,} when the run began")
 
 
 def _unpickled(job: dict[str, Any], form: str) -> Any:
@@ -1220,12 +1235,6 @@ def _unpickled(job: dict[str, Any], form: str) -> Any:
         raise AttributeError(
             f"the value holds objects of a class of your script or notebook, which the REPL's Python does not know "
             f"({error}): give plain lists and dicts (such as dataclasses.asdict), or put the class into a module"
-        ) from None
-    except MemoryError:
-        size = os.path.getsize(job["path"])
-        raise MemoryError(
-            f"the value takes about {size:,} bytes, more than this REPL may use: raise its limit, "
-            "or give a file or folder as the context"
         ) from None
 
 

@@ -121,14 +121,6 @@ def test_all_output_comes_in_the_order_written(kernel: KernelREPL) -> None:
     assert kernel.run("os.write(1, ('é' * 100_000 + '\\n').encode()); os.system(\"printf 'ü'\");").characters == 100_002
 
 
-def test_a_thread_left_behind_does_not_write_into_later_cells(kernel: KernelREPL) -> None:
-    kernel.run(
-        "import threading\ngo = threading.Event(); came = threading.Event()\n"
-        "def work():\n    go.wait(); print('late'); came.set()\nthreading.Thread(target=work).start()"
-    )
-    assert kernel.run("go.set(); came.wait(); print('mine')").output == "mine\n"
-
-
 def test_many_calls_of_tools_at_once(kernel: KernelREPL) -> None:
     barrier = threading.Barrier(8, timeout=30)
 

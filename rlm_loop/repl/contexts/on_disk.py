@@ -1,7 +1,6 @@
 """A context that lies on disk: a file or a folder, named by the caller and read where the cells run, never here.
 
-`run(context=Path(...))` makes one of these.  What a cell gets for it is in `unread.py` and
-`folder.py`.
+`run(context=Path(...))` makes one of these.  The REPL reads it when it is bound (`worker.load`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from rlm_loop.repl.contexts.files import SNIFF, is_text, listing
+from rlm_loop.repl.worker import SNIFF, is_text
 
 
 class ContextError(ValueError):
@@ -22,7 +21,7 @@ class ContextError(ValueError):
 
 @dataclass(frozen=True)
 class ContextFile:
-    """A file as the context: in a cell a `str` where it is UTF-8 text, else `bytes`, read when a cell first names it.
+    """A file as the context: in a cell a `str` where it is UTF-8 text, else `bytes`.
 
     `size` is its bytes as the run began: what is appended later is no part of the context.  `kind` is decided by the
     first 64 KiB (UTF-8, less than an eighth NUL); bytes further on that are not UTF-8 come as lone surrogates
@@ -56,7 +55,7 @@ class ContextFile:
 
 @dataclass(frozen=True)
 class ContextFolder:
-    """A folder as the context: in a cell a dict from relative path (with `/`) to text, each file read when asked for.
+    """A folder as the context: in a cell a dict from relative path (with `/`) to text.
 
     A file that is no text is `bytes`, by the rule of `ContextFile`.  It has the regular files that are there when the
     run begins; names that begin with a dot only with `hidden`; no links that lead out of the folder.
@@ -75,7 +74,7 @@ class ContextFolder:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The files in order, with their sizes in bytes."""
-        return listing(str(self.path), self.hidden)
+        return _listing(str(self.path), self.hidden)
 
 
 OnDisk = ContextFile | ContextFolder
@@ -107,3 +106,34 @@ def _there(path: Path | str) -> Path:
     if not os.access(resolved, os.R_OK | (os.X_OK if stat.S_ISDIR(mode) else 0)):
         raise ContextError(f"the context {given!r} cannot be read: Permission denied; change its permissions")
     return resolved
+
+
+def _listing(root: str, hidden: bool) -> dict[str, int]:
+    """The regular files below a folder, by relative path with `/`, in order, with their sizes in bytes.
+
+    Names that begin with a dot only with `hidden`; no links to folders, and no links that lead out of the folder.
+    """
+    found: dict[str, int] = {}
+    real = os.path.realpath(root)
+
+    def complain(error: OSError) -> None:
+        if error.filename == root:
+            raise error  # of the folder itself; one below it that is closed to us is left out
+
+    for here, folders, files in os.walk(root, onerror=complain):
+        folders[:] = sorted(f for f in folders if hidden or not f.startswith("."))
+        for name in files:
+            path = os.path.join(here, name)
+            if name.startswith(".") and not hidden:
+                continue
+            try:
+                about = os.stat(path)
+            except OSError:
+                continue  # a link to nothing
+            if stat.S_ISREG(about.st_mode) and _inside(path, real):
+                found[os.path.relpath(path, root).replace(os.sep, "/")] = about.st_size
+    return {name: found[name] for name in sorted(found)}
+
+
+def _inside(path: str, root: str) -> bool:
+    return not os.path.islink(path) or os.path.realpath(path).startswith(root.rstrip(os.sep) + os.sep)

@@ -1,12 +1,10 @@
 """How a value gets from the host into the REPL: in the frame when small and plain, else through a file.
 
-A large text is read in the REPL only when a cell first names it (`contexts.unread`), and what lies on disk already is
-not read here at all.
+What lies on disk already is read by the REPL, and not here.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import pickle
 from collections.abc import Callable, Iterator
@@ -35,7 +33,7 @@ def set_frame(name: str, value: Any, path: Path, reach: Callable[[OnDisk, Path],
     if isinstance(value, ContextFile | ContextFolder):
         at = value.path if reach is None else reach(value, path)
         owned = at == path and isinstance(value, ContextFile)  # a copy that goes when the value is replaced
-        return {**frame, **_on_disk(value), "path" if owned else "source": str(at), "modules": modules()}
+        return {**frame, **_on_disk(value), "path" if owned else "source": str(at)}
     if type(value) is str and len(value) > IN_FRAME:
         with path.open("wb") as f:  # in steps: a second whole copy in memory would be wasted
             for start in range(0, len(value), _STEP):
@@ -66,23 +64,15 @@ def on_disk_frame(name: str, value: OnDisk) -> dict[str, Any]:
 
 
 def _on_disk(value: OnDisk) -> dict[str, Any]:
-    about: dict[str, Any] = {"form": "disk", "shown": value.path.name or str(value.path)}
     if isinstance(value, ContextFolder):
-        return {**about, "kind": "folder", "hidden": value.hidden}
-    return {**about, "kind": value.kind, "size": value.size, "errors": "surrogateescape"}
+        about = {"form": "folder", "names": list(value.sizes), "size": sum(value.sizes.values())}
+    else:
+        about = {"form": value.kind, "size": value.size, "errors": "surrogateescape"}
+    return {**about, "shown": value.path.name or str(value.path)}
 
 
 def _large(kind: str, errors: str, name: str, path: Path) -> dict[str, Any]:
-    size = path.stat().st_size
-    found = {"form": kind, "kind": kind, "errors": errors, "size": size, "shown": name, "path": str(path)}
-    return {**found, "modules": modules()}
-
-
-@functools.cache
-def modules() -> dict[str, str]:
-    """The sources that a REPL needs for values on disk, in the order in which they need each other."""
-    names = ("files", "folder", "large", "memory", "unread")
-    return {name: (Path(__file__).parents[1] / "contexts" / f"{name}.py").read_text("utf-8") for name in names}
+    return {"form": kind, "errors": errors, "size": path.stat().st_size, "shown": name, "path": str(path)}
 
 
 def _too_large(value: Any) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from rlm_loop.accounting.scope import Scope, cell_scope
 from rlm_loop.repl.base import CellResult, EvaluationFailed, ReplError, SetupFailed
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
-from rlm_loop.repl.contexts.unread import Unread, opened
 from rlm_loop.repl.host.calls import inside
 from rlm_loop.repl.host.driver import Ended, Stopped
 from rlm_loop.repl.host.transfer import on_disk_frame
@@ -28,9 +27,9 @@ from rlm_loop.repl.worker import (
     HostEnded,
     cut,
     explain,
+    load,
     one_line,
     portable,
-    read_named,
     tool_error,
 )
 
@@ -52,7 +51,6 @@ class InProcessSession(ToolSession):
         self._tools: dict[str, Callable[..., Any]] = {}
         self._reserved: dict[str, Any] = {}
         self._own: set[str] = set()
-        self._unread: dict[str, Unread] = {}  # values on disk that no cell has named yet
         self._sources: dict[str, str] = {}
         self._cells = 0
         self._begun = self._closed = False
@@ -112,12 +110,9 @@ class InProcessSession(ToolSession):
         if name in self._tools:
             raise ValueError(f"{name!r} is the name of a tool; choose another name for the variable")
         if isinstance(value, ContextFile | ContextFolder):
-            value = opened(on_disk_frame(name, value))
+            value = load(on_disk_frame(name, value))
         with self._turn(begin=False):
             self._take_over(name)
-            self._unread.pop(name, None)
-            if isinstance(value, Unread):
-                self._unread[name] = value
             self._names[name] = value
             self._own.add(name)
             self._reserved.pop(name, None)
@@ -275,7 +270,6 @@ class InProcessSession(ToolSession):
 
     def _execute(self, code: str, file: str, stopper: Stopper, report: dict[str, Any]) -> None:
         """Only what the cell itself says runs between `enter` and `leave`."""
-        read_named(self._unread, code, self._names, self._reserved)
         if file == "<expression>":
             body, last = None, self._expression(code)
         else:
