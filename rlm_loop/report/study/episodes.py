@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from rlm_loop.report.run.judged import state
-from rlm_loop.report.study.missing import arms_of, planned
+from rlm_loop.report.study.planned import arms_of, planned
 from rlm_loop.study import Results
 from rlm_loop.study.compare.summary import total_tokens
 from rlm_loop.study.results import PairKey, pair_key

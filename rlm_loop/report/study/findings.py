@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlm_loop.report.compare.tables import suite_table
-from rlm_loop.report.study.estimates import beside_effects
 from rlm_loop.report.tables.contrasts import NAMES, figure, measure_name, with_interval
 from rlm_loop.report.tables.table import Table
 from rlm_loop.study import Contrast, Results, StudyError
@@ -40,7 +39,6 @@ def findings_of(results: Results, baseline: str) -> Findings:
     tables = [
         *([suites] if suites else []),
         effects_table(compared),
-        *beside_effects(compared),
         power_table(compared),
     ]
     policy = POLICIES.get(compared.missing, compared.missing)

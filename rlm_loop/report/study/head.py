@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,19 +43,38 @@ def _facts(results: Results, baseline: str) -> dict[str, Any]:
         "baseline": baseline,
         "tasks": f"{len({(s, t) for _, s, t, _ in units}):,} of {', '.join(suites)}" if suites else "",
         "seeds": ", ".join(map(str, source["seeds"])),
-        "episodes": f"{len(results):,}, {len(results.crashed):,} of them crashed",
+        "episodes": f"{len(results):,}",
+        "arms differ in": _differences(results),
+        "isolation": ", ".join(sorted({str(row["isolation"]) for row in results.rows if row.get("isolation")})),
         "run": source["date"],
+        "command": "; ".join(source["command"]),
+        "machine": "; ".join(", ".join(map(str, machine.values())) for machine in source["machine"]),
         "cost": f"{sum(cost):,.2f}" if any(cost) else "",
     }
 
 
+def _differences(results: Results) -> str:
+    """The factors in which the arms' first requests differ (`rlm-loop study check` shows each difference)."""
+    found = results.fairness_check
+    if found is None:
+        return "not recorded"
+    factors = list(dict.fromkeys(d.factor for d in found.differences)) or ["nothing"]
+    undeclared = "" if found.fair else ", not declared: " + ", ".join(dict.fromkeys(d.factor for d in found.undeclared))
+    return ", ".join(factors) + undeclared
+
+
 def _state(results: Results) -> str:
-    """A study that is not whole says so before anything else is read."""
+    """Return the banner of a study that is not finished, or in which episodes crashed."""
     lock = results.lock
     runs = sum(map(len, lock.get("tasks", {}).values())) * len(lock.get("seeds", ()))
     planned = runs * sum(map(len, lock.get("arms", {}).values()))
     if not results.rows:
         return "Nothing has been run yet."
+    state: list[str] = []
     if planned > len(results):
-        return f"The study is not finished: {len(results):,} of {planned:,} episodes have been run."
-    return ""
+        state.append(f"The study is not finished: {len(results):,} of {planned:,} episodes have been run.")
+    if results.crashed:
+        kinds = Counter(str(row["error"]).partition(":")[0] for row in results.crashed)
+        named = ", ".join(f"{kind} ({count:,})" for kind, count in kinds.most_common())
+        state.append(f"{len(results.crashed):,} of {len(results):,} episodes crashed: {named}.")
+    return " ".join(state)

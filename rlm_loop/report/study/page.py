@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -11,11 +11,8 @@ from rlm_loop.report.study.answer import answer_of
 from rlm_loop.report.study.arms import arm_tables
 from rlm_loop.report.study.drawings import drawings
 from rlm_loop.report.study.episodes import episodes_of
-from rlm_loop.report.study.fairness import fairness_of
 from rlm_loop.report.study.findings import Findings, findings_of
 from rlm_loop.report.study.head import head_of
-from rlm_loop.report.study.missing import missing_pairs
-from rlm_loop.report.study.origin import origin_of
 from rlm_loop.report.study.trace_pages import Progress, address, write_trace_pages
 from rlm_loop.report.tables.trace_files import names_of
 from rlm_loop.study import Results, StudyError, load_study
@@ -67,7 +64,7 @@ class Section(NamedTuple):
 def _parts(results: Results, against: str, links: Mapping[str, str]) -> tuple[Section | None, list[Section]]:
     """The answer, and the sections below it that the study has anything for, in the order in which people ask."""
     if not results.rows:
-        return None, list(_about(results))
+        return None, []
     whole, shown = bool(results.complete_pairs), list[Section]()
     told, found, answer = None, None, None
     if whole:
@@ -81,14 +78,7 @@ def _parts(results: Results, against: str, links: Mapping[str, str]) -> tuple[Se
         frame = found.compared.frame() if found else None
         shown.append(_section("figures", "Figures", lambda: drawings(results, against, frame)))
     shown.append(_section("arms", "Arms", lambda: arm_tables(results, against)))
-    policy = found.policy if found else ""
-    shown.append(Section("pairs", "Missing pairs", missing_pairs(results, against, policy)))
-    return answer, [*shown, *_about(results)]
-
-
-def _about(results: Results) -> Iterator[Section]:
-    yield _section("contract", "Contract", lambda: fairness_of(results.fairness_check))
-    yield Section("environment", "Environment", origin_of(results))
+    return answer, shown
 
 
 def _section(ident: str, label: str, make: Callable[[], Any]) -> Section:
