@@ -54,13 +54,17 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return file.read_text().splitlines()
 
 
-@pytest.mark.parametrize("value", ["gone", {}, 3, 10**400], ids=["gone", "an object", "a number", "a huge number"])
-def test_a_part_that_is_not_what_it_should_be(lines: list[str], value: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "each"),  # every part is taken out, and is made one of three other things
+    [("gone", slice(None)), ({}, slice(0, None, 3)), (3, slice(1, None, 3)), (10**400, slice(2, None, 3))],
+    ids=["gone", "an object", "a number", "a huge number"],
+)
+def test_a_part_that_is_not_what_it_should_be(lines: list[str], value: Any, each: slice, tmp_path: Path) -> None:
     file, wrong = tmp_path / "t.jsonl", list[Any]()
     refused = 0
     for number, line in enumerate(lines):
         event = json.loads(line)
-        for place in places(event):
+        for place in list(places(event))[each]:
             new = json.dumps(changed(event, place, value))
             file.write_text("\n".join([*lines[:number], new, *lines[number + 1 :], ""]))
             try:
@@ -76,4 +80,4 @@ def test_a_part_that_is_not_what_it_should_be(lines: list[str], value: Any, tmp_
                 except Exception as error:
                     wrong.append((name, event["event"], place, repr(error)[:100]))
     assert wrong == []
-    assert refused > 30
+    assert refused > 10
