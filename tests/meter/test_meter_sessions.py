@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from wires import TOOL, ask, assistant, post, system, user  # pyright: ignore
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.accounting.tree import tree_of
 from rlm_loop.agents.past_run import ledger_of, outcome_of
-from rlm_loop.messages import Prompt, Reply, ToolCall, common
+from rlm_loop.messages import Prompt, Reply, ToolCall
 from rlm_loop.meter import metered_endpoint, read_meter
-from rlm_loop.meter.conversations import opening
-from rlm_loop.meter.request import RequestMessage as Said
 from rlm_loop.models import OpenAICompatibleModel, RecordedModel, ScriptedModel
 from rlm_loop.traces.reader import read
 from rlm_loop.traces.trace import TraceError
@@ -141,15 +137,6 @@ def test_a_history_written_anew_into_one_message_goes_on() -> None:
     assert causes["task"] == frame[(frame.call == 1) & (frame.cause == "task")].tokens.sum()
 
 
-def test_a_history_in_one_message_goes_on_where_a_reply_is_the_one_before_once_more() -> None:
-    reply = "Reasoning: I look once more.\nprint(table)"
-    with metered_endpoint(ScriptedModel([reply] * 5)) as url:
-        for turn in range(4):
-            ask(url, system("Fields."), user("Inputs: a table of sales.\n" + f"{reply}\nOutput: 1 2 3\n" * turn))
-        ask(url, system("Fields."), user("Inputs: a table of sales.\n"))
-    assert nodes(url) == [*(("0", turn) for turn in range(1, 5)), ("0.1", 1)]
-
-
 def test_requests_side_by_side_are_conversations_of_their_own() -> None:
     import threading
     from concurrent.futures import ThreadPoolExecutor
@@ -207,11 +194,6 @@ def test_another_models_tokenizer_may_count() -> None:
     assert usage == {"prompt_tokens": 5, "completion_tokens": 3 + 5, "total_tokens": 13}
     assert url.meter.figures.totals()[0].by_cause == {"task": (3, 0), "system": (2, 0)}
     assert url.meter.sessions["default"].ledger.calls[0].exact
-
-
-def test_a_counter_has_to_count() -> None:
-    with pytest.raises(TypeError, match="cannot count"), metered_endpoint(ScriptedModel([]), counter=object()):  # pyright: ignore
-        pass
 
 
 # -- traces
@@ -339,15 +321,3 @@ def test_the_meter_agrees_with_the_ledger_of_our_own_agents(kind: Any, script: l
 
 
 # -- conversations, as values
-
-texts = st.sampled_from(["a", "b", "c"])
-saids = st.lists(st.builds(Said, st.sampled_from(["system", "user", "assistant"]), texts), min_size=1, max_size=5)
-
-
-@given(saids, saids)
-def test_what_two_requests_share(left: list[Said], right: list[Said]) -> None:
-    n = common(left, right)
-    assert left[:n] == right[:n]
-    assert n == len(left) or n == len(right) or left[n] != right[n]
-    assert opening(left) == tuple(left[: len(opening(left))])
-    assert sum(one.role == "user" for one in opening(left)) <= 1

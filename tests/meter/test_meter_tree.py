@@ -12,8 +12,7 @@ from wires import post, user  # pyright: ignore
 from rlm_loop.accounting.prices import known_price
 from rlm_loop.cli.main import main
 from rlm_loop.meter import Branch, metered_endpoint, read_meter
-from rlm_loop.meter.request import RequestMessage
-from rlm_loop.meter.tree import server_prefix, tree_of_session
+from rlm_loop.meter.tree import tree_of_session
 
 SYSTEM = "You are an agent.\n# Tools\nUse them well.\n## Style\nBe brief.\n<env>\ncwd: /x\n</env>"
 TOOLS = [
@@ -128,34 +127,3 @@ def test_what_a_reminder_cost(folder: Path) -> None:
     reminders = by_name(root.children[0])["scaffold:reminder"]
     assert reminders.dollars is not None
     assert 0 < reminders.dollars < root.dollars
-
-
-def test_a_block_that_comes_first_is_no_task() -> None:
-    from rlm_loop.meter.causes import Causes
-
-    said = [
-        RequestMessage("user", "# AGENTS.md\n<INSTRUCTIONS>\nBe good.\n</INSTRUCTIONS>"),
-        RequestMessage("user", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"),
-        RequestMessage("user", "Fix the bug in <main>.\n<p>not a harness</p>"),
-    ]
-    made = Causes().messages(said[1:], 0)
-    assert [[s.cause for s in m.spans] for m in made] == [["scaffold:environment/environment_context"], ["task"]]
-    assert "".join(s.text for m in Causes().messages(said, 0) for s in m.spans) == "".join(s.text for s in said)
-
-
-@pytest.mark.parametrize(
-    ("tool", "prefix"),
-    [
-        ("mcp__github__search", "mcp__github__"),
-        ("mcp__a__b__search", "mcp__a__b__"),
-        ("stock__count", "stock__"),
-        ("mcp_stock_count_all", "mcp_stock_"),
-        ("read_file", ""),
-        ("mcp_", ""),
-        ("mcp_stock", ""),
-        ("Bash", ""),
-        ("", ""),
-    ],
-)
-def test_the_prefix_of_a_server(tool: str, prefix: str) -> None:
-    assert server_prefix(tool) == prefix

@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
 
-from rlm_loop import LeanAgent, ToolLoopAgent
+from rlm_loop import ToolLoopAgent
 from rlm_loop.messages import Prompt
 from rlm_loop.models import (
     LiteLLMModel,
@@ -54,17 +52,3 @@ def test_a_model_that_was_used_is_copied_without_its_connections(
     said = model.complete(Prompt.ask("Hello")).text
     assert again(model).complete(Prompt.ask("Hello")).text == said
     assert len(chat_server.connections) == 2
-
-
-@pytest.mark.parametrize("again", COPIES, ids=["deepcopy", "pickle"])
-def test_an_outcome_is_kept_whole(again: Callable[[Any], Any]) -> None:
-    outcome = ToolLoopAgent(model=ScriptedModel([CELL])).run("What is 6 * 7?")
-    kept = again(outcome)
-    assert (kept.answer, kept.turns, kept.usage) == (42, outcome.turns, outcome.usage)
-    assert kept.ledger.rows == outcome.ledger.rows
-
-
-def test_runs_of_a_process_pool_come_back() -> None:
-    agent = LeanAgent(model=ScriptedModel(["forty-two"]))
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert [outcome.answer for outcome in pool.map(agent.run, ["a?", "b?"])] == ["forty-two"] * 2

@@ -25,7 +25,6 @@ from rlm_loop.models import (
     ModelNotFound,
     Priced,
     RequestRejected,
-    llama_server,
 )
 
 SYSTEM = say("system", "You are terse. user", "system")
@@ -276,24 +275,6 @@ def test_a_known_model_that_is_not_here(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("RLM_LOOP_CACHE", str(tmp_path))
     with pytest.raises(ModelNotFound, match=r"run `rlm-loop models pull qwen2\.5-coder-1.5b`"):
         LocalModel("local").complete(Prompt((ASK,)))
-
-
-def test_without_the_package_the_extra_is_named(small: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(ModelError, match=r'pip install -e "\.\[local\]"'):
-        llama_server.LlamaServer(llama_server.ServerSettings(small.load().path, 512, 1, 1))
-
-
-def test_unloading_and_using_again() -> None:
-    pytest.importorskip("xllamacpp")
-    model = LocalModel("smollm2-135m", context_size=512, threads=1)
-    try:
-        model.load()
-    except ModelNotFound as error:
-        pytest.skip(str(error))
-    before = model.complete(Prompt((ASK,)), max_tokens=3).text
-    llama_server.unload()
-    assert model.complete(Prompt((ASK,)), max_tokens=3).text == before
 
 
 class Heard:

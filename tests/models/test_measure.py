@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_loop.messages import Message, Prompt, Span, ToolCall, say
-from rlm_loop.models.measure import align, measure
+from rlm_loop.models.measure import measure
 
 Render = Callable[[Mapping[str, Any]], str]
 
@@ -180,22 +180,6 @@ def test_with_a_plain_template_every_text_is_charged_whole(messages: list[Messag
             if span.text:
                 expected[span.cause, index] = expected.get((span.cause, index), 0) + len(span.text)
     assert charged == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "pieces", "starts"),
-    [
-        ("ab c", [b"ab", b" c"], [0, 2]),
-        ("é", [b"\xc3", b"\xa9"], [0, 1]),
-        ("ab", [b"<s>", b"a", b"b"], [0, 0, 1]),  # a beginning-of-text token that the text does not show
-        ("ab", [b" ab"], [0]),  # the space that SentencePiece puts in front
-        ("ab", [b"a"], None),
-        ("ab", [b"a", b"x"], None),
-        ("", [], []),
-    ],
-)
-def test_align(text: str, pieces: list[bytes], starts: list[int] | None) -> None:
-    assert align(text.encode(), pieces) == starts
 
 
 def test_a_tokenizer_that_does_not_spell_its_text_still_sums() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -55,23 +54,6 @@ def test_a_call(chat_server: ChatServer) -> None:
         }
     ]
     assert "authorization" not in chat_server.headers[0]
-
-
-def test_what_is_none_is_not_sent(chat_server: ChatServer) -> None:
-    chat_server.say(completion())
-    with_defaults = model(chat_server, temperature=None, seed=None)
-    with_defaults.complete(ASK)
-    with_defaults.close()
-    assert chat_server.requests[0].keys() == {"path", "model", "messages"}
-
-
-def test_calls_from_threads(chat_server: ChatServer) -> None:
-    chat_server.say(completion("same"))
-    asked = model(chat_server)
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda _: asked.complete(ASK).text, range(24)))
-    asked.close()
-    assert replies == ["same"] * 24
 
 
 def test_the_key(chat_server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:

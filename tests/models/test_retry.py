@@ -32,13 +32,6 @@ def test_waits_double_and_are_counted(waits: tuple[list[float], Callable[[float]
     assert seen == [1.0, 2.0, 3.0, 3.0]
 
 
-def test_chance_only_shortens_and_never_a_retry_after(waits: tuple[list[float], Callable[[float], None]]) -> None:
-    seen, sleep = waits
-    retry = RetryPolicy(first=4.0, sleep=sleep, chance=lambda: 1.0)
-    retry.call(failing(transient(), transient(7.0)))
-    assert seen == [3.0, 7.0]
-
-
 @pytest.mark.parametrize(
     ("errors", "attempts"),
     [

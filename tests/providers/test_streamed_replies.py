@@ -73,11 +73,7 @@ def without(value: Any) -> Any:
 @pytest.mark.parametrize("player", ["tool loop", "lean", "a refusal at first"])
 @pytest.mark.parametrize(
     "place",
-    [
-        pytest.param(name, marks=pytest.mark.slow if "litellm" in name else ())
-        for name in PLACES
-        if "gemini" not in name  # the stand-in of its API sends replies whole
-    ],
+    [pytest.param(name, marks=pytest.mark.slow if "litellm" in name else ()) for name in PLACES],
 )
 def test_a_streamed_run_is_the_same_run(place: str, player: str, tmp_path: Path) -> None:
     heard = Heard()
@@ -101,7 +97,7 @@ def test_a_streamed_run_is_the_same_run(place: str, player: str, tmp_path: Path)
 
 
 @pytest.mark.slow  # the client takes seconds to import
-@pytest.mark.parametrize("place", [name for name in PLACES if "litellm" in name and "gemini" not in name])
+@pytest.mark.parametrize("place", [name for name in PLACES if "litellm" in name])
 def test_no_response_is_left_to_the_garbage_collector(place: str, tmp_path: Path) -> None:
     """It would close it while the next request holds the lock of the connections: that request then never ended."""
     gc.collect()

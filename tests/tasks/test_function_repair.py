@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from rlm_loop.repl.base import ReplError
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.kinds import LAUNCHERS
 from rlm_loop.tasks.base import Attempt, Task
-from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process, source_in
+from rlm_loop.tasks.function_repair import HiddenCases, function_repair, run_in_fresh_process
 from rlm_loop.tasks.function_repair_cases import CASES, Case
 
 SUITE = function_repair()
@@ -78,29 +76,6 @@ def test_the_right_source_passes_all(case: Case, task: Task) -> None:
     assert task.score(Attempt(artifact=artifact)).resolved  # the artifact counts, whether or not "done" was said
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
-def test_sources_are_short_and_hidden_cases_are_hidden(case: Case) -> None:
-    assert 5 <= len(case.source.splitlines()) <= 17
-    assert 3 <= len(case.visible) <= 5
-    assert len(case.hidden) >= 6
-    (task,) = SUITE.take([f"function-repair-{case.name}"])
-    assert case.buggy in task.question
-    assert repr(case.hidden)[1:-1] not in task.setup + task.question
-    assert sum(a not in case.visible for a in case.hidden) >= 5
-
-
-def test_nothing_runs_for_ever() -> None:
-    """All broken functions with all their inputs, in a process of its own, so that a loop is an error here."""
-    program = "\n".join(
-        f"names = {{}}; exec({case.buggy!r}, names)\n"
-        f"for arguments in {case.visible + case.hidden!r}:\n"
-        f"    try: names[{case.name!r}](*arguments)\n"
-        f"    except Exception: pass\n"
-        for case in CASES
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
 def test_check_looks_the_function_up_when_it_is_called() -> None:
     names = session(ROMAN_TASK)
     assert not check(names)[0]
@@ -123,13 +98,6 @@ def test_failures_of_a_function_are_wrong_outputs() -> None:
         score = ROMAN_TASK.score(Attempt(artifact=eval(ROMAN_TASK.collect, names)))
         assert (score.resolved, score.value) == (False, 0.0)
         assert len(score.evidence["outputs"]) == len(ROMAN.hidden)
-
-
-def test_tuples_count_as_lists() -> None:
-    (task,) = SUITE.take(["function-repair-merge_sorted"])
-    names = session(task, "def merge_sorted(a, b):\n    return tuple(sorted(a + b))")
-    assert check(names)[0]
-    assert task.score(Attempt(artifact=eval(task.collect, names))).resolved
 
 
 @pytest.mark.parametrize("name", ["roman", "unique", "lru_gets"])
@@ -185,12 +153,6 @@ def test_a_wrong_answer_beside_a_repaired_repl_does_not_matter() -> None:
     assert ROMAN_TASK.score(Attempt(answer=ROMAN.buggy, artifact=right)).resolved
 
 
-def test_source_keeps_definitions_only() -> None:
-    text = "import os\nLIMIT = 3\ndef roman(n):\n    return 'I' * n\nfor i in range(9**9): roman(i)\nprint(roman(3))"
-    assert source_in(text, "roman") == "import os\nLIMIT = 3\n\ndef roman(n):\n    return 'I' * n"
-    assert source_in(text, "other") is None
-
-
 def test_an_answer_runs_in_a_process_of_its_own() -> None:
     score = ROMAN_TASK.score(Attempt(answer=f"```python\n{ROMAN.source}```", answered=True))
     assert score.resolved
@@ -212,11 +174,6 @@ def test_an_endless_answer_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_artifact_breaks_the_scorer(artifact: Any) -> None:
     assert not ROMAN_TASK.score(Attempt(artifact=artifact)).resolved
     assert not ROMAN_TASK.score(Attempt(answer=artifact)).resolved
-
-
-def test_a_case_whose_bug_is_not_in_its_source_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 times"):
-        Case("f", 1, "x", "def f(a):\n    return a", "a", "b", (), ())
 
 
 def test_an_answer_is_not_run_where_it_would_be_less_isolated_than_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import sys
 from collections.abc import Mapping
@@ -284,17 +283,3 @@ def test_interpreters_without_pytest(tmp_path: Path) -> None:
     assert "No module named 'pytest'" in run_tests(tmp_path, place="plain", python=str(bare)).complaint
     assert "no interpreter" in run_tests(tmp_path, python=str(tmp_path / "nothing")).complaint
     assert "no folder" in run_tests(tmp_path / "nothing").complaint
-
-
-def test_links_and_odd_files_are_copied_as_they_are(tmp_path: Path) -> None:
-    outside = made(tmp_path / "outside", {"secret": "1"})
-    root = made(tmp_path / "root", {"a/__pycache__/x.pyc": "", "a/b": "text", ".git": "gitdir: /nowhere"})
-    (root / "link").symlink_to(outside)
-    (root / "dangling").symlink_to("nowhere")
-    os.mkfifo(root / "pipe")
-    from rlm_loop.workspace.testing.run import copy_tree
-
-    copy_tree(root, tmp_path / "copy")
-    found = {p.relative_to(tmp_path / "copy").as_posix() for p in (tmp_path / "copy").rglob("*")}
-    assert found - {"link/secret"} == {"a", "a/b", "link", "dangling"}
-    assert (tmp_path / "copy" / "link").is_symlink()

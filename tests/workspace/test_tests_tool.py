@@ -50,12 +50,6 @@ def test_no_such_test(space: Workspace) -> None:
     assert (result.error, result.message) == ("invalid_arguments", "no test has one of these ids: tests/test_no.py")
 
 
-def test_the_help_is_short(space: Workspace) -> None:
-    help_text = tests_tool(space).signature
-    assert help_text.startswith("run_tests(selector: str = '') -> str: Run the tests of a file")
-    assert len(help_text) < 140
-
-
 @pytest.mark.parametrize(
     ("run", "text"),
     [

@@ -41,28 +41,6 @@ def test_closed_means_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("return", "a.py:2: return x + 1\na.py:6: return f(x) * 2"),
-        ("f(x) * 2", "a.py:6: return f(x) * 2"),
-        ("TWO", "pkg/b.txt:2: two"),
-        ("f.x", "no line holds 'f.x' (plain text, one line)"),
-    ],
-)
-def test_search(space: Workspace, query: str, found: str) -> None:
-    assert space.search_code(query) == found
-
-
-def test_search_is_capped_and_says_how_many_more(space: Workspace) -> None:
-    (space.root / "many.txt").write_text("needle\n" * 33)
-    lines = space.search_code("needle").splitlines()
-    assert len(lines) == 21
-    assert lines[-1] == "... 13 more"
-    with pytest.raises(ToolError, match="empty"):
-        space.search_code(" ")
-
-
-@pytest.mark.parametrize(
     ("lines", "shown"),
     [
         ((), "1: one\n2: two\n3: three"),
@@ -306,10 +284,3 @@ def test_equal_files_make_equal_commits() -> None:
     with Workspace(FILES) as one, Workspace(FILES) as two:
         assert one.run("git rev-parse HEAD").output == two.run("git rev-parse HEAD").output
         assert one.base == two.base
-
-
-def test_the_tools_cost_few_tokens() -> None:
-    with Workspace({}) as space:
-        gate = ToolGateway(space.tools())
-        assert [t.name for t in gate.tools] == ["search_code", "read_file", "apply_edit"]
-        assert sum(len(t.signature) for t in gate.tools) < 400

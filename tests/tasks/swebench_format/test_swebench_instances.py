@@ -16,8 +16,8 @@ from rlm_loop.tasks import get_suite
 from rlm_loop.tasks.base import Attempt
 from rlm_loop.tasks.clones import Clone, CloneError, find_clone
 from rlm_loop.tasks.jsonl import SuiteFileError
-from rlm_loop.tasks.swebench import SETS, Instance, read_instance, read_instances, select
-from rlm_loop.tasks.swebench.instance import InstanceScorer, python_for
+from rlm_loop.tasks.swebench import SETS, read_instance, read_instances, select
+from rlm_loop.tasks.swebench.instance import InstanceScorer
 from rlm_loop.tasks.swebench.source import place_of
 
 MANY = [fake_row(n, repo) for repo in ("django/django", "psf/requests") for n in range(1, 6)]
@@ -207,15 +207,6 @@ def test_what_cannot_be_judged_here_says_so(change: dict[str, Any], says: str) -
     assert says.replace(".app", "(app") in score.reason
 
 
-def test_the_environment_of_an_instance() -> None:
-    one = read_instance(fake_row(1, version="4.2"), "here")
-    assert python_for("p", one) == "p"
-    assert python_for("~/p", one) == str(Path.home() / "p")
-    assert python_for({"django/django": "a", "django/django@4.2": "b"}, one) == "b"
-    assert python_for({"psf/requests": "a"}, one) is None
-    assert python_for(lambda i: f"/envs/{i.version}", one) == "/envs/4.2"
-
-
 @pytest.mark.parametrize("layout", ["local__calc", "local__calc.git", "local/calc", "local-calc", "calc.git"])
 def test_clones_are_found_by_name(layout: str, repos: Path, calc: Made, tmp_path: Path) -> None:
     target = tmp_path / layout
@@ -257,8 +248,3 @@ def test_a_clone_is_made_only_when_asked_for(calc: Made, tmp_path: Path, capsys:
     with pytest.raises(CloneError, match=r"cannot clone local/calc from .*; go online, or put a clone at"):
         get_suite(f"swebench:{path}", repos=tmp_path / "none", clone=f"file://{tmp_path}/nowhere")
     assert list((tmp_path / "none").iterdir()) == []
-
-
-def test_an_instance_is_a_plain_value() -> None:
-    assert read_instance(fake_row(1), "x") == read_instance(fake_row(1), "y")
-    assert isinstance(read_instance(fake_row(1), "x"), Instance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,15 +91,6 @@ def test_predictions_of_a_study(study: Path, suite: Any, calc: Made) -> None:
     assert study_predictions(study, "other").rows[0].model_name_or_path == "rlm-loop__other__local_scripted"
     with suite.tasks[0].workspace() as space:  # the patch fits a clean checkout
         space.apply(found.rows[0].model_patch)
-
-
-def test_a_trace_that_two_models_wrote_to_is_nobodys_patch(study: Path) -> None:
-    """As in folders of before traces named the model: the last run in the file may be the other one's."""
-    found = load_study(study)
-    both = replace(found, rows=[*found.rows, *({**r, "model": "a second"} for r in found.rows)])
-    shared = study_predictions(both, "other", model="a second")
-    assert shared.rows == ()
-    assert {"run it anew" in why for why in shared.left_out.values()} == {True}
 
 
 @pytest.mark.parametrize(
