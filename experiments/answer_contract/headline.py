@@ -22,7 +22,7 @@ from rlm_loop.study.store.rows import Row
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments`
 
 from experiments.answer_contract.finding import by_contract
-from experiments.answer_contract.study import POOLED_FROM
+from experiments.shared import POOLED_FROM
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -20,10 +20,6 @@ SUITES = {"humaneval": 40, "frames": 40, "function-repair": 20, "tables": 16, "c
 DIFFERS = ("loop", "reply_format", "system", "tool_presentation", "data")
 #: As README.md says: declared before the run.
 PLAN = Analysis(baseline="react", margin=0.03, family=("resolved",), missing="worst")
-#: What a suite counts for where suites are pooled: as many as it has tasks, which `PLAN` takes.
-WEIGHTS = {"humaneval": 40, "frames": 40, "function-repair": 16, "tables": 16, "computation": 16}
-#: Nothing is pooled over suites where the test of interaction has a p below this.
-POOLED_FROM = 0.10
 #: Characters of files and contexts that a loop without a REPL is shown, for every suite alike.
 WINDOW = 6000
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from rlm_loop.report import Table, arm_table
+from rlm_loop.report import Table
 from rlm_loop.report.figures.style import PAGE, caption, finish, marks, sheet, style
 from rlm_loop.study import Results
 from rlm_loop.study.compare.contrast import p_value
@@ -28,15 +28,7 @@ HERE = Path(__file__).resolve().parent
 
 def finding(results: Results) -> str:
     """Tables and sentences, as Markdown."""
-    return "\n\n".join(
-        [
-            components(results),
-            twice(results),
-            spans(results),
-            arm_table(results).to_markdown(),
-            "![Tasks resolved in each pass, by loop and wording](figures/finding.png)",
-        ]
-    )
+    return "\n\n".join([components(results), twice(results), spans(results)])
 
 
 def components(results: Results) -> str:
@@ -48,12 +40,8 @@ def components(results: Results) -> str:
         [one.component, one.note, f"{one.variance:.4f}", f"{one.low:.4f} to {one.high:.4f}", f"{100 * one.share:.1f}%"]
         for one in found.itertuples(index=False)
     ]
-    notes = [
-        "wording: within its loop; interaction: what a task has of its own with one wording; run: what is left between "
-        "two runs of the same task and wording. Intervals: bootstrap over whole tasks."
-    ]
     columns = ["component", "note", "variance", "95 % interval", "share"]
-    table = Table("Variance of resolved (primary)", columns, rows, notes, labels=2).without_same("note")
+    table = Table("Variance of resolved (primary)", columns, rows, labels=2).without_same("note")
     of = dict(zip(found["component"], found["variance"], strict=True))
     chance = of.get("wording", 0.0) + of.get("run", 0.0)
     larger = "larger than" if of.get("loop", 0.0) > chance else "not larger than"
@@ -120,11 +108,7 @@ def twice(results: Results) -> str:
             [loop, f"{moved} of {len(mine)}", f"{100 * low:.0f}-{100 * high:.0f}%", f"{max(totals, default=0)}"]
         )
     columns = ["loop", "ends otherwise", "95 % CI", "most that an arm's total moved"]
-    notes = [
-        "The same arm, task and settings, run twice; at temperature 0 batching and the prompt cache "
-        "can make a difference ([batching](../README.md#no-longer-here))."
-    ]
-    return Table("The same arm twice", columns, rows, notes).to_markdown()
+    return Table("The same arm twice", columns, rows).to_markdown()
 
 
 def passes(results: Results) -> dict[str, dict[str, list[int]]]:

@@ -1,4 +1,4 @@
-"""What each frame adds to a prompt, by turn and cause, exactly: results/cost.csv and the first table of README.md.
+"""What each frame adds to a prompt, by turn and cause, exactly: results/cost.csv.
 
     python experiments/scaffold_length/cost.py            # counts anew, in a minute; reads the model's tokenizer only
     python experiments/scaffold_length/cost.py --table    # the table of what is committed; needs no model
@@ -18,7 +18,6 @@ from typing import Any
 
 from rlm_loop.accounting.ledger import Part
 from rlm_loop.messages import Prompt
-from rlm_loop.report.tables.readme import write_between
 from rlm_loop.report.tables.table import Table
 
 sys.path.append(str(Path(__file__).resolve().parent))  # its own modules
@@ -102,10 +101,7 @@ def main() -> None:
             writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(found)
-    text = table(recorded()).to_markdown()
-    if not options.table:
-        write_between(HERE / "README.md", "cost", text)
-    print(text)
+    print(table(recorded()).to_markdown())
 
 
 if __name__ == "__main__":

@@ -47,10 +47,6 @@ class Bought:
     valid_gain: tuple[float, float, float]
     right_gain: tuple[float, float, float]
 
-    def per_hundred(self, gain: float) -> float | None:
-        """Points (of 100) that 100 more tokens bought; `None` where an arm adds none."""
-        return 100 * gain / (self.added / 100) if self.added > 0 else None
-
 
 def valid(row: Row) -> bool:
     """The first action was a call whose tool and arguments passed the schema (`parcels.NextAction`)."""
@@ -101,28 +97,6 @@ def _difference(
     return (sum(mine) - sum(base)) / len(mine), float(low), float(high)
 
 
-def table(found: Sequence[Bought]) -> Table:
-    """One line an arm and turn."""
-    lines = [
-        [
-            b.arm,
-            str(b.turn),
-            f"{b.added:,.0f}",
-            f"{b.valid:.0%}",
-            f"{b.right:.0%}",
-            "" if b.arm == BASE else _gain(b.right_gain),
-            _rate(b.per_hundred(b.valid_gain[0])),
-            _rate(b.per_hundred(b.right_gain[0])),
-        ]
-        for b in found
-    ]
-    columns = ["arm", "turn", "tokens added", "valid", "right", "right, against none [95 %]"]
-    columns += ["valid / 100 tokens", "right / 100 tokens"]
-    n = max((b.n for b in found), default=0)
-    notes = [f"{n} chains a line. The last two columns: points that 100 more prompt tokens came with."]
-    return Table("What a frame costs and buys at the next action", columns, lines, notes, labels=2)
-
-
 def overall(results: Results) -> Table:
     """One line an arm, all turns together, and what the words of a frame do beyond its length (against its filler)."""
     at = by_place(results)
@@ -130,13 +104,11 @@ def overall(results: Results) -> Table:
     for arm, mine in at.items():
         of = against(arm, 0, mine, at[BASE])
         filler = at.get(f"{arm.removesuffix('-x1')}-filler") if arm.endswith("-x1") else None
-        gains = ["", ""] if arm == BASE else [_gain(of.valid_gain), _gain(of.right_gain)]
+        gains = ["" if arm == BASE else _gain(of.right_gain)]
         gains += [_gain(against(arm, 0, mine, filler).right_gain) if filler else ""]
         lines.append([arm, f"{of.added:,.0f}", f"{of.valid:.0%}", f"{of.right:.0%}", *gains])
-    columns = ["arm", "tokens added", "valid", "right", "valid, against none", "right, against none"]
-    notes = [
-        "Points with 95 % intervals; the pairs of a chain are taken as independent, so the intervals are too narrow."
-    ]
+    columns = ["arm", "tokens added", "valid", "right", "right, against none"]
+    notes = ["Points with 95 % intervals, which take the pairs of a chain as independent and so are too narrow."]
     return Table("All turns together", [*columns, "right, against its filler"], lines, notes)
 
 
@@ -144,15 +116,16 @@ def _gain(gain: tuple[float, float, float]) -> str:
     return "{:+.0f} [{:+.0f}, {:+.0f}]".format(*(100 * g for g in gain))
 
 
-def _rate(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1f}"
-
-
 def finding(results: Results) -> str:
-    """What was declared, as sentences, and the table by turn."""
-    said = "\n".join(f"- {sentence}" for sentence in results.compare().sentences())
-    shown = "![Points of valid and of right actions against no frame, by turn](figures/finding.png)"
-    return "\n\n".join([overall(results).to_markdown(), said, table(bought(results)).to_markdown(), shown])
+    """The table of all turns, and what of the declared claims is shown."""
+    claims = [c for c in results.compare().contrasts if c.p_holm is not None]
+    shown = {of: sum(c.holds for c in claims if c.measure == of) for of in ("resolved", "input_tokens")}
+    arms = len(results.arms) - 1
+    said = (
+        f"Declared claims that are shown (Holm over {len(claims)}): another share of right actions than {BASE} in "
+        f"{shown['resolved']} of {arms} arms, more prompt tokens in {shown['input_tokens']} of {arms}."
+    )
+    return overall(results).to_markdown() + "\n" + said
 
 
 def by_turn(results: Results) -> Figure:
