@@ -96,22 +96,6 @@ def test_the_policy_forbids_the_network_and_other_scripts(page: str) -> None:
     assert "https:" not in page
 
 
-def test_every_bar_leads_to_its_step_and_says_its_tokens(page: str, trace: Path) -> None:
-    found = Parsed(page)
-    chart = page[page.index('<svg class="bars"') : page.index("</svg></div>") if "</svg></div>" in page else None]
-    links = re.findall(r'<a href="#(t\d+)"[^>]*>.*?<title>(.*?)</title>', chart, re.DOTALL)
-    assert [link for link, _ in links][:8] == [f"t{n}" for n in range(1, 9)]
-    assert {link for link, _ in links} <= set(found.ids())
-    charged = sum(call.usage.total_tokens or 0 for call in calls_of(read(trace)))
-    told = [int(said.split(":")[1].split()[0].replace(",", "")) for _, said in links]
-    assert sum(told) == charged
-    for _, said in links:
-        head, *parts = said.split("\n")
-        assert int(head.split(": ")[1].split()[0].replace(",", "")) == sum(
-            int(p.rsplit(": ", 1)[1].replace(",", "")) for p in parts
-        )
-
-
 def test_the_tree_links_each_node_to_where_it_is_shown(page: str) -> None:
     found = Parsed(page)
     for node in ("0.1", "0.12", "0.13", "0.13.1", "0.14"):
@@ -322,17 +306,6 @@ def test_a_patch_is_coloured() -> None:
     assert '<span class="da">+        found.append' in made
     assert '<span class="dp">@@ -10,7' in made
     assert '<span class="dh">--- a/parsing.py' in made
-
-
-def test_many_long_texts_are_clipped_the_more(tmp_path: Path) -> None:
-    told = Told(tmp_path / "big.jsonl")
-    for _ in range(40):
-        told.turn("f()", "z" * 400_000)
-    told.end(1)
-    told.trace.close()
-    page = run_page(tmp_path / "big.jsonl")
-    assert "380,000 characters left out" in page
-    assert len(page) < 2_000_000
 
 
 # -- colours

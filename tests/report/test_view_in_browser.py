@@ -84,19 +84,6 @@ def test_a_column_sorts(browser: Browser, url: str) -> None:
     assert browser.value(tokens) == as_read
 
 
-def test_texts_and_steps_are_copied(browser: Browser, url: str) -> None:
-    browser.open(f"{url}?q=42+no+score")
-    browser.open(browser.value("document.querySelector('#rows a').href"))
-    browser.value("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
-    browser.value("document.querySelector('#t1 .block.code > .copy').click()")
-    assert browser.value("window.copied") == "print(6 * 7)"
-    browser.value("document.querySelector('#t2 .ways .copy').click()")
-    assert browser.value("window.copied").endswith(".html#t2")
-    browser.open(browser.value("window.copied"))
-    assert browser.value("document.querySelector(':target').id") == "t2"
-    assert browser.complaints() == []
-
-
 @pytest.mark.slow
 def test_a_running_folder_is_followed(browser: Browser, tmp_path: Path, folder: Path) -> None:
     with viewing(tmp_path) as url:

@@ -13,18 +13,15 @@ from markupsafe import Markup
 
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.run.chart import BELOW, OUTPUT, TokenBar, chart
 from rlm_loop.report.run.head import head, index, title
 from rlm_loop.report.run.judged import judged
 from rlm_loop.report.run.marked import is_patch, parts
 from rlm_loop.report.run.reading import RunInFile, found_in, mapping
 from rlm_loop.report.run.sealed import sealed
-from rlm_loop.report.run.steps import Steps, raw_events, tried, value_block
+from rlm_loop.report.run.steps import OUTPUT, Steps, raw_events, token_list, tried, value_block
 from rlm_loop.report.run.subcalls import tree_of_calls
 from rlm_loop.report.run.view import Prefix, RunView, spans_of
 from rlm_loop.traces.runs import Run, RunLines, chosen
-
-_MORE = {OUTPUT: "var(--output)", BELOW: "#5B8C5A"}
 
 
 def run_page(trace: str | Path, *, run: Run = None, row: Mapping[str, Any] | None = None) -> str:
@@ -68,10 +65,9 @@ def views_of(found: Sequence[RunInFile], trace: str | Path, run: Run) -> list[Ru
 
 def run_html(view: RunView, shades: Mapping[str, str], *, row: Mapping[str, Any] | None = None) -> Markup:
     """One run as the inside of a page; `shades` are the classes of `shades_of`."""
-    bars, pre = _bars(view), view.prefix.text
-    label = f"Tokens by cause in each of {len(bars)} turns; the steps below say the same."
+    pre = view.prefix.text
     sections = (
-        ("tokens", "Tokens by cause", tried(lambda: chart(bars, shades, label=label))),
+        ("tokens", "Tokens by cause", tried(lambda: token_list(_sums(view), shades))),
         ("calls", "Sub-calls", tried(lambda: tree_of_calls(view))),
         ("steps", "Steps", tried(lambda: parts().steps(Steps(view, shades).of(ROOT)))),
         ("settings", "Settings", _settings(view)),
@@ -115,25 +111,13 @@ def _settings(view: RunView) -> str:
     return parts().folded("As recorded", raw_events([known], view.limit))
 
 
-def _bars(view: RunView) -> list[TokenBar]:
-    """A bar for each turn of the run, sub-calls charged to the turn that asked for them."""
-    bars: dict[int, TokenBar] = {}
-    tops = {ROOT, *view.attempts}
+def _sums(view: RunView) -> dict[str, int]:
+    """The tokens of the whole run by cause, sub-calls included, and what was written."""
+    sums: dict[str, int] = {}
     for one in view.spent:
-        turn, node = one.turn, one.node
-        if one.depth:
-            while node in view.tree and (parent := view.tree[node].parent) is not None and parent not in tops:
-                node = parent
-            turn = (view.tree[node].turn if node in view.tree else None) or 0
-        link = view.prefix.step(ROOT, turn, main=True)
-        bar = bars.setdefault(turn, TokenBar(turn, link))
-        if one.depth:
-            bar.add(BELOW, (one.usage.input_tokens or 0) + (one.usage.output_tokens or 0))
-            continue
-        for cause, tokens in one.causes.items():
-            bar.add(cause, tokens)
-        bar.add(OUTPUT, one.usage.output_tokens)
-    return [bars[turn] for turn in sorted(bars)]
+        for cause, tokens in [*one.causes.items(), (OUTPUT, one.usage.output_tokens or 0)]:
+            sums[cause] = sums.get(cause, 0) + tokens
+    return sums
 
 
 def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
@@ -144,9 +128,9 @@ def shades_of(views: Sequence[RunView]) -> tuple[dict[str, str], str]:
         names |= {cause for body in view.bodies.values() for _, cause in spans_of(body)}
     shades: dict[str, str] = {}
     rules: list[str] = []
-    for number, name in enumerate([*sorted(names), OUTPUT, BELOW]):
+    for number, name in enumerate([*sorted(names), OUTPUT]):
         shades[name] = f"c{number}"
-        rules.append(f".c{number}{{--c:{_MORE.get(name) or cause_colour(name)}}}")
+        rules.append(f".c{number}{{--c:{'var(--output)' if name == OUTPUT else cause_colour(name)}}}")
     return shades, "".join(rules)
 
 

@@ -13,8 +13,8 @@ from rlm_loop.accounting.amounts import counted
 from rlm_loop.accounting.tree.nodes import ROOT
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
 from rlm_loop.outcome import Turn
+from rlm_loop.report.figures.colours import cause_place
 from rlm_loop.report.notebook.formatting import action_text, compaction_line, observation_text, prose
-from rlm_loop.report.run.chart import OUTPUT, stacked
 from rlm_loop.report.run.marked import brief, is_patch, parts, patch, plain_text, python_code
 from rlm_loop.report.run.reading import UNREADABLE, mapping
 from rlm_loop.report.run.subcalls import call_list
@@ -23,16 +23,14 @@ from rlm_loop.report.templates import escaped
 
 #: Turns up to which all steps of a run are open at first.
 OPEN = 30
-#: Above this number of events, tokens by cause are plain text: a browser is slow with very many elements.
-LONG = 2_000
+#: The name of what a model wrote, beside the causes of input.
+OUTPUT = "output"
 #: Causes whose text a step shows anyway; text of other causes is shown as added to the prompt.
 _OWN = frozenset({"assistant", "repl_output", "tool_result", "error"})
 #: Beginnings of lines that do not say what a cell is about.
 _DULL = ("#", "@", "import ", "from ", '"', "try:", "with ", "global ")
 #: Names of changed files that are shown of one action.
 _FILES = 40
-
-#: The address of the prompt of a turn, from its node and number.
 
 
 @dataclass
@@ -199,9 +197,6 @@ class Steps:
             sums[OUTPUT] = written
         if not sums:
             return ""
-        items = [(name, tokens) for name, tokens in sorted(sums.items(), key=lambda item: stacked(item[0])) if tokens]
-        if len(self.view.by_node.get(ROOT, ())) > LONG:
-            return parts().small("Tokens: " + " · ".join(f"{name} {tokens:,}" for name, tokens in items))
         said: list[str] = []
         known = [one.sent for one in calls if one.sent is not None]
         if len(known) == len(calls) and sum(known):
@@ -210,8 +205,15 @@ class Steps:
             said.append(f"{turn.reply.usage.cache_read_tokens:,} from the provider's cache")
         if not all(one.exact for one in calls):
             said.append("shared out by length")
-        swatches = [(self.shades.get(name, "c-other"), name, f"{tokens:,}") for name, tokens in items]
-        return parts().tokens(swatches, ", ".join(said))
+        return token_list(sums, self.shades, ", ".join(said))
+
+
+def token_list(sums: Mapping[str, int], shades: Mapping[str, str], more: str = "") -> str:
+    """Tokens by cause, in the order of the figures; empty where there are none."""
+    order = sorted(
+        (name for name, tokens in sums.items() if tokens), key=lambda name: (name == OUTPUT, cause_place(name))
+    )
+    return parts().tokens([(shades.get(n, "c-other"), n, f"{sums[n]:,}") for n in order], more) if order else ""
 
 
 def tried(make: Callable[[], str]) -> str:

@@ -20,9 +20,6 @@ from rlm_loop.traces.reader import RunRecord, reply_of
 Event = Mapping[str, Any]
 #: Events that a reader sees in the flow of a node.
 _TOLD = {"turn", "compaction", "model_error", "attempt_start", "attempt_end", "reply"}
-#: Limits of one text that are tried, and the characters that all texts of a run may have together.
-LIMITS = (20_000, 10_000, 5_000, 2_500, 1_200, 600, 300)
-MOST = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,8 @@ class RunView:
     found: RunInFile
     number: int
     prefix: Prefix = field(default_factory=Prefix)
+    limit: int = 20_000
+    """Characters of one text that are shown."""
 
     @property
     def record(self) -> RunRecord:
@@ -187,12 +186,6 @@ class RunView:
                 found[path] = str(mapping(event.get("reply")).get("text", ""))
         return found
 
-    @cached_property
-    def limit(self) -> int:
-        """Characters of one text that are shown: fewer where a run has very many, so that the page opens at once."""
-        lengths = list(_lengths(self.record))
-        return next((n for n in LIMITS if sum(min(length, n) for length in lengths) <= MOST), LIMITS[-1])
-
     def flow(self, node: str) -> Iterator[tuple[str, Event, Turn | None]]:
         """What happened in a node, in order: (kind, event, turn).  A `reply` is one whose turn was never finished.
 
@@ -243,17 +236,3 @@ def unfinished_of(event: Event) -> Turn | None:
         return Turn(int(event.get("turn", 0)), reply_of(event["reply"]), (), ())
     except UNREADABLE:
         return Turn(int(event.get("turn") or 0), Reply(str(event.get("reply"))), (), ())
-
-
-def _lengths(record: RunRecord) -> Iterator[int]:
-    """The lengths of the texts of a run that a page shows."""
-    for event in record.events:
-        match event["event"]:
-            case "turn":
-                for item in (*event.get("actions", ()), *event.get("observations", ())):
-                    yield from (len(v) for v in mapping(item).values() if isinstance(v, str))
-            case "reply" | "text":
-                text: Any = event.get("text") or (event.get("reply") or {}).get("text", "")
-                yield len(text) if isinstance(text, str) else 0
-            case _:
-                pass

@@ -4,7 +4,7 @@
   if (document.querySelector(".around").dataset.running === undefined) return;
   let tag = null;  // the run has not ended: the page is read again when its files have changed
   setInterval(async () => {
-    if (document.hidden || get("keys").open || get("filter").value) return;
+    if (document.hidden || get("keys").open) return;
     try {
       const answer = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
       const now = answer.headers.get("ETag");
