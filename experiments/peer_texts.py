@@ -13,8 +13,7 @@ from itertools import cycle
 from typing import Any
 
 from rlm_loop.actions import CallTool, RunCode
-from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.injectors import AddsNothing, Injector, ThoughtPrompt
+from rlm_loop.dialects import AddsNothing, Injector, Problem, ThoughtPrompt
 from rlm_loop.outcome import Turn
 
 INITIATOR = (

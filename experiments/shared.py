@@ -18,7 +18,7 @@ from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
 from rlm_loop.study import Analysis, Results, StudyError, load_study
-from rlm_loop.study.compare.contrast import Contrast
+from rlm_loop.study import Contrast
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.tasks import Split, get_suite
 
@@ -189,7 +189,7 @@ def write_finding(
 ) -> None:
     """Write a finding into the README, between its marks, and `figures/finding.png` where a figure is given."""
     from rlm_loop.report.figures import save
-    from rlm_loop.report.tables.readme import write_between
+    from rlm_loop.report import write_between
 
     parser = argparse.ArgumentParser(description="Write the finding of a study from its results.")
     parser.add_argument("--folder", type=Path, default=here / "results", help="a study's results")

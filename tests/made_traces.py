@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from rlm_loop.actions import Action, Answer, FinalAnswer, Observation, RunCode
 from rlm_loop.messages import Prompt, Reply, Usage, say
-from rlm_loop.repl.contexts.fingerprint import context_fingerprint
-from rlm_loop.traces.reader import RunRecord
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import RunRecord, Trace
+
+
+def fingerprint(context: str | None) -> dict[str, Any] | None:
+    """Return the entry of a context in a trace: its type, its size and a hash."""
+    data = (context or "").encode()
+    return context and {"type": "str", "bytes": len(data), "sha256": sha256(data).hexdigest()}
 
 
 class Told:
@@ -19,7 +24,7 @@ class Told:
     def __init__(self, path: Path | None = None, *, context: Any = None, question: str = "How many?") -> None:
         self.trace = Trace(path, clock=lambda: 0.0)
         self.trace.start(
-            task="t", question=question, agent="tool-loop", model="m", context=context_fingerprint(context), versions={}
+            task="t", question=question, agent="tool-loop", model="m", context=fingerprint(context), versions={}
         )
         self._asked: dict[str, Prompt] = {}
         self._children: dict[str, int] = {}
@@ -87,7 +92,7 @@ class Told:
             parent=parent,
             depth=node.count("."),
             kind=kind,
-            context=context_fingerprint(context),
+            context=fingerprint(context),
             **data,
         )
         return node

@@ -9,16 +9,12 @@ from typing import Any
 import pytest
 
 from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.replay import ReplayError, replay
-from rlm_loop.replay.replay import recorded_runs
-from rlm_loop.study.store.archive import TRACES
-from rlm_loop.traces.reader import RunRecord, read
-from rlm_loop.traces.redact import Redactor
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.replay import ReplayError, recorded_runs, replay
+from rlm_loop.traces import Redactor, RunRecord, TraceError, read
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
-ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob(TRACES))
+ARCHIVES = sorted(path.relative_to(EXPERIMENTS).as_posix() for path in EXPERIMENTS.rglob("traces.tar.xz"))
 
 #: By archive and trace: what differs first, and why that is as it should be.
 KNOWN = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import ThoughtPrompt
+from rlm_loop.dialects import ThoughtPrompt
 from rlm_loop.models import get_model
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rlm_loop.report import resolve_against_tokens
+from rlm_loop.report import resolve_against_tokens, write_between
 from rlm_loop.report.figures import save
-from rlm_loop.report.tables.readme import write_between
 from rlm_loop.study import Results, load_study, statistics
 from rlm_loop.study.store.rows import Row
 

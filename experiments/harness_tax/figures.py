@@ -13,9 +13,9 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
-from rlm_loop.report.figures.colours import cause_colour
-from rlm_loop.report.figures.style import HATCHES, SMALL, caption, finish, legend_above, marks, sheet, style
-from rlm_loop.report.tables.readme import write_between
+from rlm_loop.report import write_between
+from rlm_loop.report.figures import cause_colour, marks, style
+from rlm_loop.report.figures.style import HATCHES, SMALL, caption, finish, legend_above, sheet
 
 HERE = Path(__file__).resolve().parent
 Row = Mapping[str, Any]

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # it is not installed
 
 from rlm_loop import Budget, LeanAgent, ToolLoopAgent
-from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models import OpenAICompatibleModel
 from rlm_loop.tools.code import CodeTools
 
 

@@ -42,9 +42,8 @@ from script import ScriptedAgent
 from rlm_loop.cli.main import main as rlm_loop
 from rlm_loop.meter import MeteredCall, metered_endpoint
 from rlm_loop.meter.breaks import Sent, breaks_of, broken, timeline
-from rlm_loop.models import weights
-from rlm_loop.models.base import ModelNotFound
-from rlm_loop.traces.reader import read
+from rlm_loop.models import ModelNotFound, weights
+from rlm_loop.traces import read
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlm_loop.study import Study, load_study_file
-from rlm_loop.tasks.base import Suite
+from rlm_loop.tasks import Suite
 
 ARMS = ("code", "lean", "react-text")
 TASKS = {"computation": 2, "tables": 1, "function-repair": 1}

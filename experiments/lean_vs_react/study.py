@@ -8,7 +8,7 @@ from typing import Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import Nudge
+from rlm_loop.dialects import Nudge
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split
 

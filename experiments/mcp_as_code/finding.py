@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rlm_loop.study import Results
-from rlm_loop.traces.reader import RunRecord
+from rlm_loop.traces import RunRecord
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_loop import Budget, LeanAgent, Task, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
-from rlm_loop.report.tables.table import Table
+from rlm_loop.report import Table
 from rlm_loop.tools import Tool
 
 sys.path.append(str(Path(__file__).resolve().parent))  # its own modules
@@ -133,7 +133,8 @@ def table(frame: pd.DataFrame) -> Table:
 
 def figure(frame: pd.DataFrame) -> Figure:
     """All input by arm, of it the tools, a panel for each number of tools."""
-    from rlm_loop.report.figures.style import COLOURS, PAGE, finish, sheet, style
+    from rlm_loop.report.figures import style
+    from rlm_loop.report.figures.style import COLOURS, PAGE, finish, sheet
 
     every = costs(frame)
     sizes = list(dict.fromkeys(row["tools"] for row in every))

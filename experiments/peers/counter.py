@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt
 from rlm_loop.models.measure import measure
 

@@ -25,9 +25,8 @@ from tables import overhead_table, whole
 from wire_session import OBSERVATION, TASK, Step, session
 
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import LocalModel, ScriptedModel, weights
-from rlm_loop.models.base import Measuring
-from rlm_loop.report.tables.readme import write_between
+from rlm_loop.models import LocalModel, Measuring, ScriptedModel, weights
+from rlm_loop.report import write_between
 
 RESULTS = HERE / "results" / "overhead.jsonl"
 

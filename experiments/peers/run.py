@@ -29,10 +29,9 @@ from records import append, rows_of
 from tables import tasks_table
 
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import LocalModel, get_model
-from rlm_loop.models.base import Model
-from rlm_loop.report.tables.readme import write_between
-from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.models import LocalModel, Model, get_model
+from rlm_loop.report import write_between
+from rlm_loop.tasks import Attempt, Task
 from rlm_loop.workspace import Workspace
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`

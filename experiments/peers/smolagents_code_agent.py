@@ -27,7 +27,7 @@ from smolagents.monitoring import LogLevel  # type: ignore[import-not-found]
 
 from rlm_loop.messages import Prompt, say
 from rlm_loop.models import LocalModel
-from rlm_loop.tasks.base import Attempt, Task
+from rlm_loop.tasks import Attempt, Task
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`
 

@@ -27,7 +27,7 @@ from wire_session import session
 
 from rlm_loop.meter import metered_endpoint
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.tables.readme import write_between
+from rlm_loop.report import write_between
 
 RESULTS = HERE / "results" / "times.jsonl"
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 
 from experiments.recursion_depth.readers import Reader, reader_in
-from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting import Part
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import ModelError, RequestRejected
+from rlm_loop.models import ModelError, RequestRejected, ScriptedModel
 from rlm_loop.models.scripted import text_tokens
 
 #: What stands before a question about a part of the text.

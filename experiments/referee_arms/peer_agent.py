@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Action, Answer, CallTool, FinalAnswer, Observation, RunCode
 from rlm_loop.agents.loop import record_end
 from rlm_loop.agents.metered import Metered
@@ -26,7 +25,7 @@ from rlm_loop.models import get_model
 from rlm_loop.outcome import Outcome, Stop, Turn
 from rlm_loop.repl.contexts.context import TOLD, describe_context
 from rlm_loop.tasks import Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 PEERS = Path(__file__).resolve().parents[1] / "peers"
 #: The questions about frames and tables name pandas; what it needs is pinned beside this file.

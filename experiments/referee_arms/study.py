@@ -10,7 +10,7 @@ from typing import Any
 
 from rlm_loop import Budget, DirectAgent, Suite
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import FormatReminder
+from rlm_loop.dialects import FormatReminder
 from rlm_loop.study import Study
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.shared`

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from experiments.recursion_depth.oracle import PART, Oracle
 from experiments.recursion_depth.readers import FOLLOW, Reader, reader_in
 from rlm_loop.messages import Prompt
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 
 PIECE = 8_000
 

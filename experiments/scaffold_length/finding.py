@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_loop.report.figures.style import caption, finish, legend_above, marks, percent_axis, sheet, style
-from rlm_loop.report.tables.table import Table
+from rlm_loop.report import Table
+from rlm_loop.report.figures import marks, style
+from rlm_loop.report.figures.style import caption, finish, legend_above, percent_axis, sheet
 from rlm_loop.study import Results, StudyError
 from rlm_loop.study.statistics import mean, newcombe_interval, paired_table
 

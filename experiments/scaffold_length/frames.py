@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
-from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.injectors import Injector
+from rlm_loop.dialects import Injector, Problem
 from rlm_loop.outcome import Turn
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.peer_texts`

@@ -18,8 +18,8 @@ from rlm_loop.agents.strategies import default_presentation
 from rlm_loop.dialects.earlier import follow_up
 from rlm_loop.messages import Message, Reply, ToolCall
 from rlm_loop.outcome import Outcome, Turn
-from rlm_loop.tasks.base import Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.tasks import Task
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 

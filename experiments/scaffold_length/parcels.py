@@ -14,8 +14,8 @@ from typing import Any
 
 from rlm_loop import Task
 from rlm_loop.actions import CallTool
-from rlm_loop.tasks.base import Score
-from rlm_loop.tools.function import ToolError
+from rlm_loop.tasks import Score
+from rlm_loop.tools import ToolError
 
 DEPOTS = ("Oslo", "Paris", "Rome", "Madrid", "Berlin", "Vienna", "Dublin", "London")
 #: Parcels of a chain: two actions each, so that 40 turns are known.

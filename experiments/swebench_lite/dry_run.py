@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parent))  # its own study
 
 from study import INSTANCES, study
 
-from rlm_loop.study.plan.fairness_check import fairness_check
+from rlm_loop.study import fairness_check
 from rlm_loop.study.run.estimate import estimates
 from rlm_loop.tasks.swebench.harness import harness_command
 

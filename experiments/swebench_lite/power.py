@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.stats import binom
 
-from rlm_loop.report.tables.table import Table
+from rlm_loop.report import Table
 from rlm_loop.study.statistics import sign_test
 
 ALPHA = 0.05

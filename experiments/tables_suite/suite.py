@@ -15,8 +15,8 @@ from typing import Any
 
 from experiments.tables_suite.data import Tables, csv_files, parse
 from experiments.tables_suite.truths import TRUTHS
-from rlm_loop.tasks.base import Suite, Task, inline_text
-from rlm_loop.tasks.match import Match
+from rlm_loop.tasks import Match, Suite, Task
+from rlm_loop.tasks.base import inline_text
 from rlm_loop.tasks.rows import Unfit
 
 

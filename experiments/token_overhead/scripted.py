@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_loop import Budget, LeanAgent, ReActAgent
-from rlm_loop.accounting.ledger import Part
+from rlm_loop.accounting import Part
 from rlm_loop.agents import Agent
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import LocalModel, ScriptedModel
-from rlm_loop.tasks.base import Score, Task
+from rlm_loop.tasks import Score, Task
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # the repository's folder, for `experiments.peer_texts`
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from rlm_loop import Budget, LeanAgent, Suite
 from rlm_loop.agents import Agent
+from rlm_loop.dialects import Injector, Nudge
 from rlm_loop.dialects.function_calls import Presentation
-from rlm_loop.dialects.injectors import Injector, Nudge
 from rlm_loop.study import Study
 from rlm_loop.tasks import Split
 

@@ -8,6 +8,6 @@
 from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.fork import fork
 from rlm_loop.replay.recorded import ReplayError
-from rlm_loop.replay.replay import replay
+from rlm_loop.replay.replay import recorded_runs, replay
 
-__all__ = ["Difference", "ReplayError", "Replayed", "fork", "replay"]
+__all__ = ["Difference", "ReplayError", "Replayed", "fork", "recorded_runs", "replay"]

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlm_loop.traces.reader import RunRecord, read, read_all
+    from rlm_loop.traces.redact import Redactor
     from rlm_loop.traces.trace import Trace, TraceError
 
 _WHERE = {
     **dict.fromkeys(("RunRecord", "read", "read_all"), "reader"),
+    "Redactor": "redact",
     **dict.fromkeys(("Trace", "TraceError"), "trace"),
 }
 
-__all__ = ["RunRecord", "Trace", "TraceError", "read", "read_all"]
+__all__ = ["Redactor", "RunRecord", "Trace", "TraceError", "read", "read_all"]
 
 
 def __getattr__(name: str) -> Any:

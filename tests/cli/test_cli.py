@@ -14,8 +14,7 @@ import pytest
 
 from rlm_loop.cli.main import main
 from rlm_loop.messages import Prompt
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import AuthenticationFailed, ModelError
+from rlm_loop.models import AuthenticationFailed, ModelError, ScriptedModel
 from rlm_loop.repl import ReplError
 
 CODE = "I compute.\n```python\nprint(6 * 7)\nfinal_answer = 6 * 7\n```"

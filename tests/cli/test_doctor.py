@@ -17,7 +17,7 @@ from rlm_loop.cli import machine, reachable
 from rlm_loop.cli.main import main
 from rlm_loop.models.catalog import DEFAULT, names
 from rlm_loop.repl import PythonREPL
-from rlm_loop.repl.isolation.kinds import LAUNCHERS, PROTECTION
+from rlm_loop.repl.isolation.kinds import PROTECTION
 from rlm_loop.repl.isolation.sandbox import Sandbox
 
 
@@ -36,7 +36,7 @@ def test_json_is_one_object_and_tells_the_truth(capsys: pytest.CaptureFixture[st
     assert err == ""
     said = json.loads(out)
     kinds = {f["name"]: f for f in said["isolation"]}
-    assert set(kinds) == {*LAUNCHERS, "container"} - {"auto"}
+    assert set(kinds) == {"plain", "hardened", "sandbox", "container"}
     assert kinds["plain"]["there"] is True
     assert kinds["sandbox"]["there"] is (Sandbox().problem(sys.executable) == "")
     others = {f["name"]: f for f in said["surroundings"]}

@@ -17,8 +17,7 @@ import pytest
 
 from rlm_loop import Budget, ToolLoopAgent
 from rlm_loop.cli.main import main
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, ScriptedModel
 
 #: Sets the clipboard; clears the screen, with and without ESC; goes a line up; shows what follows from right to left.
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07|\x1b[2J|\x9b2J|\x1b[7A\r|\u202eneddih\u2066"

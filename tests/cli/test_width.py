@@ -12,8 +12,7 @@ from lazy import needs
 
 from rlm_loop import LeanAgent, ScriptedModel, Task, ToolLoopAgent
 from rlm_loop.cli.main import app, main
-from rlm_loop.report.tables.fitting import folded
-from rlm_loop.report.tables.table import Table
+from rlm_loop.report import Table
 from rlm_loop.study import Study
 
 pytestmark = needs("pandas", "matplotlib", extra="studies")
@@ -102,17 +101,3 @@ def test_every_figure_is_shown_once_beside_its_name(width: int, shown: str) -> N
     assert shown in text
     assert [text.count(f"figure {n}") for n in range(6)] == [1] * 6
     assert text.count("A note.") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
-        ("short", 80, "short"),
-        ("one two three", 8, "one two\n  three"),
-        ("  one two three", 9, "  one two\n    three"),
-        ("a /long/path/of/one/word b", 10, "a\n  /long/path/of/one/word\n  b"),
-        ("one\ntwo", 80, "one\ntwo"),
-    ],
-)
-def test_lines_are_folded_at_words(text: str, width: int, shown: str) -> None:
-    assert folded(text, width) == shown

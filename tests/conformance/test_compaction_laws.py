@@ -12,27 +12,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop import Compaction
+from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.accounting.charges import calls_of
-from rlm_loop.accounting.ledger import Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
-from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.history import History
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.observations import PENDING
-from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.function_calls import FunctionCalls
-from rlm_loop.dialects.injectors import BudgetBanner, CodeEcho, Initiator, Injected, Nudge, ThoughtPrompt
-from rlm_loop.dialects.react import ReActText
+from rlm_loop.dialects import (
+    BudgetBanner,
+    CodeBlocks,
+    CodeEcho,
+    Dialect,
+    FunctionCalls,
+    Initiator,
+    Injected,
+    Nudge,
+    Problem,
+    ReActText,
+    ThoughtPrompt,
+)
 from rlm_loop.messages import Message, Prompt, Reply, ToolCall
-from rlm_loop.models import RecordedModel, ScriptedModel
-from rlm_loop.models.base import Model, ModelError
+from rlm_loop.models import Model, ModelError, RecordedModel, ScriptedModel
 from rlm_loop.models.counting import prompt_tokens
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import as_tool
-from rlm_loop.traces.reader import RunRecord
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import RunRecord, Trace
 
 
 def look(word: str) -> str:

@@ -9,33 +9,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.budget import Account, Budget
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.loop import run
 from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects.base import Dialect, Problem
-from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.direct import Direct
-from rlm_loop.dialects.function_calls import FunctionCalls
-from rlm_loop.dialects.injectors import (
+from rlm_loop.dialects import (
     BudgetBanner,
+    CodeBlocks,
     CodeEcho,
+    Dialect,
+    Direct,
     FormatReminder,
+    FunctionCalls,
     Initiator,
     Injected,
     Nudge,
+    Problem,
+    ReActText,
     ThoughtPrompt,
     TurnCounter,
 )
-from rlm_loop.dialects.react import ReActText
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tools import as_tool
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 Say = Callable[..., Reply]
 

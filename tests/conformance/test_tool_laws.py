@@ -13,17 +13,16 @@ import pytest
 from test_laws import EVERY, as_native
 
 from rlm_loop import Budget, Outcome
-from rlm_loop.accounting.budget import Account
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Account, Ledger
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.loop import run
 from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects.base import Problem
+from rlm_loop.dialects import Problem
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 from rlm_loop.tools import tool
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 CHANGE: dict[str, Any] = {"path": "b.txt", "start_line": 1, "end_line": 1, "replacement": "c"}

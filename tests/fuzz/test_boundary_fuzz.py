@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 from rlm_loop.models.responses import Response
 from rlm_loop.models.wire import to_reply
 from rlm_loop.repl.host.frames import FrameReader
@@ -25,8 +25,7 @@ from rlm_loop.repl.host.incoming import decode
 from rlm_loop.repl.in_process.displays import displays_in
 from rlm_loop.study import StudyError
 from rlm_loop.study.store.reading import latest, rows_of
-from rlm_loop.traces.reader import read_all
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces import TraceError, read_all
 
 pytestmark = pytest.mark.slow
 

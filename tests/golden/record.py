@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
+from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.agents.compaction import Compaction
-from rlm_loop.agents.loop import Interrupted
-from rlm_loop.dialects.injectors import BudgetBanner, CodeEcho, FormatReminder, Nudge, ThoughtPrompt, TurnCounter
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.models.base import ModelError
-from rlm_loop.traces.trace import Trace
+from rlm_loop.dialects import BudgetBanner, CodeEcho, FormatReminder, Nudge, ThoughtPrompt, TurnCounter
+from rlm_loop.models import ModelError, Reply, ScriptedModel, ToolCall
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 HERE = Path(__file__).parent
@@ -49,7 +46,7 @@ class Golden:
     question: str = "What is the sum?"
 
     def run(self, trace: Trace) -> None:
-        with suppress(Interrupted, ModelError):
+        with suppress(KeyboardInterrupt, ModelError):
             self.agent().run(
                 self.question,
                 context=self.context,
