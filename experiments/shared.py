@@ -17,8 +17,7 @@ from experiments.tables_suite.suite import tables
 from rlm_loop import LeanAgent, ReActAgent, Suite, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.models import LocalModel
-from rlm_loop.study import Analysis, Results, StudyError, load_study
-from rlm_loop.study import Contrast
+from rlm_loop.study import Analysis, Contrast, Results, StudyError, load_study
 from rlm_loop.study.compare.pair_keys import is_resolved
 from rlm_loop.tasks import Split, get_suite
 
@@ -188,8 +187,8 @@ def write_finding(
     here: Path, finding: Callable[[Results], str], figure: Callable[[Results], Figure] | None = None
 ) -> None:
     """Write a finding into the README, between its marks, and `figures/finding.png` where a figure is given."""
-    from rlm_loop.report.figures import save
     from rlm_loop.report import write_between
+    from rlm_loop.report.figures import save
 
     parser = argparse.ArgumentParser(description="Write the finding of a study from its results.")
     parser.add_argument("--folder", type=Path, default=here / "results", help="a study's results")

@@ -27,13 +27,10 @@ from records import append, rows_of
 
 from experiments.recursion_depth.oracle import Oracle
 from rlm_loop.meter import metered_endpoint
-from rlm_loop.models import LocalModel, get_model
-from rlm_loop.models import Model
-from rlm_loop.report import write_between
-from rlm_loop.report import Table
+from rlm_loop.models import LocalModel, Model, get_model
+from rlm_loop.report import Table, write_between
 from rlm_loop.study.statistics import newcombe_interval, paired_table
-from rlm_loop.tasks import get_suite
-from rlm_loop.tasks import Attempt, Task
+from rlm_loop.tasks import Attempt, Task, get_suite
 
 HERE = Path(__file__).resolve().parent
 ORACLE, LOCAL = (HERE / "results" / f"{name}.jsonl" for name in ("oracle", "local"))

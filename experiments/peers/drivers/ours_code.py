@@ -7,7 +7,7 @@ from typing import Any
 import job as jobs
 
 from rlm_loop import Budget, ToolLoopAgent
-from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models import OpenAICompatibleModel
 
 
 def play(job: jobs.Job) -> dict[str, Any]:

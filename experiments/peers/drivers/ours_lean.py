@@ -8,7 +8,7 @@ import job as jobs
 
 from rlm_loop import Budget, LeanAgent, Task
 from rlm_loop.agents.runner import unscored
-from rlm_loop.models.openai_compatible import OpenAICompatibleModel
+from rlm_loop.models import OpenAICompatibleModel
 
 
 def play(job: jobs.Job, answer_tool: bool = True) -> dict[str, Any]:

@@ -133,7 +133,12 @@ def _gaps(reason: str, cases: str) -> dict[str, str]:
     return dict.fromkeys(cases.split(), reason)
 
 
-NO_ISOLATION = _gaps(
+LATE = _gaps(
+    "threads that a cell leaves print, call and answer for the cell that runs then",
+    "thread-that-prints plain-thread-that-prints raw-thread-that-prints timer-that-prints thread-that-raises"
+    " thread-that-answers output-after-the-stop",
+)
+NO_ISOLATION = LATE | _gaps(
     "runs with the user's rights: it protects from crashes and endless loops, not from reading or reaching out",
     "environment-of-ancestors memory-of-the-host home-folder link-out-of-the-folder dots-out-of-the-folder"
     " file-of-another-folder child-reads-home write-to-home write-outside write-through-a-link hard-link"
@@ -177,10 +182,10 @@ RULES = ("in a restricted session", "cannot be imported here")
 
 KINDS: dict[str, Kind] = {
     "plain": _ours("plain", NO_ISOLATION),
-    "hardened": _ours("hardened"),
-    "sandbox": _ours("sandbox"),
-    "auto": _ours("auto"),
-    "container": _ours("container"),
+    "hardened": _ours("hardened", LATE),
+    "sandbox": _ours("sandbox", LATE),
+    "auto": _ours("auto", LATE),
+    "container": _ours("container", LATE),
     "kernel": _ours("kernel", KERNEL_GAPS),
     "restricted": _ours("restricted", RESTRICTED_GAPS, "await process limits", RULES),
 }
