@@ -21,7 +21,6 @@ Extra = Literal[
     "localise",
     "mcp",
     "otel",
-    "parquet",
     "restricted",
     "studies",
     "suites",

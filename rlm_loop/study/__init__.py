@@ -23,7 +23,6 @@ from rlm_loop.study.run.executors import executor_of
 from rlm_loop.study.run.run_on import WorkerLost, run_on
 from rlm_loop.study.run.status import Status, status
 from rlm_loop.study.store.archive import export, read_trace
-from rlm_loop.study.store.compaction import compact
 from rlm_loop.study.store.verify import verify_traces
 from rlm_loop.study.study import Study
 
@@ -44,7 +43,6 @@ __all__ = [
     "StudyWarning",
     "Unfair",
     "WorkerLost",
-    "compact",
     "compare",
     "executor_of",
     "export",

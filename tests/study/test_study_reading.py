@@ -157,6 +157,15 @@ def test_an_export_reads_like_the_folder_and_is_deterministic(tmp_path: Path) ->
         export(tmp_path / "nothing", tmp_path / "three")
 
 
+def test_an_exported_study_goes_on(tmp_path: Path) -> None:
+    recorded(tmp_path / "run")
+    export(tmp_path / "run", tmp_path / "packed")
+    assert (
+        len(recorded(tmp_path / "packed")) == len(load_study(tmp_path / "packed")) == len(load_study(tmp_path / "run"))
+    )
+    assert (tmp_path / "packed" / "results.jsonl").read_bytes().count(b"\n") == 16
+
+
 def test_traces_are_checked_against_rows(tmp_path: Path) -> None:
     recorded(tmp_path)
     assert verify_traces(tmp_path) == []

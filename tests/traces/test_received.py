@@ -37,9 +37,7 @@ def folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", [pipe, device, folder])
-@pytest.mark.parametrize(
-    "name", ["study.json", "results.jsonl", "results.jsonl.gz", "results.parquet", "contract.json", "t.jsonl"]
-)
+@pytest.mark.parametrize("name", ["study.json", "results.jsonl", "results.jsonl.gz", "contract.json", "t.jsonl"])
 def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, made: Callable[[Path], None], name: str) -> None:
     if name != "study.json":
         (tmp_path / "study.json").write_text(json.dumps(LOCK))

@@ -15,10 +15,10 @@ from rlm_loop.report.view.loose import runs_of
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.grid import trace_path
 from rlm_loop.study.store.archive import archive_of, packed_traces
-from rlm_loop.study.store.reading import PARQUET, RESULTS, read_lock, read_rows
+from rlm_loop.study.store.reading import RESULTS, read_lock, read_rows
 from rlm_loop.traces.trace import TraceError
 
-_ROWS = frozenset({RESULTS, f"{RESULTS}.gz", PARQUET})
+_ROWS = frozenset({RESULTS, f"{RESULTS}.gz"})
 _TRACES = (".jsonl", ".jsonl.gz")
 #: Folders of other tools, which are large and hold no runs.
 _OTHERS = frozenset({"node_modules", "__pycache__", "site-packages"})

@@ -20,10 +20,8 @@ from typing import Any, BinaryIO
 from rlm_loop.study.errors import StudyError
 from rlm_loop.study.plan.fairness import FairnessCheck
 from rlm_loop.study.store.reading import (
-    CONTINUED,
     FAIRNESS,
     LOCK,
-    PARQUET,
     RESULTS,
     SCHEMA,
     bytes_of,
@@ -43,6 +41,8 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             if (self.folder / RESULTS).exists() and not (self.folder / RESULTS).is_file():
                 raise OSError(errno.EINVAL, f"its {RESULTS} is no ordinary file")
+            if (packed := self.folder / f"{RESULTS}.gz").exists() and not (self.folder / RESULTS).exists():
+                replace_file(self.folder / RESULTS, bytes_of(packed))  # in whose place it is read from now on
             self._file = (self.folder / RESULTS).open("a+b", buffering=0)
         except OSError as error:
             raise StudyError(f"cannot write to {folder}: {error.strerror}; choose another folder") from error
@@ -51,7 +51,7 @@ class Store:
             _mend(self._file, self.folder / RESULTS)
             self._size = self._file.seek(0, os.SEEK_END)
             if not self._size:
-                self._write(_head(self.folder, study))
+                self._write({"schema": SCHEMA, "study": study})
         except BaseException:
             self._file.close()
             raise
@@ -123,14 +123,6 @@ def _line(value: Mapping[str, Any]) -> str:
     except UnicodeEncodeError:  # half a surrogate pair: as an escape it comes back as it was
         return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)
     return line
-
-
-def _head(folder: Path, study: str) -> dict[str, Any]:
-    """The first line; it names the file whose rows go before these, where there is one."""
-    before = next((name for name in (f"{RESULTS}.gz", PARQUET) if (folder / name).exists()), None)
-    if before is None:
-        return {"schema": SCHEMA, "study": study}
-    return {"schema": CONTINUED, "study": study, "continues": before}
 
 
 def claim(file: BinaryIO, folder: Path) -> None:

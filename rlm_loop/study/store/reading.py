@@ -1,4 +1,4 @@
-"""Reading a study's folder: what it is, in what its arms differ, and its rows, whether lines, packed or Parquet."""
+"""Read a study's folder: its lock, its fairness check and its rows, plain or packed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from rlm_loop.traces.received import file_bytes
 from rlm_loop.traces.received import parse as parse_json
 
 SCHEMA = 1
-#: Of rows that go on after others in `rows.parquet`: a version that does not know of these must not read them alone.
-CONTINUED = 2
 RESULTS = "results.jsonl"
-PARQUET = "results.parquet"
 LOCK = "study.json"
 FAIRNESS = "contract.json"
 
@@ -93,9 +90,9 @@ def read_fairness_check(folder: str | Path) -> FairnessCheck | None:
 def read_rows(folder: str | Path) -> list[Row]:
     """The last row of each episode, in the order in which the episodes were first tried.
 
-    Reads `results.jsonl`, `results.jsonl.gz` and `results.parquet`: what of them is complete; no such file means no
-    rows.  A torn last line is ignored; a damaged line before it is a `StudyError` that
-    names it.  A crash after a finished row does not replace it.
+    Reads `results.jsonl`, or `results.jsonl.gz` where that is not there; neither file means no rows.  A torn last line
+    is ignored; a damaged line before it is a `StudyError` that names it.  A crash after a finished row does not replace
+    it.
     """
     return latest(every_row(folder))
 
@@ -128,13 +125,10 @@ def _both(before: Row, row: Row) -> Row:
 
 def every_row(folder: str | Path) -> Iterator[Row]:
     """All rows on record, those of failed attempts that were repeated included, oldest first."""
-    lines = Path(folder) / RESULTS
-    return rows_from(Path(folder), bytes_of(lines) if lines.exists() else None)
-
-
-def rows_from(folder: Path, raw: bytes | None) -> Iterator[Row]:
-    """As `every_row`, with `raw` as the bytes of `results.jsonl` (`None`: there is none)."""
-    return in_todays_words(_recorded(folder, raw))
+    path = Path(folder) / RESULTS
+    if not path.exists():
+        path = path.with_name(f"{RESULTS}.gz")
+    return in_todays_words(rows_of(bytes_of(path), path) if path.exists() else ())
 
 
 def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
@@ -144,28 +138,6 @@ def in_todays_words(rows: Iterable[Row]) -> Iterator[Row]:
         if "residual" in (causes := row.get("by_cause") or {}):
             causes["unattributed"] = causes.pop("residual")
         yield row
-
-
-def _recorded(folder: Path, raw: bytes | None) -> Iterator[Row]:
-    """The rows as they were written.
-
-    What is complete is read: Parquet alone where it holds all of the lines; else the lines, after what they say that
-    they continue.
-    """
-    from rlm_loop.study.store.parquet import covered, read_parquet
-
-    packed, parquet = folder / f"{RESULTS}.gz", folder / PARQUET
-    if parquet.exists() and raw is not None and covered(parquet, raw):
-        yield from read_parquet(parquet)
-        return
-    head = parse((raw or b"").partition(b"\n")[0].decode("utf-8", "replace")) or {}
-    before = head.get("continues") if raw is not None else packed.name if packed.exists() else PARQUET
-    if before == packed.name and packed.exists():
-        yield from rows_of(bytes_of(packed), packed)
-    elif before == PARQUET and (parquet.exists() or raw is not None):
-        yield from read_parquet(parquet)
-    if raw is not None:
-        yield from rows_of(raw, folder / RESULTS)
 
 
 def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
@@ -180,7 +152,7 @@ def rows_of(raw: bytes, path: Path) -> Iterator[Row]:
                 break
             raise StudyError(f"{path}:{number} is damaged; delete that line and resume: its episode runs again")
         if "schema" in value and "arm" not in value:
-            _refuse_later(path, value["schema"], CONTINUED)
+            _refuse_later(path, value["schema"], SCHEMA)
             continue
         missing = [name for name in _OF_ROW if name not in value]
         if missing:
