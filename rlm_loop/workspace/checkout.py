@@ -119,13 +119,6 @@ class Workspace(CodeTools):
         """
         return self._index.change(self._scan().blobs)
 
-    def changes_since(self, snapshot: str) -> dict[str, list[str]]:
-        """Names of the files `added`, `changed` and `removed` since a `snapshot`."""
-        changes: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-        for name, (old, new) in self.hashes_between(snapshot, self.snapshot()).items():
-            changes["added" if not old else "changed" if new else "removed"].append(name)
-        return changes
-
     def hashes_between(self, before: str, after: str) -> dict[str, tuple[str, str]]:
         """Git's hashes of what differs between two snapshots, by name; an empty one means that there is no file."""
         found = objects.differences(self._own, before, after).items()
@@ -155,13 +148,6 @@ class Workspace(CodeTools):
     def files_at(self, snapshot: str) -> tuple[str, ...]:
         """The names of the files at a snapshot, sorted."""
         return tuple(sorted(name for name, blob in self._files(snapshot).items() if blob.mode != objects.SUBMODULE))
-
-    def content_at(self, snapshot: str, name: str) -> bytes:
-        """The content of a file at a snapshot (of a link, where it points to)."""
-        blob = self._files(snapshot).get(name)
-        if blob is None or blob.mode == objects.SUBMODULE:
-            raise WorkspaceError(f"snapshot {snapshot} has no file {name!r}: see files_at")
-        return objects.contents(self._own, [blob.id])[blob.id]
 
     def fork(self, snapshot: str = "") -> Workspace:
         """Another workspace whose start is a snapshot of this one, by default its start; close it as well.

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from rlm_loop.messages import Message, Prompt, Reply, Span, ToolCall, say
-from rlm_loop.meter import chat, gemini, messages, responses
+from rlm_loop.meter import chat, gemini, messages, metered_endpoint, responses
+from rlm_loop.models import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "experiments" / "harness_tax"
@@ -44,7 +46,10 @@ def tax() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
         yield SimpleNamespace(
-            **{name: importlib.import_module(name) for name in ("script", "workspace", "figures", "install")}
+            **{
+                name: importlib.import_module(name)
+                for name in ("script", "workspace", "figures", "install", "provider")
+            }
         )
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(HERE)):
@@ -73,43 +78,15 @@ def test_the_script_reads_runs_and_edits_with_the_agents_own_tools(tax: Any, nam
     assert tax.workspace.FIXED in calls[4].arguments
 
 
-def test_what_is_not_of_the_task_gets_a_short_reply(tax: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TOOLS)
+def test_the_provider_answers_in_the_agents_own_api(tax: Any, name: str, tmp_path: Path) -> None:
+    found = json.loads((REQUESTS / f"{name}.json").read_text("utf-8"))
     model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
-    title = Prompt((say("system", "Make a title.", "system"), say("user", tax.workspace.TASK, "task")))
-    schema = {"type": "OBJECT", "properties": {"why": {"type": "STRING"}, "score": {"type": "INTEGER"}}}
-    assert model.complete(title).text == "Fix the check"
-    routed = json.loads(model.complete(Prompt(title.messages, reply_schema=schema)).text)
-    assert set(routed) == {"why", "score"}
-    assert (model.auxiliary, model.finished) == (2, False)
-    with pytest.raises(ValueError, match="7 or more"):
-        tax.script.steps(6)
-
-
-def test_the_folder_has_a_mistake_that_the_script_mends(tax: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    tax.workspace.make(folder, memory="AGENTS.md")
-    assert not tax.workspace.fixed(folder)
-    prices = folder / tax.workspace.PRICES
-    assert prices.read_text().splitlines()[tax.workspace.LINE - 1] == f"    {tax.workspace.BUGGY}"
-    prices.write_text(prices.read_text().replace(tax.workspace.BUGGY, tax.workspace.FIXED))
-    assert tax.workspace.fixed(folder)
-    assert tax.workspace.MEMORY in (folder / "AGENTS.md").read_text()
-
-
-def test_the_server_offers_ten_tools() -> None:
-    asked = [
-        {"id": 1, "method": "initialize"},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/list"},
-    ]
-    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
-    done = subprocess.run(
-        [sys.executable, str(HERE / "stock_server.py")], input=lines, capture_output=True, text=True, check=True
-    )
-    begun, listed = map(json.loads, done.stdout.splitlines())
-    assert begun["result"]["serverInfo"]["name"] == "stock"
-    assert len({tool["name"] for tool in listed["result"]["tools"]}) == 10
+    with tax.provider.serve(model, ScriptedModel([])) as address, metered_endpoint(forward=address) as url:
+        assert httpx.post(f"{url}{found['path']}", json=found["body"], trust_env=False).status_code == 200
+        (call,), rows = url.meter.calls, list(url.meter.figures.rows())
+    assert call.unread == ""
+    assert sum(row["tokens"] for row in rows) == call.input_tokens
 
 
 def test_the_rows_of_the_results_sum_and_every_run_came_to_its_end(tax: Any) -> None:
@@ -145,58 +122,6 @@ def test_the_results_hold_no_text_of_a_product_and_no_place_of_this_machine() ->
         text = path.read_text("utf-8")
         assert not re.search(r"/tmp|/home|/root|https?://", text)
         assert max(map(len, re.findall(r'"([^"]*)"', text))) < 80
-
-
-#: What the prompts of frameworks without function calls say, and how the first action and the end are written then.
-FORMATS = [
-    ("Write ```repl blocks; read_file, edit_file", "```repl\nprint(read_file(path=", "answer['ready'] = True\n```"),
-    ("Code in <code>, tools: edit_file", "<code>\nprint(read_file(path=", "</code>"),
-    ("```python and FINAL(x)", "```python\nprint(open(", "FINAL('The check"),
-    ("Write ```python", "```python\nprint(open(", "final_answer = 'The check"),
-    ("[[ ## next_tool_name ## ]] edit_file", '[[ ## next_tool_args ## ]]\n{"path": "shop', "tool_name ## ]]\nfinish"),
-    ("[[ ## code ## ]] edit_file", "[[ ## code ## ]]\nprint(read_file(path=", "SUBMIT('The check"),
-]
-
-
-@pytest.mark.parametrize(("asks", "begins", "ends"), FORMATS)
-@pytest.mark.parametrize("anew", [False, True], ids=["messages", "one message"])
-def test_the_script_writes_the_format_that_is_asked_for(
-    tax: Any, asks: str, begins: str, ends: str, anew: bool, tmp_path: Path
-) -> None:
-    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
-    history, replies = tax.workspace.TASK, list[str]()
-    said = [say("system", asks, "system"), say("user", tax.workspace.TASK, "task")]
-    for _ in range(7):
-        replies.append(model.complete(Prompt(tuple(said))).text)
-        if anew:
-            history += f"\n{replies[-1]}\nOutput: done"
-            said[1] = say("user", history, "user")
-        else:
-            said += [Message("assistant", (Span(replies[-1], "assistant"),)), say("user", "done", "user")]
-    assert model.finished
-    assert begins in replies[0]
-    assert tax.workspace.FIXED in replies[4]
-    assert ends in replies[6]
-    assert len([reply for reply in replies if tax.script.THOUGHT in reply]) == 6
-
-
-def test_a_format_that_nobody_asks_for_is_no_part_of_the_task(tax: Any, tmp_path: Path) -> None:
-    model = tax.script.ScriptedAgent(tmp_path, 7, tax.workspace.TASK)
-    assert model.complete(Prompt((say("user", tax.workspace.TASK, "task"),))).text == "Fix the check"
-    with pytest.raises(ValueError, match="no format that is known"):
-        sys.modules["formats"].written(Prompt((say("user", "x", "task"),)), tax.script.Step("run"), tmp_path)
-
-
-def test_an_agent_is_found_on_path(tax: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "pi"
-    program.write_text('#!/bin/sh\necho "pi 9.8.7-beta.1 (in $HOME)"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    agent, found = tax.install.on_path("pi")
-    assert (agent.label, found.bin, found.version) == ("pi", tmp_path, "9.8.7-beta.1")
-    for name, says in (("nobody", "known are claude, codex"), ("gemini", "no program gemini"), ("rlms", "has no rlms")):
-        with pytest.raises(LookupError, match=says):
-            tax.install.on_path(name)
 
 
 ALONE = """
