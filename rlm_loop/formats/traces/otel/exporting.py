@@ -21,8 +21,6 @@ from rlm_loop.traces.versions import __version__
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
-    from opentelemetry.sdk.trace.export import SpanExporter
-    from opentelemetry.trace import SpanContext
 
 SCOPE = "rlm_loop"
 #: Spans of one request to an address: each may hold a whole conversation.
@@ -48,13 +46,20 @@ def write_spans(spans: Sequence[SpanData], path: Path) -> None:
 
 
 def send_spans(spans: Sequence[SpanData], address: str, headers: Mapping[str, str] | None = None) -> None:
-    """Send the spans to an OTLP endpoint.  Raises `FormatError` where it does not take them, `ImportError`."""
+    """Send the spans to an OTLP endpoint (`/v1/traces` where no path is given).
+
+    Raises `FormatError` where it does not take them, and `ImportError`.
+    """
     from rlm_loop.traces.redact import redact
 
-    exporter = exporter_to(address, headers)
     try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import SpanExportResult
-
+    except ImportError as error:
+        raise _missing() from error
+    whole = f"{address.rstrip('/')}/v1/traces" if urlsplit(address).path in ("", "/") else address
+    exporter = OTLPSpanExporter(endpoint=whole, headers=None if headers is None else dict(headers))
+    try:
         ready = readable(spans)
         for start in range(0, len(ready), _BATCH):
             if exporter.export(ready[start : start + _BATCH]) is not SpanExportResult.SUCCESS:
@@ -63,22 +68,8 @@ def send_spans(spans: Sequence[SpanData], address: str, headers: Mapping[str, st
         exporter.shutdown()
 
 
-def exporter_to(address: str, headers: Mapping[str, str] | None = None) -> SpanExporter:
-    """OpenTelemetry's exporter to an address; one without a path gets `/v1/traces`.  Raises `ImportError`."""
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    except ImportError as error:
-        raise _missing() from error
-    if urlsplit(address).path in ("", "/"):
-        address = address.rstrip("/") + "/v1/traces"
-    return OTLPSpanExporter(endpoint=address, headers=None if headers is None else dict(headers))
-
-
-def readable(spans: Sequence[SpanData], within: SpanContext | None = None) -> list[ReadableSpan]:
-    """The spans as OpenTelemetry's SDK has them; `within` is a span of the caller's that the run is a part of.
-
-    Raises `ImportError` without the extra `otel`.
-    """
+def readable(spans: Sequence[SpanData]) -> list[ReadableSpan]:
+    """The spans as OpenTelemetry's SDK has them.  Raises `ImportError` without the extra `otel`."""
     try:
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -90,8 +81,7 @@ def readable(spans: Sequence[SpanData], within: SpanContext | None = None) -> li
     resource, scope = Resource(service).merge(OTELResourceDetector().detect()), InstrumentationScope(SCOPE, __version__)
 
     def context(id: str, trace: str) -> SpanContext:
-        number = int(trace, 16) if within is None else within.trace_id
-        return SpanContext(number, int(id, 16), is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
+        return SpanContext(int(trace, 16), int(id, 16), is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
     found = list[ReadableSpan]()
     for span in spans:
@@ -101,7 +91,7 @@ def readable(spans: Sequence[SpanData], within: SpanContext | None = None) -> li
             ReadableSpan(
                 _sendable(span.name),
                 context(span.id, span.trace),
-                within if span.parent is None else context(span.parent, span.trace),
+                None if span.parent is None else context(span.parent, span.trace),
                 resource,
                 {name: _sendable(value) for name, value in {**span.attributes, **error}.items()},
                 [Event(name, {k: _sendable(v) for k, v in more.items()}, end) for name, more in span.events],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rlm_loop.actions import Observation
@@ -25,7 +25,7 @@ class SpanData:
     """One span: `id` has 16 hexadecimal digits, `trace` 32; times are seconds since 1970.
 
     `parent` is `None` for the first of a run.  `error` is what kind of error it ended with, and one line; `None` where
-    it did not.  `over` says whether it ended, `events` are names and attributes of what happened at its end.
+    it did not.  `events` are names and attributes of what happened at its end.
     """
 
     trace: str
@@ -37,14 +37,13 @@ class SpanData:
     kind: Literal["internal", "client"] = "internal"
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: tuple[str, str] | None = None
-    over: bool = True
     events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
 def spans_of(conversation: RunConversation, *, content: bool = True) -> list[SpanData]:
     """All spans of a run, each after its parent; without `content` no text that anybody said, only names and figures.
 
-    A run that never ended has open ones: they reach to the latest time that is known, and their `over` is false.
+    A run that never ended has open ones: they reach to the latest time that is known.
     """
     return list(_Spans(conversation, content).agent(conversation.root, None))
 
@@ -78,7 +77,6 @@ class _Spans:
             "internal",
             of_agent(agent, self.conversation, self.content),
             self._told(_fault(agent)),
-            closed,
             (("gen_ai.evaluation.result", score),) if score else (),
         )
         yield from below
@@ -89,10 +87,9 @@ class _Spans:
         if step.error is not None:
             named = re.match(r"(\w+): ?", step.error)
             error = (named[1] if named else "_OTHER", step.error)
-        over = step.reply is not None or step.error is not None
         times = step.started, max(step.started, step.ended)
         name = f"chat {step.model}".strip()
-        return SpanData(self.trace, self._id(at), parent, name, *times, "client", attributes, self._told(error), over)
+        return SpanData(self.trace, self._id(at), parent, name, *times, "client", attributes, self._told(error))
 
     def _acted(self, step: Step, children: Sequence[AgentConversation], parent: str, at: str) -> Iterator[SpanData]:
         """What the actions of a turn ran, one after the other, and the agents that each of them started.
@@ -102,8 +99,7 @@ class _Spans:
         """
         waiting = sorted(children, key=lambda child: (child.began, child.path))
         calls = [(call, seen) for _, seen, call in step.acts(f"call_{step.turn}") if call is not None]
-        under_way = bool(waiting) and not step.actions  # the turn is not recorded yet; its first action has this id
-        if under_way:
+        if waiting and not step.actions:  # the turn is not recorded yet; its first action has this id
             asked = [call.name for call in step.reply.tool_calls] if step.reply else []
             calls = [(Called(f"call_{step.turn}_1", (asked or [PYTHON])[0], {}, {}), Observation())]
         clock = step.ended
@@ -114,7 +110,7 @@ class _Spans:
                 end += max(0.0, child.ended - max(child.began, *(other.ended for other in mine), start))
                 mine.append(child)
             clock = max(end, *(child.ended for child in mine), start)
-            yield replace(self._tool(call, observation, (start, clock), parent, f"{at}/{number}"), over=not under_way)
+            yield self._tool(call, observation, (start, clock), parent, f"{at}/{number}")
             for child in mine:
                 yield from self.agent(child, self._id(f"{at}/{number}"))
         for child in waiting:
