@@ -9,9 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rlm_loop.agents.agent import Agent
+from rlm_loop.agents.answers import Approve
+from rlm_loop.agents.background import BackgroundRun
+from rlm_loop.agents.compaction import Compaction
+from rlm_loop.agents.conversation import Conversation
+from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents.past_run import outcome_of, turns_of
 from rlm_loop.agents.strategies import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 
-__all__ = ["AGENTS", "Agent", "DirectAgent", "LeanAgent", "ReActAgent", "ToolLoopAgent"]
+__all__ = [
+    "AGENTS",
+    "Agent",
+    "Approve",
+    "BackgroundRun",
+    "Compaction",
+    "Conversation",
+    "DirectAgent",
+    "Interrupted",
+    "LeanAgent",
+    "ReActAgent",
+    "ToolLoopAgent",
+    "outcome_of",
+    "turns_of",
+]
 
 #: By their names on the command line.
 AGENTS: Mapping[str, type[Agent]] = {

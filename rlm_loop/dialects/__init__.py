@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlm_loop.dialects.base import Dialect, DialectDefaults, Problem
+    from rlm_loop.dialects.base import NO_TOOLS, ActionMode, Dialect, DialectDefaults, Problem, whole
     from rlm_loop.dialects.code_blocks import CodeBlocks
     from rlm_loop.dialects.direct import Direct
-    from rlm_loop.dialects.function_calls import FunctionCalls
+    from rlm_loop.dialects.function_calls import FunctionCalls, Presentation
     from rlm_loop.dialects.injectors import (
         AddsNothing,
         BudgetBanner,
@@ -20,11 +20,14 @@ if TYPE_CHECKING:
         Injector,
         Nudge,
         ThoughtPrompt,
+        Told,
         TurnCounter,
     )
     from rlm_loop.dialects.react import ReActText
 
 __all__ = [
+    "NO_TOOLS",
+    "ActionMode",
     "AddsNothing",
     "BudgetBanner",
     "CodeBlocks",
@@ -38,17 +41,20 @@ __all__ = [
     "Injected",
     "Injector",
     "Nudge",
+    "Presentation",
     "Problem",
     "ReActText",
     "ThoughtPrompt",
+    "Told",
     "TurnCounter",
+    "whole",
 ]
 
 _WHERE = {
-    **dict.fromkeys(("Dialect", "DialectDefaults", "Problem"), "base"),
+    **dict.fromkeys(("NO_TOOLS", "ActionMode", "Dialect", "DialectDefaults", "Problem", "whole"), "base"),
     "CodeBlocks": "code_blocks",
     "Direct": "direct",
-    "FunctionCalls": "function_calls",
+    **dict.fromkeys(("FunctionCalls", "Presentation"), "function_calls"),
     "ReActText": "react",
 }
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting.budget import UnknownPrice
+from rlm_loop.accounting import UnknownPrice
 from rlm_loop.agents import Agent
-from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
-from rlm_loop.models import RecordedModel, Reply, ScriptedModel, ToolCall
-from rlm_loop.models.base import ModelError
-from rlm_loop.traces.reader import read
+from rlm_loop.dialects import Nudge, ThoughtPrompt
+from rlm_loop.models import ModelError, RecordedModel, Reply, ScriptedModel, ToolCall
+from rlm_loop.traces import read
 
 
 def code(text: str) -> str:

@@ -9,11 +9,10 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.actions import CallTool, RunCode
-from rlm_loop.agents.answers import Approve
-from rlm_loop.models.scripted import ScriptedModel
+from rlm_loop.agents import Approve
+from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
-from rlm_loop.traces.reader import RunRecord
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import RunRecord, Trace
 
 CELL = "```python\nfound = delete(name='a')\n```"
 CALL = '{"name": "delete", "arguments": {"name": "a"}}'

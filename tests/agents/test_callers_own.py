@@ -9,8 +9,8 @@ import pytest
 from rlm_loop import LeanAgent, ToolLoopAgent, tool
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL, open_repl
-from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.tasks import Attempt, Score, Task
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents import Interrupted
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 from rlm_loop.repl.host.shielded import shielded

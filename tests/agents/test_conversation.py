@@ -12,16 +12,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, Compaction, DirectAgent, LeanAgent, PythonREPL, ReActAgent, ScriptedModel, ToolLoopAgent
-from rlm_loop.agents import Agent
-from rlm_loop.agents.background import BackgroundRun
-from rlm_loop.agents.loop import Interrupted
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import Agent, BackgroundRun, Interrupted, outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
 from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import ReplayError, fork, replay
-from rlm_loop.traces.reader import read_all
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace, read_all
 
 
 def block(code: str) -> str:

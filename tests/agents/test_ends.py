@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.models.scripted import ScriptedModel
+from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Outcome
 from rlm_loop.replay import replay
-from rlm_loop.tasks.base import Score, Task
+from rlm_loop.tasks import Score, Task
 from rlm_loop.tools import tool
-from rlm_loop.traces.reader import RunRecord
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import RunRecord, Trace
 
 CODE = "```python\nprint({})\n```"
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rlm_loop import LeanAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply, ToolCall, Usage
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 CALL = ToolCall("1", "final_answer", '{"answer": 5}')
 

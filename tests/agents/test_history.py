@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, Compaction, LeanAgent, ReActAgent, ToolLoopAgent, tool
+from rlm_loop.agents import outcome_of
 from rlm_loop.agents.compaction import without_outputs, without_turns
-from rlm_loop.agents.past_run import outcome_of
 from rlm_loop.messages import Message, Prompt, Span, say
-from rlm_loop.models import RecordedModel, Reply, ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, RecordedModel, Reply, ScriptedModel
 from rlm_loop.report.notebook.formatting import compaction_line
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 
 @tool

@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents import Agent
-from rlm_loop.agents.loop import Interrupted
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import Agent, Interrupted, outcome_of
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL
-from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.traces.reader import read
+from rlm_loop.tasks import Attempt, Score, Task
+from rlm_loop.traces import read
 
 main_only = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals reach the main thread"
@@ -169,7 +167,7 @@ IN_THE_NOTEBOOK = """
 import sys
 sys.path[:0] = {path!r}
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.agents import Interrupted
 from rlm_loop.models import ScriptedModel
 
 def begun():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, Suite, Task, ToolLoopAgent
-from rlm_loop.agents.agent import Agent
+from rlm_loop.agents import Agent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.replay import replay
 from rlm_loop.study import Study, StudyError

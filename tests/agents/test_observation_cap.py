@@ -12,18 +12,16 @@ import pytest
 
 from rlm_loop import LeanAgent, ToolLoopAgent
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Observation, RunCode
+from rlm_loop.agents import turns_of
 from rlm_loop.agents.answers import AnswerCheck
 from rlm_loop.agents.environment import Environment
 from rlm_loop.agents.observations import PENDING
-from rlm_loop.agents.past_run import turns_of
-from rlm_loop.dialects.base import Dialect
-from rlm_loop.dialects.code_blocks import CodeBlocks
-from rlm_loop.dialects.injectors import TurnCounter
+from rlm_loop.dialects import CodeBlocks, Dialect, TurnCounter
 from rlm_loop.models import Reply, ScriptedModel, ToolCall
 from rlm_loop.repl import PythonREPL, worker
 from rlm_loop.repl.text import HARD_CAP, RECORD_CAP, clip, clip_again
-from rlm_loop.tasks.base import Attempt, Score, Task
-from rlm_loop.traces.reader import read
+from rlm_loop.tasks import Attempt, Score, Task
+from rlm_loop.traces import read
 
 MARK = re.compile(r"\n\.\.\. \[(\d+) characters left out\] \.\.\.\n")
 

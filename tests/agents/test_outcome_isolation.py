@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.kinds import Strongest
 from rlm_loop.repl.isolation.sandbox import Sandbox
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 PROBLEMS = {
     "auto": "",

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import DirectAgent, LeanAgent, Outcome, ToolLoopAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import ScriptedModel
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 RUNS = [
     (DirectAgent, ["Paris"]),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, Task, ToolLoopAgent
-from rlm_loop.agents.agent import Agent
+from rlm_loop.agents import Agent
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
 from rlm_loop.replay import replay

@@ -1,6 +1,6 @@
 import pytest
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting import Account, Budget
 from rlm_loop.actions import Action, CallTool, Failure, FinalAnswer, Malformed, Note, Observation, RunCode
 from rlm_loop.agents.stopping import stop_reason
 from rlm_loop.messages import Reply, Usage

@@ -18,16 +18,14 @@ import pytest
 from loopback import Answering, Loopback
 
 from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent, tool
-from rlm_loop.accounting.scope import Cancelled, Scope, call_scope
-from rlm_loop.agents import Agent
-from rlm_loop.agents.loop import Interrupted
+from rlm_loop.accounting import Cancelled, Scope
+from rlm_loop.accounting.scope import call_scope
+from rlm_loop.agents import Agent, Interrupted
 from rlm_loop.messages import Prompt
-from rlm_loop.models import OpenAICompatibleModel, Reply, ScriptedModel, ToolCall, Usage
-from rlm_loop.models.base import ModelError
-from rlm_loop.models.retry import RetryPolicy
+from rlm_loop.models import ModelError, OpenAICompatibleModel, Reply, RetryPolicy, ScriptedModel, ToolCall, Usage
 from rlm_loop.report.notebook.jupyter.background import start
 from rlm_loop.tasks import Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 SHORT = Budget(seconds=1.2)  # enough for a busy machine to ask the model before it
 

@@ -10,7 +10,7 @@ import pytest
 
 from rlm_loop import ToolLoopAgent
 from rlm_loop.models import ScriptedModel
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 BIG = 10**5000
 

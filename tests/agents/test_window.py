@@ -11,10 +11,9 @@ import pytest
 
 from rlm_loop import LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
-from rlm_loop.models import Reply, ScriptedModel, ToolCall
-from rlm_loop.models.base import RequestRejected
+from rlm_loop.models import Reply, RequestRejected, ScriptedModel, ToolCall
 from rlm_loop.replay import replay
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 WINDOW = 2_000
 SAID = "does not fit the model's window"

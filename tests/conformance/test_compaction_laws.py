@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_loop import Compaction
 from rlm_loop.accounting import Account, Budget, Ledger, Part
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.actions import Action, Answer, CallTool, Failure, FinalAnswer, Malformed, Observation
+from rlm_loop.agents import Compaction
 from rlm_loop.agents.history import History
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.observations import PENDING

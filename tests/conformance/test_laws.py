@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlm_loop.accounting import Account, Budget, Ledger
+from rlm_loop import Budget
 from rlm_loop.actions import Answer, CallTool, Malformed, RunCode
-from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.loop import run
-from rlm_loop.agents.metered import Metered
+from rlm_loop.agents import Agent
 from rlm_loop.dialects import (
     BudgetBanner,
     CodeBlocks,
@@ -25,7 +24,6 @@ from rlm_loop.dialects import (
     Initiator,
     Injected,
     Nudge,
-    Problem,
     ReActText,
     ThoughtPrompt,
     TurnCounter,
@@ -91,14 +89,24 @@ def repl() -> Iterator[PythonREPL]:
         yield session
 
 
+@dataclass(frozen=True)
+class Speaker(Agent):
+    """An agent that speaks any dialect, without sub-calls."""
+
+    max_depth: int = 0
+    speaks: Dialect = field(default_factory=CodeBlocks)
+
+    def _speaks(self) -> Dialect:
+        return self.speaks
+
+
 def play(
-    dialect: Dialect, replies: list[object], repl: PythonREPL, budget: Budget | None = None
+    dialect: Dialect, replies: list[Reply], repl: PythonREPL, budget: Budget | None = None
 ) -> tuple[Outcome, ScriptedModel, Trace]:
-    """Run scripted replies through a dialect in the shared session (closing is left to the fixture)."""
+    """Run scripted replies through a dialect in the shared session."""
     model, trace = ScriptedModel(replies), Trace()
-    account = Account(budget or Budget(steps=8))
-    place = Environment([look], action_mode=dialect.action_mode, repl=lambda: repl)
-    return run(dialect, Problem("Find the cat."), place, Metered(model, account, Ledger(), trace)), model, trace
+    agent = Speaker(model=model, speaks=dialect, repl=repl, tools=(look,), budget=budget or Budget(steps=8))
+    return agent.run("Find the cat.", trace=trace), model, trace
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -10,14 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_laws import EVERY, as_native
+from test_laws import EVERY, Speaker, as_native
 
-from rlm_loop import Budget, Outcome
-from rlm_loop.accounting import Account, Ledger
-from rlm_loop.agents.environment import Environment
-from rlm_loop.agents.loop import run
-from rlm_loop.agents.metered import Metered
-from rlm_loop.dialects import Problem
+from rlm_loop import Budget, Outcome, Task
 from rlm_loop.messages import Reply
 from rlm_loop.models import ScriptedModel
 from rlm_loop.repl import PythonREPL
@@ -45,12 +40,12 @@ def space() -> Iterator[Workspace]:
 
 
 def play(
-    name: str, replies: Sequence[Reply], repl: PythonREPL, *, budget: Budget | None = None, **world: Any
+    name: str, replies: Sequence[Reply], repl: PythonREPL, *, workspace: Workspace | None = None, **settings: Any
 ) -> tuple[Outcome, Trace]:
-    dialect, trace = EVERY[name][0], Trace()
-    place = Environment(world.pop("tools", ()), action_mode=dialect.action_mode, repl=lambda: repl, **world)
-    model = Metered(ScriptedModel(list(replies)), Account(budget or Budget(steps=12)), Ledger(), trace)
-    return run(dialect, Problem("Mend it."), place, model), trace
+    trace = Trace()
+    settings = {"budget": Budget(steps=12), **settings}
+    agent = Speaker(model=ScriptedModel(list(replies)), speaks=EVERY[name][0], repl=repl, **settings)
+    return agent.run("Mend it.", workspace=workspace, trace=trace), trace
 
 
 def say(name: str, call: str, **arguments: Any) -> Reply:
@@ -154,15 +149,8 @@ def test_what_is_not_allowed_is_denied_and_not_run(name: str, repl: PythonREPL, 
     assert seen(outcome)[1] == "1: b"
     assert outcome.stop == "answered"
     assert outcome.artifact == ""
-    assert "apply_edit" not in "".join(m.text for m in outcome_prompt(name, space, allow))
-
-
-def outcome_prompt(name: str, space: Workspace, allow: list[str]) -> Sequence[Any]:
-    dialect = EVERY[name][0]
-    place = Environment(action_mode=dialect.action_mode, workspace=space, allow=allow)
-    prompt = dialect.format_task(Problem("Mend it."), place.tools)
-    assert "apply_edit" not in str(prompt.tools)
-    return prompt.messages
+    asked = Task("t", "Mend it.", 1, workspace=lambda: Workspace(FILES))
+    assert "apply_edit" not in str(Speaker(speaks=EVERY[name][0], allow=tuple(allow)).first_request(asked).prompt)
 
 
 @pytest.mark.parametrize("name", SPOKEN)
@@ -242,17 +230,11 @@ def test_a_folder_that_is_gone_ends_no_run(repl: PythonREPL, space: Workspace) -
         shutil.rmtree(space.root)
         return "gone"
 
-    dialect = EVERY["native"][0]
-    place = Environment([wreck], action_mode=dialect.action_mode, workspace=space)
-    actions = [
-        a for call in ("wreck", "read_file") for a in dialect.parse_reply(as_native(call, **_path(call)), place.tools)
-    ]
-    first, second = place.perform(actions)
+    calls = [as_native("wreck"), as_native("read_file", path="a.py"), as_native("final_answer", answer=1)]
+    outcome, _ = play("native", calls, repl, tools=(wreck,), workspace=space)
+    first, second, _ = (turn.observations[0] for turn in outcome.turns)
     assert first.text == "gone"
     assert "unknown" in first.effects or first.effects["removed"] == ["a.py", "b.txt"]
     assert second.failure is not None
     assert second.text.startswith("no file 'a.py'")
-
-
-def _path(call: str) -> dict[str, str]:
-    return {"path": "a.py"} if call == "read_file" else {}
+    assert outcome.answered

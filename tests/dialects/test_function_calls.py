@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from rlm_loop.actions import Action, Answer, CallTool, Malformed, Note, Observation
-from rlm_loop.dialects.base import Problem
-from rlm_loop.dialects.function_calls import FunctionCalls, call_schema
-from rlm_loop.dialects.react import ReActText
+from rlm_loop.dialects import FunctionCalls, Problem, ReActText
+from rlm_loop.dialects.function_calls import call_schema
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.outcome import Turn
 from rlm_loop.tools import as_tool

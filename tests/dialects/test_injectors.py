@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from rlm_loop import LeanAgent, ReActAgent
-from rlm_loop.dialects.injectors import Initiator, Nudge, ThoughtPrompt
+from rlm_loop.dialects import Initiator, Nudge, ThoughtPrompt
 from rlm_loop.models import ScriptedModel
 
 REPLIES = [

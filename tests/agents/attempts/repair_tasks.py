@@ -7,7 +7,8 @@ import json
 from dataclasses import replace
 
 from rlm_loop.models import Reply, ToolCall
-from rlm_loop.tasks.base import CheckResult, Task
+from rlm_loop.tasks import Task
+from rlm_loop.tasks.base import CheckResult
 from rlm_loop.tasks.humaneval_repair import FILE, humaneval_repair, recorded
 from rlm_loop.workspace import Workspace
 

@@ -11,19 +11,15 @@ import pytest
 from repair_tasks import FILE, call, checked, done, fix, right_line, sees_the_fix, task, wrong
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.accounting.budget import UnknownPrice
-from rlm_loop.accounting.tree import tree_of
+from rlm_loop.accounting import UnknownPrice, tree_of
+from rlm_loop.agents import Interrupted, outcome_of
 from rlm_loop.agents.attempts import RepairTemplate, command, escalate, generate_patch, retry, visible_tests
-from rlm_loop.agents.loop import Interrupted
-from rlm_loop.agents.past_run import outcome_of
-from rlm_loop.models import Reply, ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, Reply, ScriptedModel
 from rlm_loop.models.scripted import Scripted
-from rlm_loop.study import Study, load_study
-from rlm_loop.study.store.verify import verify_traces
-from rlm_loop.tasks.base import Attempt, CheckResult, Score, Suite
-from rlm_loop.traces.reader import read
-from rlm_loop.traces.trace import Trace
+from rlm_loop.study import Study, load_study, verify_traces
+from rlm_loop.tasks import Attempt, Score, Suite
+from rlm_loop.tasks.base import CheckResult
+from rlm_loop.traces import Trace, read
 from rlm_loop.workspace import Workspace
 
 

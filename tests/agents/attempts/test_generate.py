@@ -9,14 +9,13 @@ import pytest
 from repair_tasks import call, done, edit, fix, right_line, task, wrong
 
 from rlm_loop import Budget, LeanAgent
+from rlm_loop.agents import Interrupted
 from rlm_loop.agents.attempts import generate_patch
-from rlm_loop.agents.loop import Interrupted
-from rlm_loop.models import Reply, ScriptedModel
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError, Reply, ScriptedModel
 from rlm_loop.models.scripted import Scripted
-from rlm_loop.tasks.base import Attempt, Score, Task
+from rlm_loop.tasks import Attempt, Score, Task
 from rlm_loop.tasks.humaneval_repair import FILE
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 

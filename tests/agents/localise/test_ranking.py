@@ -12,8 +12,8 @@ from rlm_loop import DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
 from rlm_loop.agents import Agent
 from rlm_loop.agents.localise import Localise, LocaliseError, rank_files
 from rlm_loop.models import ScriptedModel
-from rlm_loop.tasks.base import Score, Task
-from rlm_loop.traces.trace import Trace
+from rlm_loop.tasks import Score, Task
+from rlm_loop.traces import Trace
 from rlm_loop.workspace import Workspace
 
 FILES = {

@@ -6,17 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rlm_loop.accounting.budget import Account, Budget
+from rlm_loop.accounting import Account, Budget, Ledger
 from rlm_loop.accounting.call_tree import Caller
-from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import Recursion, SubcallRunner, query_tools
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import Model
+from rlm_loop.models import Model, ScriptedModel
 from rlm_loop.outcome import Outcome, Stop
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 
 class Answering:

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from rlm_loop import Budget, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.messages import Prompt
-from rlm_loop.models import ScriptedModel
-from rlm_loop.models.base import ModelError
-from rlm_loop.traces.reader import read
+from rlm_loop.models import ModelError, ScriptedModel
+from rlm_loop.traces import read
 
 
 def code(text: str) -> str:

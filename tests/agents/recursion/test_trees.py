@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_trees import Answering, Root, outcome
 
-from rlm_loop.accounting.budget import Budget, BudgetSpent
+from rlm_loop.accounting import Budget, BudgetSpent, Cancelled, Scope
 from rlm_loop.accounting.ledger import Call
-from rlm_loop.accounting.scope import Cancelled, Scope, cell_scope
+from rlm_loop.accounting.scope import cell_scope
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.recursion import SubCallError, SubcallRunner, Tree, query_tools
 from rlm_loop.messages import Prompt, Usage
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 from rlm_loop.outcome import Outcome, Stop
 
 pytestmark = pytest.mark.slow
