@@ -1,4 +1,4 @@
-"""The tables of the README and the figures, from `results/` alone.
+"""The tables of tables.md, of the first page and of docs, and the figures, from `results/` alone.
 
 python experiments/harness_tax/figures.py
 """
@@ -268,18 +268,15 @@ def _common(axes: Any, found: Found, order: Sequence[str]) -> None:
 
 
 def write() -> None:
-    """Write the tables between their marks in READMEs and docs, and the figures."""
+    """Write the tables between their marks in tables.md, the first page and docs, and the figure."""
     found = Found(rows("runs.jsonl"), rows("requests.jsonl"))
-    readme = HERE / "README.md"
     for name, made in (("first", first_table), ("total", total_table), ("cache", cache_table)):
-        write_between(readme, name, made(found))
+        write_between(HERE / "tables.md", name, made(found))
     for page in ("docs/meter.md", "README.md"):
         write_between(HERE.parents[1] / page, "tax", page_table(found))
     (HERE / "figures").mkdir(exist_ok=True)
     if found.by_first():
         first_figure(found).savefig(HERE / "figures" / "first_request.png", dpi=130)
-    if any(run.get("common") for run in found.runs.values()) and any(turns == 25 for _, _, turns in found.runs):
-        growth_figure(found).savefig(HERE / "figures" / "growth.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def main() -> None:
             pool.shutdown(cancel_futures=True)
     table = tasks_table(rows_of(options.out))
     if options.out == RESULTS:
-        write_between(HERE / "README.md", "tasks", table)
+        write_between(HERE / "tables.md", "tasks", table)
     print(table)
 
 

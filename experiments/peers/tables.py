@@ -1,4 +1,4 @@
-"""From rows to the tables of the README."""
+"""From rows to the tables of README.md and tables.md."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ LOOPS = {one.name: one.loop for one in CONTENDERS}
 @dataclass(frozen=True)
 class Overhead:
     """Scaffold tokens of one session: at the first call, per later turn (a mean), and summed over all calls; the tool
-    schemas of one call; `billed` are all input tokens; `extra_calls` are those beyond one a turn and one to end."""
+    schemas of one call; `billed` are all input tokens."""
 
     first: int
     per_turn: float
     total: int
     schema: int
-    schema_total: int
     billed: int
-    extra_calls: int
 
 
 def overhead(row: Row) -> Overhead:
@@ -38,9 +36,7 @@ def overhead(row: Row) -> Overhead:
         per_turn=(scaffold[turns] - scaffold[0]) / turns,
         total=sum(scaffold),
         schema=row["tokens"]["tool_schema"][0],
-        schema_total=sum(row["tokens"]["tool_schema"]),
         billed=sum(row["billed"]),
-        extra_calls=row["calls"] - turns - 1,
     )
 
 
@@ -56,20 +52,16 @@ def whole(row: Row) -> str:
 def overhead_table(rows: Sequence[Row]) -> str:
     """The table of the scripted session, in Markdown."""
     lines = [
-        "| loop | scaffold, turn 1 | a turn | billed in total | tool schemas a call | billed in total |"
-        " all input tokens | extra calls |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| loop | scaffold, turn 1 | a turn | billed in total | tool schemas a call | all input tokens |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
         name = LOOPS.get(row["peer"], row["peer"])
         if problem := whole(row):
-            lines.append(f"| {name} | {problem} | | | | | | |")
+            lines.append(f"| {name} | {problem} | | | | |")
             continue
         o = overhead(row)
-        lines.append(
-            f"| {name} | {o.first:,} | {o.per_turn:.0f} | {o.total:,} | {o.schema:,} | {o.schema_total:,} |"
-            f" {o.billed:,} | {o.extra_calls} |"
-        )
+        lines.append(f"| {name} | {o.first:,} | {o.per_turn:.0f} | {o.total:,} | {o.schema:,} | {o.billed:,} |")
     return "\n".join(lines)
 
 

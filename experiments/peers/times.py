@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         keep(options.out, row_of(one, times[one.name], problems.get(one.name), options.turns, options.rounds))
     table = times_table(rows_of(options.out))
     if options.out == RESULTS:
-        write_between(HERE / "README.md", "times", table)
+        write_between(HERE / "tables.md", "times", table)
     print(table)
 
 

@@ -111,9 +111,9 @@ def test_the_rows_of_the_results_sum_and_every_run_came_to_its_end(tax: Any) -> 
 
 def test_the_tables_are_those_of_the_results(tax: Any) -> None:
     found = tax.figures.Found(tax.figures.rows("runs.jsonl"), tax.figures.rows("requests.jsonl"))
-    readme = (HERE / "README.md").read_text("utf-8")
+    tables = (HERE / "tables.md").read_text("utf-8")
     for made in (tax.figures.first_table, tax.figures.total_table, tax.figures.cache_table):
-        assert made(found) in readme
+        assert made(found) in tables
     assert tax.figures.page_table(found) in (ROOT / "docs" / "meter.md").read_text("utf-8")
 
 

@@ -71,8 +71,8 @@ def test_the_committed_session_is_whole(peers: Any) -> None:
 
 
 @pytest.mark.parametrize("file", ["times", "tasks"])
-def test_other_committed_results_are_in_the_readme(peers: Any, file: str) -> None:
+def test_other_committed_results_are_in_the_tables(peers: Any, file: str) -> None:
     rows = peers.records.rows_of(HERE / "results" / f"{file}.jsonl")
     if rows:
         table = getattr(peers.tables, f"{file}_table")(rows)
-        assert table in (HERE / "README.md").read_text("utf-8")
+        assert table in (HERE / "tables.md").read_text("utf-8")
