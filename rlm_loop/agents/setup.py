@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rlm_loop.accounting.budget import Budget
 from rlm_loop.agents.answers import Approve
 from rlm_loop.agents.compaction import Compaction
 from rlm_loop.agents.localise import Localise
@@ -16,6 +17,9 @@ from rlm_loop.models.base import Model
 from rlm_loop.repl.base import Session
 from rlm_loop.tasks.base import Task
 from rlm_loop.tools.serving import ToolLike, serving
+
+#: For what has no limits of its own: what is recorded already, and several attempts together.
+NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
 
 
 @dataclass(frozen=True)

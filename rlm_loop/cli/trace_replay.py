@@ -29,7 +29,7 @@ def replay(
     context: RecordedContext = None,
     json_: Annotated[bool, Option("--json", help="One JSON object a run, one a line.")] = False,
 ) -> int:
-    """Drive today's loop with recorded runs: exit status 1 where a request, turn, end or ledger row differs.
+    """Drive today's loop with recorded runs: exit status 1 where a request differs, or the record was changed.
 
     No model and no code is run.
     """
@@ -74,7 +74,6 @@ def _facts(name: str, found: object) -> dict[str, object]:
         "trace": name,
         **{field: getattr(found, field) for field in ("same", "requests", "equal", "turns", "complete")},
         "difference": None if found.difference is None else str(found.difference),
-        "differences": [vars(d) for d in found.differences],
         "damage": list(found.damage),
         "notes": list(found.notes),
     }

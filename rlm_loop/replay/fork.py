@@ -13,7 +13,6 @@ from typing import Any
 from rlm_loop.accounting.budget import Account, Budget
 from rlm_loop.accounting.ledger import Ledger
 from rlm_loop.agents import Agent
-from rlm_loop.agents.attempts.around import NO_LIMITS
 from rlm_loop.agents.config import agent_config
 from rlm_loop.agents.environment import ToolLike
 from rlm_loop.agents.metered import Metered
@@ -21,6 +20,7 @@ from rlm_loop.agents.record_setup import record_start
 from rlm_loop.agents.recursion.settings import price_of
 from rlm_loop.agents.run_hooks import run_hooks
 from rlm_loop.agents.runner import drive, unscored
+from rlm_loop.agents.setup import NO_LIMITS
 from rlm_loop.errors import nearest
 from rlm_loop.models.base import Model, ModelError
 from rlm_loop.models.names import names_a_place
@@ -77,7 +77,7 @@ def fork(
         )
     _check_turn(recorded, at)
     course = ReplayState(recorded)
-    again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
+    again = Again(agent) if agent is not None else agent_again(recorded)
     if missing := [name for name in again.functions if name not in settings]:
         raise ReplayError(f"the run had its own {', '.join(missing)}, which a trace cannot hold: give {missing[0]}=")
     known = set(signature(type(again.agent)).parameters)

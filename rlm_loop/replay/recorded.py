@@ -37,7 +37,7 @@ class RecordedCall:
     """A model call: the request, and the reply or the error that it got (neither: the record ends before it).
 
     `number` is that of the ledger, or, where it was never charged, its place among the requests; `parts` are its
-    tokens as they were counted, `None` where they were not; `alone` is whether no other call was under way.
+    tokens as they were counted, `None` where they were not.
     """
 
     number: int
@@ -47,12 +47,6 @@ class RecordedCall:
     error: str | None = None
     ended: Mapping[str, Any] | None = None
     parts: Sequence[Part] | None = None
-    alone: bool = True
-
-    @property
-    def written_off(self) -> bool:
-        """It was under way when the run ended."""
-        return self.error is not None and self.ended is not None and "call" in self.ended
 
 
 @dataclass
@@ -76,7 +70,6 @@ class NodeRecord:
     cells: dict[int, list[Mapping[str, Any]]] = field(default_factory=dict[int, list[Mapping[str, Any]]])
     """The `cell_calls` events of each turn."""
     trees: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
-    compactions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     start: Mapping[str, Any] | None = None
     over: Mapping[str, Any] | None = None
     """Its `subcall_end`."""
@@ -184,8 +177,6 @@ class Recorded:
             _, prompt = next(requests)
             _ = event["at"], event["turn"]  # what all who read calls look at
             call = RecordedCall(0, event, prompt)
-            for other in under_way.values():
-                other.alone = call.alone = False
             under_way[node.path] = call
             node.calls.append(call)
         elif kind in ("reply", "model_error"):
@@ -202,8 +193,6 @@ class Recorded:
             self.node(event["parent"]).children.setdefault(event["turn"], []).append(event)
         elif kind in _KEPT_AS:
             setattr(node, _KEPT_AS[kind], event)
-        elif kind == "compaction":
-            node.compactions.append(event)
         elif kind == "tree":
             node.trees.append(event)
         elif kind == "cell_calls":

@@ -21,9 +21,8 @@ from rlm_loop.agents.setup import RunSetup
 from rlm_loop.outcome import Outcome
 from rlm_loop.repl.base import Session
 from rlm_loop.repl.contexts.on_disk import as_context
-from rlm_loop.replay.differences import Difference, Replayed
-from rlm_loop.replay.ends import compare_ends, compare_ledgers, damage
-from rlm_loop.replay.recorded import Recorded, RecordEnds, ReplayError
+from rlm_loop.replay.differences import Difference, Replayed, damage
+from rlm_loop.replay.recorded import ROOT, Recorded, RecordEnds, ReplayError
 from rlm_loop.replay.recorded_environment import recorded_environment
 from rlm_loop.replay.replies import ReplayState, replies_of
 from rlm_loop.replay.stubs import Again, ToldContext, agent_again, told_context, tools_of
@@ -44,7 +43,7 @@ def replay(
     context: Any = None,
     task: Task | None = None,
 ) -> Replayed:
-    """Drive today's loop with the replies and effects of a recorded run, and say whether it asks the same.
+    """Drive today's loop with the replies and effects of a recorded run, and say whether its root asks the same.
 
     No model and no code is run, so a trace of others is safe to replay.  `run` is which run of the file.  The agent is
     made again from the record; `agent` takes its place (its model is not called), `tools` take the places of the
@@ -57,7 +56,7 @@ def replay(
     course = ReplayState(recorded)
     if recorded.attempts:
         raise ReplayError("the run is several attempts at a task: replaying them is not supported yet; replay one run")
-    again = Again(agent) if agent is not None else agent_again(recorded, lambda: course.node)
+    again = Again(agent) if agent is not None else agent_again(recorded)
     driven, about, notes = _placed(again, recorded, tools, task, context)
     account = Account(driven.limits(), price=_price(recorded, driven), clock=course.clock)
     model = replies_of(course, account_price(recorded))
@@ -73,19 +72,17 @@ def replay(
         metered.follow(said.messages[:sent])
         setup = replace(setup, earlier=said, turn_offset=int(recorded.start["session"]["turns"]))
     outcome, ended = _driven(setup, metered, recursion, course)
-    found = list(course.differences)
-    if not found and not ended:
-        found += _unasked(course)
-    if not found:
-        found += compare_ends(recorded, Recorded(RunRecord(tuple(own.events))))
-        found += compare_ledgers(recorded, metered.ledger) if not ended else ()
+    given, calls = course.given.get(ROOT, 0), recorded.root.calls
+    if not ended and given < len(calls):
+        asked = f"a request of {len(calls[given].prompt.messages)} messages"
+        course.differs(Difference(int(calls[given].event["turn"]), "end", asked, "none"))
     if course.redacted:
         notes.append(f"{course.redacted} requests hold text that was redacted: compared as they were recorded")
     return Replayed(
-        requests=sum(course.given.values()),
+        requests=given,
         equal=course.equal,
-        turns=sum(len(n.steps) for n in recorded.nodes.values()),
-        differences=tuple(found),
+        turns=len(recorded.root.steps),
+        difference=course.difference,
         damage=tuple(damage(record)),
         notes=tuple(notes),
         complete=record.end is not None,
@@ -110,17 +107,6 @@ def _driven(
             if isinstance(outcome, Outcome) and course.recorded.root.end is not None:
                 return outcome, False
             raise
-
-
-def _unasked(course: ReplayState) -> list[Difference]:
-    """Calls of the record that today's loop did not make."""
-    for path, node in course.recorded.nodes.items():
-        given = course.given.get(path, 0)
-        if given < len(node.calls):
-            call = node.calls[given]
-            where = f"call {call.number}" + ("" if path == "0" else f" (sub-call {path})")
-            return [Difference("end", where, f"a request of {len(call.prompt.messages)} messages", "none", path)]
-    return []
 
 
 def account_price(recorded: Recorded) -> tuple[float, float] | None:

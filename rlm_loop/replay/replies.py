@@ -13,10 +13,8 @@ from rlm_loop.messages import Prompt, Reply
 from rlm_loop.models import base
 from rlm_loop.models.base import ModelError
 from rlm_loop.models.counting import prompt_tokens
-from rlm_loop.replay.differences import Difference, between
+from rlm_loop.replay.differences import REDACTED, Difference, between
 from rlm_loop.replay.recorded import ROOT, NodeRecord, Recorded, RecordedCall, RecordEnds
-
-REDACTED = "[redacted]"
 
 
 @dataclass
@@ -28,9 +26,10 @@ class ReplayState:
     path: list[str] = field(default_factory=lambda: [ROOT])
     given: dict[str, int] = field(default_factory=dict[str, int])
     """Calls that were answered so far, by node."""
-    differences: list[Difference] = field(default_factory=list[Difference])
+    difference: Difference | None = None
+    """The first."""
     equal: int = 0
-    """Requests that were equal, byte for byte."""
+    """Requests of the root that were equal, byte for byte."""
     redacted: int = 0
     """Of them, those that hold text which was redacted: their hash cannot be checked."""
 
@@ -50,7 +49,7 @@ class ReplayState:
         return self.seconds
 
     def differs(self, difference: Difference) -> None:
-        self.differences.append(difference)
+        self.difference = self.difference or difference
 
 
 class Replies:
@@ -85,7 +84,8 @@ class Replies:
             raise RecordEnds
         course.given[course.path[-1]] = course.given.get(course.path[-1], 0) + 1
         course.at(call.event)
-        self._compare(call, prompt, max_tokens)
+        if course.path == [ROOT]:
+            self._compare(call, prompt)
         if call.ended is None:
             raise RecordEnds
         course.at(call.ended)
@@ -94,38 +94,24 @@ class Replies:
         assert call.reply is not None
         return call.reply
 
-    def _compare(self, call: RecordedCall, prompt: Prompt, max_tokens: int | None) -> None:
-        course, node = self._course, self._course.path[-1]
-        found = between(call.prompt, prompt, call=call.number, node=node)
-        same = prompt.digest() == call.event["digest"]
-        bodies_same = found is None or found.kind == "cause"
-        hidden = not same and bodies_same and any(REDACTED in m.text for m in call.prompt.messages)
-        if same and not bodies_same:
-            found = None  # the body in the trace is not the one that was sent: see `integrity`
-        if not same and bodies_same and not hidden:
-            found = Difference(
-                "record", f"call {call.number}", f"hash {call.event['digest'][:12]}", f"hash {prompt.digest()[:12]}",
-                node=node, call=call.number,
-            )  # fmt: skip
-        course.equal += same or hidden
+    def _compare(self, call: RecordedCall, prompt: Prompt) -> None:
+        course, turn = self._course, int(call.event["turn"])
+        if prompt.digest() == call.event["digest"]:  # whatever became of the body in the trace: see `damage`
+            course.equal += 1
+            return
+        found = between(call.prompt, prompt, turn)
+        hidden = found is None and any(REDACTED in m.text for m in call.prompt.messages)
+        course.equal += hidden
         course.redacted += hidden
-        if found is not None:
-            course.differs(found)
-        limit = call.event.get("max_tokens")
-        if call.alone and "max_tokens" in call.event and limit != max_tokens:
-            where = f"call {call.number}, max_tokens"
-            course.differs(Difference("limit", where, str(limit), str(max_tokens), node=node, call=call.number))
+        if not hidden:
+            course.differs(found or Difference(turn, "hash", call.event["digest"][:12], prompt.digest()[:12]))
 
     def _more(self, prompt: Prompt) -> None:
-        """A request beyond the recorded ones: a difference where the node had come to its end."""
-        course, node = self._course, self._course.node
-        end = node.end or node.over
-        if end is not None:
-            stop = f"{end['stop']} ({end.get('reason', '')})" if end.get("stop") else "the end"
-            where = f"after call {node.calls[-1].number}" if node.calls else "before the first call"
-            where += "" if node.path == ROOT else f" of sub-call {node.path}"
+        """A request beyond the recorded ones: a difference where the run had come to its end."""
+        node = self._course.node
+        if (end := node.end) is not None:
             today = f"a further request of {len(prompt.messages)} messages"
-            course.differs(Difference("end", where, stop, today, node=node.path))
+            self._course.differs(Difference(node.last, "end", f"{end['stop']} ({end.get('reason', '')})", today))
 
 
 class CountedReplies(Replies):
@@ -136,7 +122,7 @@ class CountedReplies(Replies):
         call = self._course.next_call()
         if call is not None and call.parts is not None and call.event["digest"] == prompt.digest():
             return list(call.parts)
-        if call is not None and call.parts is not None and between(call.prompt, prompt, call=0, node="") is None:
+        if call is not None and call.parts is not None and between(call.prompt, prompt, 0) is None:
             return list(call.parts)  # redacted
         size = prompt_tokens(Replies(self._course, None), prompt)
         return [Part("template", 0, -1, size)]

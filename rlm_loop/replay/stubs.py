@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -78,22 +78,19 @@ def _first_user(node: NodeRecord) -> Message | None:
 
 @dataclass(frozen=True)
 class RecordedInjector:
-    """An injector of the caller's own class: its text is what it said when the run was recorded.
-
-    `now` gives the node that is being driven.
-    """
+    """An injector of the caller's own class: its text is what it said when the run was recorded."""
 
     name: str
-    now: Callable[[], NodeRecord] = field(compare=False, repr=False)
+    node: NodeRecord = field(compare=False, repr=False)
 
     def opening(self, problem: Problem) -> str:
-        return _injected(self.now().said(0) or self._first(), self.name)
+        return _injected(self.node.said(0) or self._first(), self.name)
 
     def after(self, turn: Turn) -> str:
-        return _injected(self.now().said(turn.index), self.name)
+        return _injected(self.node.said(turn.index), self.name)
 
     def _first(self) -> Sequence[Message]:
-        return [m for c in self.now().calls[:1] for m in c.prompt.messages if not m.turn]
+        return [m for c in self.node.calls[:1] for m in c.prompt.messages if not m.turn]
 
 
 def _injected(messages: Sequence[Message], name: str) -> str:
@@ -122,7 +119,7 @@ class Again:
     """Settings that were functions or objects of the caller's own, such as `verify`."""
 
 
-def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
+def agent_again(recorded: Recorded) -> Again:
     """The agent that made a run, without its tools; what its dialect says is as recorded, whatever today's default.
 
     Raises `ReplayError` where it was of a class of the caller's own, or of several agents.
@@ -135,7 +132,7 @@ def agent_again(recorded: Recorded, now: Callable[[], NodeRecord]) -> Again:
     def unknown(field: str, what: Unknown) -> Any:
         if field == "injectors":
             notes.append(f"the injector {what.name or what.what} is not part of rlm_loop: its text is as recorded")
-            return RecordedInjector(what.name, now)
+            return RecordedInjector(what.name, recorded.root)
         if field == "sub_model" and what.name:
             return what.name
         if field == "answer_type" and what.name in _ANSWER_TYPES:

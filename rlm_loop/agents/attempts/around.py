@@ -15,6 +15,7 @@ from rlm_loop.agents.first_request import FirstRequest, Unasked
 from rlm_loop.agents.loop import Interrupted, attach
 from rlm_loop.agents.metered import Metered
 from rlm_loop.agents.record_setup import record_start
+from rlm_loop.agents.setup import NO_LIMITS
 from rlm_loop.dialects.base import Dialect
 from rlm_loop.dialects.earlier import FIRST_ATTEMPT, AttemptContext
 from rlm_loop.outcome import Outcome, Stop
@@ -22,9 +23,6 @@ from rlm_loop.repl.contexts.fingerprint import context_fingerprint
 from rlm_loop.repl.contexts.on_disk import as_context
 from rlm_loop.tasks.base import Task
 from rlm_loop.traces.trace import Trace, plain
-
-#: The limits of the whole where none are given: each attempt has its agent's own.
-NO_LIMITS = Budget(steps=None, malformed=None, tool_failures=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +44,7 @@ class Around:
         return f"{type(self).__name__.lower()}({', '.join(agent.name for agent in self.agents())})"
 
     def limits(self) -> Budget:
-        """The limits of all attempts together."""
+        """The limits of all attempts together; where none are given each has its agent's own."""
         return self.budget or NO_LIMITS
 
     def dialect(self) -> Dialect:
