@@ -18,23 +18,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "rlm_loop"
 #: Modules that people build on, without being exported by a package.
-MODULES = (
-    "rlm_loop.dialects.base",
-    "rlm_loop.dialects.injectors",
-    "rlm_loop.dialects.code_blocks",
-    "rlm_loop.dialects.function_calls",
-    "rlm_loop.dialects.react",
-    "rlm_loop.messages",
-    "rlm_loop.actions",
-    "rlm_loop.outcome",
-    "rlm_loop.accounting.ledger",
-    "rlm_loop.accounting.limits",
-    "rlm_loop.tools.hooks",
-    "rlm_loop.tools",
-    "rlm_loop.accounting.prices",
-    "rlm_loop.traces.trace",
-    "rlm_loop.traces.reader",
-)
+MODULES = ("rlm_loop.messages", "rlm_loop.actions", "rlm_loop.outcome")
 #: Read in this order; what is not named comes after, by name.
 FIRST = ("rlm_loop", "rlm_loop.agents", "rlm_loop.models", "rlm_loop.study", "rlm_loop.study.statistics")
 #: A program of its own: its commands are described in the pages.
