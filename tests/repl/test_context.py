@@ -6,7 +6,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop import Budget, DirectAgent, LeanAgent, ReActAgent, ToolLoopAgent
-from rlm_loop.agents import Agent
-from rlm_loop.models import LocalModel, ScriptedModel
-from rlm_loop.models.base import ModelNotFound
-from rlm_loop.models.weights import path as weights_path
+from rlm_loop import DirectAgent, ToolLoopAgent
+from rlm_loop.models import ScriptedModel
 from rlm_loop.repl.contexts import fingerprint as fingerprints
-from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, describe_context, inline_context, told_start
+from rlm_loop.repl.contexts.context import LEAST_TOKENS, READ, TOLD, describe_context, inline_context
 from rlm_loop.repl.contexts.fingerprint import Fingerprint, Stopped, context_fingerprint
-from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder, as_context
-from rlm_loop.repl.contexts.preview import estimate_tokens
+from rlm_loop.repl.contexts.on_disk import ContextError, ContextFile, ContextFolder
 from rlm_loop.traces.reader import read
 
 LOG = "2024-01-02T10:00:00;failed;12.5\n"
@@ -62,12 +57,6 @@ def test_what_is_told(context: Any, told: str) -> None:
     assert describe_context(context).startswith(f"{TOLD} {told}")
 
 
-def test_what_is_told_of_tables() -> None:
-    assert " a DataFrame of shape (2, 42); columns: day, 'a rather long name of a column', c0, " in describe_context(
-        frame()
-    )
-
-
 def on_disk(folder: Path) -> tuple[ContextFile, ContextFile, ContextFile, ContextFolder]:
     (folder / "d" / "sub").mkdir(parents=True)
     (folder / "text.log").write_text(LOG * 3, newline="")
@@ -98,13 +87,6 @@ plain = st.recursive(
 )
 
 
-@given(plain)
-def test_it_is_one_short_line_whatever_the_value(value: Any) -> None:
-    told = describe_context(value)
-    assert "\n" not in told
-    assert estimate_tokens(told) < (120 if isinstance(value, str) and len(value.splitlines()) > 1 else 60)
-
-
 class Broken(dict[str, int]):
     def __iter__(self) -> Any:
         raise RuntimeError("no")
@@ -114,23 +96,18 @@ HEADER = "order_id,customer,city,product,category,quantity,unit_price,discount,s
 LINES = "first line\nsecond line\n" * 40
 DOSES: list[tuple[Any, int, str]] = [
     ("one line", 30, "a str of 8 characters; it starts with 'one line'"),
-    (LINES, 30, "a str of 920 characters in 80 lines; it starts with 'first line\\n'"),
-    (LINES, 60, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:46]!r}"),
+    (LINES, 30, "a str of 920 characters in 80 lines; it starts with 'first '"),
+    (LINES, 60, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:23]!r}"),
     (
         f"{HEADER}1,Ada,Rome,chair\n" * 9,
         60,
         f"a str of 873 characters in 18 lines. {READ}; it starts with {HEADER!r}",
     ),
     (f"{'very long ' * 90}\nb\n", 60, f"a str of 903 characters in 2 lines. {READ}; it starts with 'very long very "),
-    (LINES, 120, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:241]!r}"),
+    (LINES, 120, f"a str of 920 characters in 80 lines. {READ}; it starts with {LINES[:184]!r}"),
     (["a" * 9, "b"], 60, "a list of 2 items; the first is 'aaaaaaaaa'"),
     (["a" * 9, "b"], 120, "a list of 2 items; the first are 'aaaaaaaaa', 'b'"),
-    ({f"key {i}": i for i in range(9)}, 30, "a dict of 9 entries; keys: 'key 0', ..."),
-    (
-        {f"key {i}": i for i in range(9)},
-        60,
-        "a dict of 9 entries; keys: 'key 0', 'key 1', 'key 2', 'key 3', 'key 4', ...",
-    ),
+    ({f"key {i}": i for i in range(9)}, 30, "a dict of 9 entries; keys: 'key 0', 'key 1', 'key 2', ..."),
     ({f"key {i}": i for i in range(4)}, 120, "a dict of 4 entries; keys: 'key 0', 'key 1', 'key 2', 'key 3'"),
     (Broken(a=1), 60, "a Broken"),
 ]
@@ -148,79 +125,7 @@ def test_it_never_takes_more_than_its_tokens(value: Any, tokens: int) -> None:
     told = describe_context(value, tokens=tokens)
     assert "\n" not in told
     longer = tokens >= 60 and isinstance(value, str) and len(value.splitlines()) > 1  # its first line may take more
-    assert estimate_tokens(told) <= (2 * tokens if longer else tokens)
-
-
-ascii_text = st.text(st.characters(codec="ascii", min_codepoint=10), min_size=1)
-
-
-@given(ascii_text.map(lambda t: f"{t}\n"), st.integers(LEAST_TOKENS, 300))
-def test_of_a_text_whole_lines_are_told_where_the_first_fits(text: str, tokens: int) -> None:
-    told = describe_context(text, tokens=tokens)
-    start, lines = told_start(told) or "", text.splitlines(keepends=True)
-    if start.startswith(lines[0]):
-        assert start in accumulate(lines)
-    else:
-        assert estimate_tokens(told.partition("; it starts")[0]) + 6 + estimate_tokens(repr(lines[0])) > tokens - 2
-
-
-@given(st.dictionaries(st.text(min_size=1, max_size=12), st.none(), min_size=1), st.integers(LEAST_TOKENS, 300))
-def test_of_a_dict_whole_keys_are_told_where_the_first_fits(value: dict[str, None], tokens: int) -> None:
-    told = describe_context(value, tokens=tokens)
-    head, _, shown = told.partition("; keys: ")
-    whole = [*accumulate(map(repr, value), lambda a, b: f"{a}, {b}")]
-    if estimate_tokens(f"{head}; keys: {whole[0]}") <= tokens - 2:
-        assert shown.removesuffix(", ...") in whole
-
-
-@pytest.fixture(scope="module")
-def qwen() -> LocalModel:
-    try:
-        weights_path("qwen2.5-coder-1.5b")
-    except ModelNotFound:
-        pytest.skip("qwen2.5-coder-1.5b is not here: rlm-loop models pull qwen2.5-coder-1.5b")
-    return LocalModel("qwen2.5-coder-1.5b", context_size=512, threads=1)
-
-
-AGENTS: dict[str, Callable[..., Agent]] = {
-    "code": ToolLoopAgent,
-    "lean": LeanAgent,
-    "react text": ReActAgent,
-    "react calls": lambda **o: ReActAgent(form="calls", **o),
-}
-DENSE: list[Any] = [
-    LOG * 1000,
-    "1234567890" * 10_000,
-    "😀好é" * 1_000,
-    "aGVsbG8gd29ybGQ" * 100,
-    "xkqjzvwbt" * 100,
-    "\x00\x1b[31m" * 100,
-    bytes(range(256)) * 9,
-    ["7" * 500] * 1_000,
-    {f"κλειδί {i}": i for i in range(1_000)},
-    "The quick brown fox jumps over the lazy dog. " * 9,
-    *[t for t, _ in TOLD_OF[:-1]],
-]
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_it_keeps_to_its_tokens_under_every_dialect(qwen: LocalModel, agent: str, tmp_path: Path) -> None:
-    def prompt(context: Any) -> str:
-        model = ScriptedModel(["It cannot be done."])
-        AGENTS[agent](model=model, budget=Budget(steps=1), max_depth=0).run("Q?", context=context)
-        return "\n".join(m.text for m in model.prompts[0].messages)
-
-    bare = prompt(None)
-    (tmp_path / "d").mkdir()
-    for i in range(12):
-        (tmp_path / "d" / f"2024-01-{i:02}_Übersicht.csv").write_text("x")
-    for context in [*DENSE, frame(), tmp_path / "d"]:
-        told = prompt(context)
-        assert TOLD in told
-        added = qwen.count(told) - qwen.count(bare)
-        first_line = isinstance(context, str) and "\n" in context  # is told whole
-        most = 120 if first_line or hasattr(context, "columns") else 60
-        assert 10 < added < most, (added, describe_context(as_context(context)))
+    assert len(told.encode()) <= 3 * (2 * tokens if longer else tokens)
 
 
 @given(plain)
@@ -356,17 +261,3 @@ def test_a_strategy_without_a_repl_sees_head_and_tail(tmp_path: Path) -> None:
     model = ScriptedModel(["7"])
     DirectAgent(model=model).run("How many?", context=tmp_path / "long.txt")
     assert " end" in model.prompts[0].messages[-1].text
-
-
-@pytest.mark.parametrize(
-    "text", ["one line", "it's\na 'b' \"c\"", "tab\tand \\ and \u00e4\u4e16", 'say "no"', "x" * 500]
-)
-def test_the_preview_can_be_read_back(text: str) -> None:
-    start = told_start(describe_context(text))
-    assert start
-    assert text.startswith(start)
-
-
-def test_no_preview_no_start() -> None:
-    assert told_start(describe_context([1, 2])) is None
-    assert told_start("") is None

@@ -1,23 +1,21 @@
 """What a model is told of the `context` variable: type, size and a short preview, never the whole.
 
-One line of at most so many tokens (an agent's `context_tokens`; where it says nothing 120 for a data frame, else 60),
-the same under every dialect.  `preview` has the rule by which they are counted, which errs on the high side.
+One line of about so many tokens at most (an agent's `context_tokens`; where it says nothing 120 for a data frame, else
+60), the same under every dialect.  A token is taken for three bytes.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import reprlib
-from ast import literal_eval
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import accumulate
 from typing import Any, cast
 
 from rlm_loop.repl.contexts.frame import frame_columns, frame_text, is_frame
 from rlm_loop.repl.contexts.on_disk import ContextFile, ContextFolder
-from rlm_loop.repl.contexts.preview import estimate_tokens, first_tokens, whole_items
+from rlm_loop.repl.contexts.preview import BYTES, beginning, whole_items, width
 from rlm_loop.repl.text import clip, clip_parts
 
 CONTEXT_TOKENS = 60
@@ -39,7 +37,6 @@ START = ". Start with df = context.copy()"
 INLINE = 12_000
 _COUNTED = 16 << 20  # bytes of a file of which the characters and lines are counted before the run
 _STEP = 1 << 20
-_START = re.compile(r"it starts with ('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")")
 
 
 def describe_workspace(tools: Iterable[str]) -> str:
@@ -51,7 +48,7 @@ def describe_workspace(tools: Iterable[str]) -> str:
 
 
 def describe_context(context: Any, *, tokens: int | None = None) -> str:
-    """One line of at most `tokens` (`LEAST_TOKENS` or more; `None`: what suits the context): type, size and beginning.
+    """One line of about `tokens` at most (`LEAST_TOKENS` or more; `None`: what suits the context): type and preview.
 
     From 60 tokens on it takes up to twice as many where the first line of a text needs them.
 
@@ -66,14 +63,14 @@ def describe_context(context: Any, *, tokens: int | None = None) -> str:
         told = line.of(context)
     except Exception:  # a value of the caller's own class can do anything
         told = line.told(f"a {line.kind(context)}")
-    return first_tokens(told, line.room)
+    return beginning(told, line.room)
 
 
 class _Line:
     """The line about a context that has room for so many tokens."""
 
     def __init__(self, tokens: int) -> None:
-        self.room = max(tokens, LEAST_TOKENS) - 2  # for what the dialect puts around it
+        self.room = BYTES * (max(tokens, LEAST_TOKENS) - 2)  # bytes; two tokens are what the dialect puts around it
         self._lead, self._long = TOLD if tokens >= _LONG else _SHORT, tokens > _LONG
         self._short = reprlib.Repr()
         self._short.maxstring = self._short.maxother = 2 * tokens if self._long else PREVIEW
@@ -90,16 +87,16 @@ class _Line:
         if isinstance(context, ContextFile):
             return self._of_file(context)
         if isinstance(context, str):
-            return self._of_text(len(context), _lines(context), context[: self._shown])
+            return self._of_text(len(context), _lines(context), context[: 2 * self.room])
         if isinstance(context, bytes | bytearray):
-            return self._beginning([f"{kind} of length {len(context):,}"], bytes(context[: self._shown]))
+            return self._beginning([f"{kind} of length {len(context):,}"], bytes(context[: 2 * self.room]))
         if is_frame(context):
             size = self.told(f"a {kind} of shape {tuple(context.shape)}")
             start = START if self._lead == TOLD else ""
             return frame_columns(context, size, self._short.repr, self.room, end=start, types_first=self._long)
         shape = getattr(context, "shape", None)
         if isinstance(shape, tuple):
-            size = first_tokens(str(cast("tuple[Any, ...]", shape)), 16)
+            size = str(cast("tuple[Any, ...]", shape))[:48]
             columns = cast("Iterable[Any]", getattr(context, "columns", ()))
             return self._listing(f"a {kind} of shape {size}", "columns", map(self._short.repr, columns))
         if isinstance(context, Mapping):
@@ -113,25 +110,20 @@ class _Line:
         return self._listing(f"a {kind}", "it is", [self._short.repr(context)])
 
     def kind(self, context: Any) -> str:
-        return first_tokens(type(context).__name__, 8)
+        return type(context).__name__[:24]
 
     def told(self, size: str) -> str:
         return f"{self._lead} {size}"
-
-    @property
-    def _shown(self) -> int:
-        """Characters or bytes of a beginning that are looked at."""
-        return 8 * self.room
 
     def _listing(self, size: str, what: str, items: Iterable[str]) -> str:
         colon = ":" if what in ("keys", "columns") else ""
         return whole_items(f"{self.told(size)}; {what}{colon} ", items, self.room) or self.told(size)
 
     def _of_file(self, file: ContextFile) -> str:
-        head = file.head(4 * self._shown)
+        head = file.head(8 * self.room)
         if file.kind == "bytes":
-            return self._beginning([f"bytes of length {file.size:,}"], head[: self._shown])
-        start = head.decode("utf-8", "surrogateescape")[: self._shown]
+            return self._beginning([f"bytes of length {file.size:,}"], head[: 2 * self.room])
+        start = head.decode("utf-8", "surrogateescape")[: 2 * self.room]
         if file.size > _COUNTED:
             return self._beginning([f"a str of {file.size:,} bytes in UTF-8"], start)
         text = file.head(file.size).decode("utf-8", "surrogateescape")
@@ -143,46 +135,38 @@ class _Line:
         return self._beginning([*more, size], start, whole=len(start) == length)
 
     def _beginning(self, sizes: Sequence[str], start: str | bytes, *, whole: bool = False) -> str:
-        """The first of the sizes that fits, and as much of the beginning as there are tokens for, in whole lines.
+        """The first of the sizes that fits, and as much of the beginning as there is room for, in whole lines.
 
-        The first of several lines is told whole where it takes no more than twice the tokens: half a header misleads.
+        The first of several lines is told whole where it takes no more than twice the room: half a header misleads.
         """
-        told = next((t for t in map(self.told, sizes) if estimate_tokens(t) <= self.room), self.told(sizes[-1]))
+        told = next((t for t in map(self.told, sizes) if width(t) <= self.room), self.told(sizes[-1]))
         if not start:
             return f"{told}; it is empty"
         head = f"{told}; it starts with "
-        room = self.room - estimate_tokens(head)
+        room = self.room - width(head)
 
         def takes(end: int) -> int:
-            return estimate_tokens(repr(start[:end]))
+            return width(repr(start[:end]))
 
         end = 0
         if isinstance(start, str):
             lines = start.splitlines(keepends=True)
             ends = [*accumulate(map(len, lines if whole else lines[:-1]))]
-            end = _longest(ends, lambda end: takes(end) <= room)
+            end = _longest(ends, takes, room)
             if not end and len(lines) > 1 and self._lead == TOLD and takes(ends[0]) <= room + self.room:
                 end, self.room = ends[0], 2 * self.room
-        end = end or _longest(range(1, len(start) + 1), lambda end: takes(end) <= room)
+        end = end or _longest(range(1, len(start) + 1), takes, room)
         return head + repr(start[:end]) if end else told
 
 
-def _longest(ends: Sequence[int], fits: Callable[[int], bool]) -> int:
-    """The greatest that fits, 0 for none.  Of many it is found as if what is longer never took fewer tokens."""
-    if len(ends) <= PREVIEW:
-        return next((end for end in reversed(ends) if fits(end)), 0)
-    at = bisect_left(ends, True, key=lambda end: not fits(end))
+def _longest(ends: Sequence[int], takes: Callable[[int], int], room: int) -> int:
+    """The greatest of the ends up to which a text takes no more than the room, 0 for none."""
+    at = bisect_right(ends, room, key=takes)
     return ends[at - 1] if at else 0
 
 
 def _lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
-
-
-def told_start(text: str) -> str | None:
-    """The preview that stands in a text as `describe_context` worded it; `None` where there is none."""
-    found = _START.search(text)
-    return None if found is None else literal_eval(found[1])
 
 
 def inline_context(context: Any, *, limit: int = INLINE) -> str:

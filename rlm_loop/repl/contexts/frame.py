@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rlm_loop.repl.contexts.preview import estimate_tokens, whole_items
+from rlm_loop.repl.contexts.preview import whole_items, width
 from rlm_loop.repl.text import clip
 
 FEW, FEW_NUMBERS = 12, 6
@@ -23,9 +23,9 @@ def is_frame(value: Any) -> bool:
 
 
 def frame_columns(
-    frame: Any, head: str, shown: Callable[[Any], str], tokens: int, *, end: str = "", types_first: bool = False
+    frame: Any, head: str, shown: Callable[[Any], str], room: int, *, end: str = "", types_first: bool = False
 ) -> str:
-    """`head` and the columns of a frame, whole, as many as so many tokens allow, and `end` where all have their room.
+    """`head` and the columns of a frame, whole, as many as `room` bytes allow, and `end` where all have their room.
 
     Where there is room for all of them: also what the index is called, the values of columns that have few (fewest
     first), the types of the others, and the first rows.  `shown` says a name or a value.  With `types_first` every
@@ -43,12 +43,12 @@ def frame_columns(
         return f"{lead}{', '.join(parts)}{more}{end}"
 
     def fits(parts: list[str], more: str) -> bool:
-        return estimate_tokens(line(parts, more)) <= tokens
+        return width(line(parts, more)) <= room
 
     if not fits(parts, more):
         end = ""
     if not names or not fits(parts, more):
-        return whole_items(lead, names, tokens) or head
+        return whole_items(lead, names, room) or head
     index = named(n for n in frame.index.names if n is not None)
     if index and fits(parts, said := f"; index: {', '.join(index)}"):
         more = said
@@ -60,7 +60,7 @@ def frame_columns(
             free = described is values or parts[at] == names[at]  # values say the type as well
             if free and fits(trial := [*parts[:at], said, *parts[at + 1 :]], more):
                 parts = trial
-    rows = _csv(frame.head(tokens), header=False).splitlines(keepends=True)
+    rows = _csv(frame.head(room), header=False).splitlines(keepends=True)
     told = line(parts, more)
     for count in range(1, len(rows) + 1):
         what = "row" if count == 1 else f"{count} rows"
