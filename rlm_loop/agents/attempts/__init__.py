@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from rlm_loop.agents.attempts.checks import Check, Command, Tests, command, visible_tests
+from rlm_loop.agents.attempts.checks import Check, Tests, visible_tests
 from rlm_loop.agents.attempts.escalate import Escalate, escalate
 from rlm_loop.agents.attempts.generate import PatchResult, generate_patch
 from rlm_loop.agents.attempts.retry import RepairTemplate, Retry, retry
@@ -14,13 +14,11 @@ from rlm_loop.tasks.base import CheckResult
 __all__ = [
     "Check",
     "CheckResult",
-    "Command",
     "Escalate",
     "PatchResult",
     "RepairTemplate",
     "Retry",
     "Tests",
-    "command",
     "escalate",
     "generate_patch",
     "retry",

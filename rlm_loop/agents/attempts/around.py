@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +108,7 @@ class Around:
         return attempts.outcome(chosen, reason=reason)
 
     def _ready(self, task: Task) -> None:
-        judge = self._judge()
-        if judge is not None:
-            judge.ready(task)
-        elif task.workspace is None:
-            raise ValueError(f"task {task.id} has no workspace, so there is no patch to make; give it one")
+        self._judge().ready(task)
 
     def agents(self) -> list[Attempting]:
         """The agents that make the attempts, with the model and the seed that were given."""
@@ -124,28 +120,12 @@ class Around:
     def _how(self) -> Mapping[str, Any]:
         raise NotImplementedError
 
-    def _judge(self) -> Judge | None:
+    def _judge(self) -> Judge:
         return Judge(self.check, self.oracle)
 
     def _go(self, attempts: Attempts) -> tuple[Tried | None, str]:
         """Make the attempts; returns the chosen one, and why it went no further (empty: it is right)."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Repeated(Around):
-    """Several attempts of one agent, on a model that may replace the agent's own."""
-
-    agent: Attempting
-    model: Any = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.model is None:
-            object.__setattr__(self, "model", getattr(self.agent, "model", None))
-        self._judge()
-
-    def _roles(self) -> Mapping[str, Attempting]:
-        return {"inner": shaped(self.agent, self.model, self.seed)}
 
 
 def shaped(agent: Attempting, model: Any = None, seed: int | None = None) -> Attempting:

@@ -95,7 +95,7 @@ class Attempts:
         name: str,
         task: Task,
         model: Metered,
-        judge: Judge | None,
+        judge: Judge,
         turn_offset: int = 0,
         first: AttemptContext = FIRST_ATTEMPT,
     ) -> None:
@@ -147,10 +147,8 @@ class Attempts:
                 earlier=given,
                 limits=self._limits(agent),
             )
-            one = self._kept(agent, node.path, outcome, given)
-            if self.judge is not None:
-                one = replace(one, check=self.judge(self.task, one.outcome))
-                self.tried[-1] = one
+            one = replace(self._kept(agent, node.path, outcome, given), check=self.judge(self.task, outcome))
+            self.tried[-1] = one
         except BaseException as error:
             partial: object = getattr(error, "outcome", None)
             if outcome is None and isinstance(partial, Outcome):
@@ -171,7 +169,7 @@ class Attempts:
         """The whole: the chosen attempt's answer and patch, and the turns, usage and ledger of all."""
         best = None if chosen is None else chosen.outcome
         account, ledger = self.model.account, Ledger(list(self.model.ledger.calls[self._calls :]))
-        oracle = self.judge is not None and self.judge.oracle
+        oracle = self.judge.oracle
         over = account.exceeded()
         outcome = Outcome(
             answer=None if best is None else best.answer,

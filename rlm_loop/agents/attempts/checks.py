@@ -6,13 +6,11 @@ in its place (an oracle) is a choice that the caller has to name, and that every
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rlm_loop.outcome import Outcome
-from rlm_loop.repl.text import clip
 from rlm_loop.tasks.attempt import Attempt
 from rlm_loop.tasks.base import CheckResult, Task
 from rlm_loop.traces.trace import plain
@@ -22,39 +20,11 @@ Check = Callable[[Workspace], CheckResult]
 
 #: What an oracle says of a patch that does not pass: not why, since the hidden tests would be told with it.
 NOT_YET = "The task is not solved by it."
-FEEDBACK = 4000  # characters of a command's output that are kept
 
 
 def patch_of(outcome: Outcome) -> str:
     """The patch that a run came to; empty where there is none."""
     return outcome.artifact if isinstance(outcome.artifact, str) else ""
-
-
-@dataclass(frozen=True)
-class Command:
-    """A check that runs a command in the checkout: it passes where the exit status is 0.
-
-    `argv` is not run by a shell; "python" is this interpreter.  `timeout` is in seconds.  The feedback is the end of
-    what was printed.
-    """
-
-    argv: tuple[str, ...]
-    timeout: float = 60.0
-
-    def __call__(self, workspace: Workspace) -> CheckResult:
-        argv = [sys.executable if word == "python" else word for word in self.argv]
-        done = workspace.run(argv, timeout=self.timeout)
-        said = clip(done.output.strip(), FEEDBACK)[0]
-        if done.timed_out:
-            said = f"no result within {self.timeout:g} s\n{said}".strip()
-        return CheckResult(done.ok, "" if done.ok else said or f"exit status {done.code}")
-
-
-def command(*argv: str, timeout: float = 60.0) -> Command:
-    """The check that a command succeeds, such as `command("python", "-m", "doctest", "solution.py")`."""
-    if not argv:
-        raise ValueError("a command needs a name: command('python', '-m', 'pytest')")
-    return Command(argv, timeout)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from rlm_loop.actions import RunCode
-from rlm_loop.agents.attempts.around import Repeated
-from rlm_loop.agents.attempts.attempts import Attempts, Tried, best_of_tried
+from rlm_loop.agents.attempts.around import Around, shaped
+from rlm_loop.agents.attempts.attempts import Attempting, Attempts, Tried, best_of_tried
 from rlm_loop.dialects.earlier import AttemptContext
 from rlm_loop.outcome import Turn
 from rlm_loop.repl.text import clip
@@ -27,14 +27,10 @@ _NEW_REPL = " The REPL was started anew: its variables are gone."
 
 @dataclass(frozen=True)
 class RepairTemplate:
-    """`text` with `{feedback}` (what failed, `limit` characters of it at most) and `{state}` (of the files).
-
-    `show_patch` adds the patch that failed, of at most `limit` characters too.
-    """
+    """`text` with `{feedback}` (what failed, `limit` characters of it at most) and `{state}` (of the files)."""
 
     text: str = "A fix was tried, and the check still fails:\n{feedback}\n{state} Find out why and make it right."
     limit: int = 2000
-    show_patch: bool = False
 
     def __post_init__(self) -> None:
         if self.limit < 1 or "{feedback}" not in self.text:
@@ -48,8 +44,6 @@ class RepairTemplate:
             state += _NEW_REPL
         failed = clip(feedback.strip() or "(it does not say why)", self.limit)[0]
         text = self.text.replace("{state}", state).replace("{feedback}", failed)
-        if self.show_patch and patch.strip():
-            text += f"\nThe fix that was tried:\n{clip(patch.strip(), self.limit)[0]}"
         return AttemptContext(
             turns=tuple(conversation) if goes_on else (), text=text, patch="" if begin == "fresh" else patch
         )
@@ -59,7 +53,7 @@ REPAIR = RepairTemplate()
 
 
 @dataclass(frozen=True)
-class Retry(Repeated):
+class Retry(Around):
     """Up to `times` further attempts, each told what the check said of the one before, until one passes.
 
     `begin` is how they begin: `fresh` in a clean checkout, `patched` in one with the old patch applied (both in a new
@@ -70,15 +64,22 @@ class Retry(Repeated):
     The patch is that of the attempt that passed; where none did, of the one with the most tests passed, else the last.
     """
 
+    agent: Attempting
     times: int = 1
     _: KW_ONLY
+    model: Any = None
     begin: Begin = "patched"
     template: RepairTemplate = REPAIR
 
     def __post_init__(self) -> None:
         if self.times < 0 or self.begin not in ("fresh", "patched", "continue"):
             raise ValueError('times is 0 or more, and begin "fresh", "patched" or "continue"')
-        super().__post_init__()
+        if self.model is None:
+            object.__setattr__(self, "model", getattr(self.agent, "model", None))
+        self._judge()
+
+    def _roles(self) -> Mapping[str, Attempting]:
+        return {"inner": shaped(self.agent, self.model, self.seed)}
 
     def _how(self) -> Mapping[str, Any]:
         return {"times": self.times, "begin": self.begin, "template": plain(self.template)}
