@@ -89,8 +89,8 @@ class ReActAgent(Agent):
     """ReAct, in one of its two forms.
 
     `text`: one template with Thought / Action / Observation lines.  `calls`: an initiator once and a thought prompt
-    every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these two,
-    such as another framework's (`presets.preset("mellea-react")`).  Only finishing ends either: the frameworks that
+    every turn over tool calls (then `presentation` as in `LeanAgent`); `scaffold` are injectors in place of these
+    two.  Only finishing ends either: the frameworks that
     work so (mellea, inspect) go on after a reply that is text alone, since thinking aloud is what they ask for.
 
     Three settings are its own, with the limits that such frameworks have: `max_iterations` steps at most (the budget's

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rlm_loop.agents import Agent
-from rlm_loop.agents.config import NotMade, Unknown, agent_from_config
+from rlm_loop.agents.config import NotMade, Unknown, agent_from_config, class_named
 from rlm_loop.agents.identity import UNTOLD
 from rlm_loop.dialects.base import Problem
 from rlm_loop.messages import Message
@@ -128,11 +128,13 @@ def agent_again(recorded: Recorded) -> Again:
     settings: Mapping[str, Any] = start.get("settings", {})
     notes: list[str] = []
     functions: list[str] = []
+    unnamed = _unnamed_injectors(start)
 
     def unknown(field: str, what: Unknown) -> Any:
         if field == "injectors":
-            notes.append(f"the injector {what.name or what.what} is not part of rlm_loop: its text is as recorded")
-            return RecordedInjector(what.name, recorded.root)
+            name = what.name or next(unnamed, "")
+            notes.append(f"the injector {name or what.what} is not part of rlm_loop: its text is as recorded")
+            return RecordedInjector(name, recorded.root)
         if field == "sub_model" and what.name:
             return what.name
         if field == "answer_type" and what.name in _ANSWER_TYPES:
@@ -160,6 +162,15 @@ def agent_again(recorded: Recorded) -> Again:
         except (TypeError, ValueError) as error:  # a trace that somebody edited
             raise ReplayError(f"{type(agent).__name__} cannot speak as recorded: {error}") from error
     return Again(agent, tuple(notes), tuple(functions))
+
+
+def _unnamed_injectors(start: Mapping[str, Any]) -> Iterator[str]:
+    """The names of injectors of a class that is gone, where only the agent's name has them (`calls+nudge/2`)."""
+    stored: Sequence[Mapping[str, Any]] = start["made"]["with"].get("injectors", ())
+    names = [name for name in str(start.get("agent", "")).split("+")[1:] if name != "may_block"]
+    for one, name in zip(stored, names[-len(stored) :], strict=False):
+        if "is" in one and "name" not in one["with"] and class_named(str(one["is"])) is None:
+            yield name
 
 
 #: Settings of a dialect, and the agent's of which they are made.

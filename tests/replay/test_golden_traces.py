@@ -159,3 +159,13 @@ def test_a_changed_word_of_the_fixed_text_presentation_is_named() -> None:
     assert (found.difference.turn, found.difference.message) == (1, 0)
     assert found.equal == 0
     assert found.requests == 4
+
+
+def test_injectors_of_a_class_that_is_gone_say_what_was_recorded() -> None:
+    record = read(HERE / "injectors.jsonl")
+    made = record.start["made"]
+    gone = [{"is": "Gone", "with": {}} for _ in made["with"]["injectors"]]
+    start = {**record.start, "made": {**made, "with": {**made["with"], "injectors": gone}}}
+    found = replay(dataclasses.replace(record, events=(start, *record.events[1:])))
+    assert found.same, str(found.difference)
+    assert len(found.notes) == len(gone) > 1
