@@ -171,18 +171,6 @@ def test_a_trace_is_written_and_shown(line: Line, tmp_path: Path) -> None:
     assert json.loads(out)["answer"] == 42
 
 
-def test_what_a_model_writes_cannot_steer_the_terminal(line: Line, tmp_path: Path) -> None:
-    file = tmp_path / "run.jsonl"
-    _, _, err = line(
-        "run", "Q?", "--agent", "direct", "--trace", str(file), replies=("\x1b[2Jhello [bold]x[/bold]\x07",)
-    )
-    shown = line("trace", "show", str(file))[1]
-    for text in (err, shown):
-        assert "\x1b[2J" not in text
-        assert "\x07" not in text
-        assert "[bold]x[/bold]" in text
-
-
 def test_ctrl_c_keeps_the_partial_answer_and_says_where_the_trace_is(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     cell = "```python\nfinal_answer = 'so far'\n1 / 0\n```"
@@ -261,13 +249,6 @@ def test_a_context_that_is_not_text_is_one_line(line: Line, tmp_path: Path, raw:
     assert "context.bin is not UTF-8 text" in one_line(err)
 
 
-def test_standard_input_that_is_not_text_is_one_line(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    stdin(monkeypatch, b"caf\xe9")
-    code, _, err = line("run", "Q?", "--context", "-")
-    assert code == 2
-    assert "not UTF-8 text" in one_line(err)
-
-
 def test_a_folder_as_the_context(line: Line, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha")
     reply = "```python\nfinal_answer = dict(context)\n```"
@@ -292,13 +273,6 @@ def test_a_fault_that_is_not_the_users_is_one_line_also_for_machines(line: Line,
     assert found["error"].startswith(str(error).split()[0])
     assert found["partial"]["steps"] == 1
     assert "not expected" not in one_line(err)
-
-
-def test_a_trace_that_cannot_be_written_is_one_line(line: Line, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code, _, err = line("run", "Q?", "-q", "--trace", str(tmp_path / "file" / "run.jsonl"), replies=("x",))
-    assert code == 2
-    assert "cannot write" in one_line(err)
 
 
 def test_debug_shows_the_traceback(line: Line) -> None:

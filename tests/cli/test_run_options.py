@@ -105,8 +105,3 @@ def test_misuse_is_one_line(options: tuple[str, ...], said: str, capsys: pytest.
     err = capsys.readouterr().err
     assert re.search(said, err)
     assert err.count("\n") == 1
-
-
-def test_an_unknown_tool_names_the_nearest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("-q", "--workspace", str(folder), "--allow", "read_fil") == 2
-    assert "did you mean 'read_file'" in capsys.readouterr().err

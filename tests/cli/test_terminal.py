@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import pty
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -128,16 +127,3 @@ def test_a_pipe_gets_the_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> 
 
     assert main(["run", "Q", "--quiet"], models=models) == 0
     assert capsys.readouterr().out == HOSTILE + "\n"
-
-
-def test_the_same_in_a_process_of_its_own() -> None:
-    """`script` gives a program a terminal: what a user sees, with the real entry point."""
-    reader, terminal = pty.openpty()
-    line = [sys.executable, "-m", "rlm_loop.cli.main", "trace", "show", HOSTILE]
-    with subprocess.Popen(line, stdout=terminal, stderr=terminal) as process:
-        process.wait(60)
-    os.close(terminal)
-    text = os.read(reader, 65536).decode()
-    os.close(reader)
-    assert "cannot read the trace" in text
-    assert steers(text) == []

@@ -16,7 +16,6 @@ from rlm_loop.cli.steps import LiveSteps
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.models import ScriptedModel
 from rlm_loop.outcome import Turn
-from rlm_loop.report.notebook.live.subcalls import SubCalls
 
 TEXT = "".join(f"record {i:04d} holds the value {i * 7919 % 10007:05d} for its owner\n" for i in range(1000))
 
@@ -88,19 +87,3 @@ def test_the_steps_of_a_sub_agent_are_not_the_roots() -> None:
     live.on_step_end(turn=turn(1))
     live.stop()
     assert page.getvalue().count("turn 1 ──") == 1
-
-
-def test_counts_of_sub_calls_under_way() -> None:
-    calls = SubCalls()
-    for node in ("0.1", "0.1.1", "0.2"):
-        calls.start(node, "agent" if node == "0.1" else "completion", "m", 1, "what\nis it")
-    calls.end("0.1.1", True, None, 0.5, Usage(10, 1, 0, 1, 0.5))
-    assert calls.line() == "sub-calls: 1 done, 2 running, 11 tokens"
-    calls.end("0.1", True, None, 1.0, Usage(110, 11, None, 3, 2.0))
-    calls.end("0.2", False, "no", 1.0, Usage(None, None))
-    calls.end("0.9", True, None, 1.0, Usage(1, 1))  # of an earlier turn
-    assert calls.line() == "sub-calls: 2 done, 0 running, 1 failed"
-    tree = calls.taken()
-    assert tree["0.1"].own == Usage(100, 10, None, 2, 1.5)
-    assert tree["0.1"].title == "what is it"
-    assert len(calls) == 0

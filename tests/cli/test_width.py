@@ -12,7 +12,6 @@ from lazy import needs
 
 from rlm_loop import LeanAgent, ScriptedModel, Task, ToolLoopAgent
 from rlm_loop.cli.main import app, main
-from rlm_loop.report import Table
 from rlm_loop.study import Study
 
 pytestmark = needs("pandas", "matplotlib", extra="studies")
@@ -83,21 +82,3 @@ def test_a_pipe_gets_whole_lines(
     monkeypatch.delenv("COLUMNS", raising=False)
     main(["study", "report", "runs"])
     assert max(map(len, capsys.readouterr().out.splitlines())) > 120
-
-
-WIDE = Table("A table", ["arm", *(f"figure {n}" for n in range(6))], [["code", *map(str, range(6))]], ["A note."])
-
-
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (80, "arm   figure 0  figure 1  figure 2  figure 3  figure 4  figure 5"),
-        (40, "arm   figure 0  figure 1  figure 2\n"),
-        (10, "arm   figure 0\n"),
-    ],
-)
-def test_every_figure_is_shown_once_beside_its_name(width: int, shown: str) -> None:
-    text = WIDE.to_text(width)
-    assert shown in text
-    assert [text.count(f"figure {n}") for n in range(6)] == [1] * 6
-    assert text.count("A note.") == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from rlm_loop import Budget, LeanAgent
 from rlm_loop.dialects.injectors import Nudge, ThoughtPrompt
 from rlm_loop.messages import Reply, ToolCall
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table, save
+from rlm_loop.report import cause_table, growths, overhead_by_turn, overhead_table
 from rlm_loop.report.figures.run_overhead import injected, overhead
 from rlm_loop.study import StudyError
 
@@ -55,22 +53,6 @@ def test_causes_sum_to_all(turns: int, once: int, each: int, markers: int) -> No
     assert sum(parts) == made["tokens"].sum()
     assert growth.billed(cached_price=0.0)[-1] == (made["tokens"] - made["resent"])[made["cause"].map(overhead)].sum()
     assert growth.billed(cached_price=0.5)[-1] <= growth.billed()[-1]
-
-
-@pytest.mark.parametrize(
-    ("cause", "said", "over"),
-    [
-        ("system", True, True),
-        ("scaffold:nudge", True, True),
-        ("template", False, True),
-        ("tool_schema", False, True),
-        ("task", False, False),
-        ("assistant", False, False),
-        ("summary", False, False),
-    ],
-)
-def test_what_is_overhead(cause: str, said: bool, over: bool) -> None:
-    assert (injected(cause), overhead(cause)) == (said, over)
 
 
 def test_a_ledger_is_such_a_frame() -> None:
@@ -149,19 +131,6 @@ def test_arms_that_are_not_there_or_not_alike() -> None:
         overhead_by_turn(frame(), arms=("lean",))
     with pytest.raises(StudyError, match="react took 4 turns and lean 5"):
         cause_table(pd.concat([frame(4), lean(5)]), "react", beyond="lean")
-
-
-def test_the_figure_says_in_words_what_it_shows(tmp_path: Path) -> None:
-    both = pd.concat([lean(25), frame(25)])
-    made = overhead_by_turn(both)
-    assert len(made.axes) == 3
-    assert "react: 135 tokens of overhead in the prompt of turn 1, 1,215 in that of turn 25" in str(made.get_label())
-    png, svg = save(overhead_by_turn(both), tmp_path / "overhead")
-    assert "1,215 in that of turn 25" in svg.read_text("utf-8")  # its description
-    assert b"1,215 in that of turn 25" in png.read_bytes()
-    first = png.read_bytes(), svg.read_bytes()
-    save(overhead_by_turn(both), tmp_path / "overhead")
-    assert (png.read_bytes(), svg.read_bytes()) == first
 
 
 def test_one_run_of_one_turn_can_be_drawn() -> None:

@@ -18,7 +18,6 @@ from parsed_page import Parsed
 from rlm_loop.accounting.charges import calls_of
 from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
-from rlm_loop.report.figures.colours import CAUSE_COLOURS, cause_colour, cause_place
 from rlm_loop.report.run import run_page
 from rlm_loop.report.run.marked import patch, plain_text, python_code
 from rlm_loop.report.run.reading import found_in
@@ -115,16 +114,6 @@ def test_sums_by_cause_are_those_of_the_ledger(tmp_path: Path) -> None:
         assert dict(one.causes) == sums
         assert sum(sums.values()) == call.usage.input_tokens
         assert one.sent == sum(row.resent for row in call.rows)
-
-
-def test_a_trace_without_counted_parts_is_shared_out_as_the_ledger_does(trace: Path) -> None:
-    record = read(trace)
-    ledger = {call.call: call for call in calls_of(record)}
-    for number, one in enumerate(spent_of(record), 1):
-        sums: dict[str, int] = {}
-        for row in ledger[number].rows:
-            sums[row.cause] = sums.get(row.cause, 0) + row.tokens
-        assert dict(one.causes) == sums
 
 
 # -- files that are not as they should be
@@ -306,18 +295,6 @@ def test_a_patch_is_coloured() -> None:
     assert '<span class="da">+        found.append' in made
     assert '<span class="dp">@@ -10,7' in made
     assert '<span class="dh">--- a/parsing.py' in made
-
-
-# -- colours
-
-
-def test_causes_have_colours_of_their_own() -> None:
-    assert len(set(CAUSE_COLOURS.values())) == len(CAUSE_COLOURS)
-    assert cause_colour("scaffold:nudge") == cause_colour("scaffold:nudge")
-    assert cause_colour("scaffold:nudge") not in CAUSE_COLOURS.values()
-    assert re.fullmatch("#[0-9A-F]{6}", cause_colour("something new"))
-    ordered = sorted(["output", "error", "scaffold:a", "template", "assistant", "task"], key=cause_place)
-    assert ordered == ["template", "task", "scaffold:a", "assistant", "error", "output"]
 
 
 # -- the command

@@ -21,7 +21,6 @@ from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.cli.main import main
 from rlm_loop.models import ScriptedModel
 from rlm_loop.report.study import study_page, trace_folder, write_study_page, write_trace_pages
-from rlm_loop.report.study.drawings import chosen, drawings
 from rlm_loop.report.study.findings import POLICIES
 from rlm_loop.report.study.question import question_of
 from rlm_loop.study import Results, Study, StudyError, export, load_study
@@ -216,52 +215,16 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return load_study(crossed_study(tmp_path_factory.mktemp("crossed")))
 
 
-@pytest.fixture(scope="module")
-def words(crossed: Results) -> list[tuple[str, str]]:
-    """What stands below each figure, without the comparison, which takes time."""
-    found = drawings(crossed, crossed.arms[0])
-    assert all(one.address.startswith("data:image/svg+xml;base64,") and not one.why for one in found)
-    return [(one.name, one.words) for one in found]
-
-
-def names(found: Results) -> list[str]:
-    return [name for name, _ in chosen(found, found.arms[0])]
-
-
-@pytest.mark.parametrize(
-    ("figure", "says"),
-    [
-        ("Overhead by turn, mean of the runs that reach it, code[max_depth=0", "of overhead in the prompt of turn 1"),
-        ("Response to max_tokens", "code, max_tokens 50: 2 of 4"),
-    ],
-)  # fmt: skip
-def test_factors_traces_and_sub_calls_have_figures_of_their_own(
-    words: list[tuple[str, str]], figure: str, says: str
-) -> None:
-    (said,) = [text for name, text in words if name.startswith(figure)]
-    assert says in said
-
-
-def test_no_figure_where_there_is_nothing_to_show(folder: Path, crossed: Results) -> None:
-    plain = load_study(folder)  # one turn, no sub-calls, no factors
-    gone = replace(crossed, folder="")  # no traces
-    for found, absent in (
-        (plain, ("Overhead", "Response")),
-        (gone, ("Overhead",)),
-    ):
-        assert [name for name in names(found) if name.startswith(absent)] == []
-
-
-def test_a_trace_that_cannot_be_read_costs_its_figures_only(crossed: Results, tmp_path: Path) -> None:
-    folder = tmp_path / "packed"
-    export(crossed.folder, folder)
-    cut = folder / "traces.tar.xz"
+def test_factors_and_traces_have_figures_of_their_own(crossed: Results, tmp_path: Path) -> None:
+    assert "Response to max_tokens, in words" in sound(study_page(crossed)).text
+    assert "Overhead by turn, mean of the runs that reach it, code" in sound(study_page(crossed)).text
+    assert "Overhead by turn" not in sound(study_page(replace(crossed, folder=""))).text  # no traces
+    export(crossed.folder, tmp_path / "packed")
+    cut = tmp_path / "packed" / "traces.tar.xz"
     cut.write_bytes(cut.read_bytes()[:700])
-    found = load_study(folder)
-    assert "Tasks resolved" in names(found)
-    (make,) = [make for name, make in chosen(found, found.arms[0]) if name.startswith("Overhead by turn")]
-    with pytest.raises(StudyError, match="cannot read"):
-        make()
+    text = sound(study_page(tmp_path / "packed")).text
+    assert "Tasks resolved, in words" in text
+    assert "cannot read" in text
 
 
 # -- studies that are not whole

@@ -5,7 +5,7 @@
 
 from rlm_loop.formats.traces.conversation import AgentConversation, RunConversation, Step
 from rlm_loop.formats.traces.convert import export_trace, send_trace
-from rlm_loop.formats.traces.convert_study import export_study, send_study
+from rlm_loop.formats.traces.convert_study import export_study
 from rlm_loop.formats.traces.errors import FormatError
 from rlm_loop.formats.traces.from_trace import conversation_of
 
@@ -17,6 +17,5 @@ __all__ = [
     "conversation_of",
     "export_study",
     "export_trace",
-    "send_study",
     "send_trace",
 ]

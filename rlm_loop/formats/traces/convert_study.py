@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rlm_loop.formats.traces.conversation import RunConversation
-from rlm_loop.formats.traces.convert import Format, check, send_trace, write
+from rlm_loop.formats.traces.convert import Format, check, write
 from rlm_loop.formats.traces.from_trace import conversation_of
 from rlm_loop.outcome import Score
 from rlm_loop.study.results import Results, load_study
@@ -22,16 +22,6 @@ def export_study(study: str | Path | Results, to: Format, out: str | Path, *, co
     """
     check(to, content)
     return _write_all(_results(study), to, Path(out), content)
-
-
-def send_study(
-    study: str | Path | Results, address: str, *, content: bool = True, headers: Mapping[str, str] | None = None
-) -> int:
-    """Send every run of a study that has a trace, with its score, as `send_trace` does; returns how many."""
-    episodes = episodes_of(_results(study))
-    for conversation, _ in episodes:
-        send_trace(conversation, address, content=content, headers=headers)
-    return len(episodes)
 
 
 def _results(study: str | Path | Results) -> Results:
