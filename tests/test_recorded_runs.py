@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rlm_loop.agents.past_run import ledger_of
-from rlm_loop.replay import ReplayError, recorded_runs, replay
+from rlm_loop.replay import ReplayError, ledger_of, recorded_runs, replay
 from rlm_loop.traces import Redactor, RunRecord, TraceError, read
 
 ROOT = Path(__file__).parents[1]

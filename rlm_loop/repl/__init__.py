@@ -9,6 +9,9 @@ from rlm_loop.repl.base import CellError, CellResult, EvaluationFailed, ReplErro
 if TYPE_CHECKING:
     from rlm_loop.repl.in_process.attached import NotebookREPL, attach_current
     from rlm_loop.repl.in_process.restricted import RestrictedREPL
+    from rlm_loop.repl.isolation.container import Container
+    from rlm_loop.repl.isolation.hardened import Hardened
+    from rlm_loop.repl.isolation.sandbox import Sandbox
     from rlm_loop.repl.kernel.session import KernelREPL
     from rlm_loop.repl.repl_tool import ReplTool
     from rlm_loop.repl.session import PythonREPL
@@ -72,6 +75,7 @@ _HOME = {
     "RestrictedREPL": "in_process.restricted",
     "NotebookREPL": "in_process.attached",
     "attach_current": "in_process.attached",
+    **{name: f"isolation.{name.lower()}" for name in ("Container", "Hardened", "Sandbox")},
 }
 
 
@@ -79,7 +83,9 @@ __all__ = [
     "KINDS",
     "CellError",
     "CellResult",
+    "Container",
     "EvaluationFailed",
+    "Hardened",
     "KernelREPL",
     "Limits",
     "NotebookREPL",
@@ -87,6 +93,7 @@ __all__ = [
     "ReplError",
     "ReplTool",
     "RestrictedREPL",
+    "Sandbox",
     "Session",
     "SetupFailed",
     "attach_current",

@@ -5,9 +5,10 @@
 >>> fork("run.jsonl", at=3, model="ollama/qwen3-coder:30b").answer  # doctest: +SKIP
 """
 
+from rlm_loop.agents.past_run import ledger_of
 from rlm_loop.replay.differences import Difference, Replayed
 from rlm_loop.replay.fork import fork
 from rlm_loop.replay.recorded import ReplayError
 from rlm_loop.replay.replay import recorded_runs, replay
 
-__all__ = ["Difference", "ReplayError", "Replayed", "fork", "recorded_runs", "replay"]
+__all__ = ["Difference", "ReplayError", "Replayed", "fork", "ledger_of", "recorded_runs", "replay"]
