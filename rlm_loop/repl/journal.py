@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +32,8 @@ class Cell:
     changed: Mapping[str, str] = field(default_factory=dict[str, str])
     calls: tuple[HostCall, ...] = ()
     seconds: float = 0.0
-    names: tuple[str, ...] | None = None
-    """All public names afterwards; `None` where the REPL was replaced."""
-    gone_at: int | None = None
-    """The step after which its effects were no part of the namespace any more."""
+    gone: bool = False
+    """Whether its effects are no part of the namespace any more."""
 
     @property
     def repeatable(self) -> bool:
@@ -85,10 +81,6 @@ class Journal:
     def cells(self) -> tuple[Cell, ...]:
         return tuple(e for e in self._events if isinstance(e, Cell))
 
-    def history(self) -> tuple[Cell | Setting, ...]:
-        """All events in their order."""
-        return tuple(e for e in self._events if not isinstance(e, _Beginning))
-
     def add(self, cell: Cell) -> None:
         self._events.append(cell)
         self._weight += cell.weight()
@@ -123,15 +115,18 @@ class Journal:
         """Files that hold values of the host which may be needed again."""
         return {str(e.frame["path"]) for e in self._settings() if "path" in e.frame}
 
-    def plan(self, step: int | None = None) -> RebuildPlan:
-        """How to get to the state after cell `step`; default: to the state of now."""
+    def plan(self) -> RebuildPlan:
+        """How to get to the state of now; cells that have no part in it are left out."""
         first: dict[str, Mapping[str, Any]] = {}
         events: list[Cell | Setting] = []
-        for event in self._up_to(step):
+        for event in self._events:
             if isinstance(event, _Beginning):
                 first.update({e.name: e.frame for e in events if isinstance(e, Setting) and e.name})
                 events.clear()
-            elif isinstance(event, Cell) or events:
+            elif isinstance(event, Cell):
+                if not event.gone:
+                    events.append(event)
+            elif events:
                 events.append(event)
             elif event.name:  # before the first cell: before the setup code, too
                 first[event.name] = event.frame
@@ -146,53 +141,8 @@ class Journal:
                 if most < 0:
                     self._events.remove(event)
 
-    def names(self) -> tuple[str, ...] | None:
-        """The names after the last cell that left any; `None` where there is no cell."""
-        cells = [e for e in self.plan().events if isinstance(e, Cell)]
-        return next((c.names for c in reversed(cells) if c.names is not None), ()) if cells else None
-
-    def variables(self) -> dict[str, dict[str, Any]]:
-        """The latest value of each variable of the host."""
-        return {e.name: dict(e.frame) for e in self._settings()}
-
     def _settings(self) -> list[Setting]:
         return [e for e in self._events if isinstance(e, Setting) and e.name]
-
-    def copied_to(self, new_path: Callable[[], Path]) -> Journal:
-        """This journal with files of its own."""
-        copies: dict[str, str] = {}
-        for path in sorted(self.paths()):
-            copies[path] = str(new_path())
-            try:
-                os.link(path, copies[path])  # they are written once, so both may share one
-            except OSError:
-                shutil.copyfile(path, copies[path])
-        for i, event in enumerate(self._events):
-            if isinstance(event, Setting) and "path" in event.frame:
-                self._events[i] = Setting({**event.frame, "path": copies[event.frame["path"]]})
-            elif isinstance(event, Cell):
-                self._events[i] = replace(event)  # either session may lose it
-        return self
-
-    def upto(self, step: int) -> Journal:
-        """A journal of the cells up to `step`, for a session that goes on from there."""
-        part = Journal()
-        part._events = [*self._up_to(step)]  # pyright: ignore[reportPrivateUsage]
-        part._weight = sum(c.weight() for c in part.cells)
-        return part
-
-    def _up_to(self, step: int | None) -> Iterator[Cell | Setting | _Beginning]:
-        """Events with the cells up to a step; cells that had no part in the state by then are left out."""
-        for event in self._events:
-            if not isinstance(event, Cell):
-                yield event
-                continue
-            if step is not None and event.step > step:
-                return
-            if event.gone_at is None or (step is not None and event.gone_at > step):
-                yield event
-            if event.step == step:
-                return
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from rlm_loop.repl.results import NO_RESTART, cell_result, given
 
 
 class JournaledSession(ToolSession):
-    """A `Session` that remembers what ran, gets its variables back after a loss, and can go back to any cell.
+    """A `Session` that remembers what ran and gets its variables back after a loss.
 
     A subclass says what the REPL is started by, in the `WorkerLifecycle` that it hands over.
     """

@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 WORKER = Path(__file__).parents[1] / "worker.py"
 
@@ -56,21 +55,6 @@ Launcher = Callable[[str, str], Launch]
 
 
 @dataclass(frozen=True)
-class Confinement:
-    """How a forked worker confines itself before it runs cells, since no program can be put around it.
-
-    `rights` are those that `harden.py` leaves it (`None`: all that it has), `options` and `env` the worker's options
-    (JSON) and environment; `kind` and `note` as in `Launch`.
-    """
-
-    options: str
-    env: Mapping[str, str]
-    rights: Mapping[str, Any] | None = None
-    kind: str = "plain"
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Plain:
     """The launcher that isolates nothing: the environment is cut down to an allow-list, that is all."""
 
@@ -80,11 +64,6 @@ class Plain:
     def __call__(self, python: str, options: str) -> Launch:
         """`python worker.py OPTIONS`."""
         return Launch((python, "-u", script(WORKER, python, options), options), worker_environment(), self.kind)
-
-    def confinement(self, python: str, options: str) -> Confinement:
-        """None, for a worker that is forked."""
-        del python
-        return Confinement(options, worker_environment())
 
 
 plain = Plain()

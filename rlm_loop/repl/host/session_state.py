@@ -60,7 +60,7 @@ class SessionState:
         """Put the cell that ended on record."""
         changed = names_changed(ended) if "changed" in ended.report else {}
         cell = Cell(self.cells, code, result.output, result.error, changed, tuple(calls.made))
-        cell.seconds, cell.names = ended.seconds, self.names if ended.how == "done" else None
+        cell.seconds = ended.seconds
         self.journal.add(cell)
 
     # -- how it is lost
@@ -115,7 +115,7 @@ class SessionState:
 
     def came_back(self, again: Rebuild, expected: tuple[str, ...]) -> None:
         for cell in again.out:
-            cell.gone_at = self.cells
+            cell.gone = True
         self.rebuilt, self.names = again.outcome(expected)
         self.expected, self._just_rebuilt = None, True
         report = restart_report(self.cause, self._expects, self.rebuilt)

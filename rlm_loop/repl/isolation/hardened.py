@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rlm_loop.repl.base import ReplError
-from rlm_loop.repl.host.launch import WORKER, Confinement, Launch, folders, isolated_environment, lent, script
+from rlm_loop.repl.host.launch import WORKER, Launch, folders, isolated_environment, lent, script
 from rlm_loop.repl.isolation import seccomp
 from rlm_loop.repl.isolation.harden import landlock_abi
 from rlm_loop.repl.isolation.ordinary_user import RootFolder, cell_user, made_up, may_read
@@ -35,6 +37,16 @@ _KERNEL = (
     "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
 )
 _DEVICES = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """How `harden.py` confines a process: the worker's `options` (JSON), environment, and the `rights` left to it."""
+
+    options: str
+    env: Mapping[str, str]
+    rights: Mapping[str, Any]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -63,10 +75,10 @@ class Hardened:
         given = self.confinement(python, options)
         scripts = [script(source, python, options) for source in (HARDEN, WORKER)]
         argv = (python, "-u", scripts[0], json.dumps(given.rights), scripts[1], given.options)
-        return Launch(argv, given.env, given.kind, given.note)
+        return Launch(argv, given.env, self.kind, given.note)
 
     def confinement(self, python: str, options: str) -> Confinement:
-        """The same for a worker that is forked: each has landlock rules of its own."""
+        """How a process started with these options is confined; it may read the folders of the options."""
         if problem := self.problem(python):
             raise ReplError(f'cannot isolate the REPL: {problem}; use another launcher, or launcher="plain" for none')
         cwd, home = folders(options)
@@ -86,7 +98,7 @@ class Hardened:
             "remove": [str(home)],  # the worker's last act when the host was killed; writing there is the host's
             "filter": code.hex(),
         }
-        return Confinement(_with_others(options, user), environment, rights, self.kind, note)
+        return Confinement(_with_others(options, user), environment, rights, note)
 
 
 def _user(cwd: Path, home: Path, paths: list[str], filtered: bool) -> tuple[tuple[int, int] | None, bool, str]:

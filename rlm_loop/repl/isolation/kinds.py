@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rlm_loop.repl.host.launch import Confinement, Launch, Launcher, plain
+from rlm_loop.repl.host.launch import Launch, Launcher, plain
 from rlm_loop.repl.isolation.hardened import Hardened
 from rlm_loop.repl.isolation.ordinary_user import RootFolder
 from rlm_loop.repl.isolation.sandbox import Sandbox
@@ -35,24 +35,12 @@ class Strongest:
                     return launcher(python, options)
                 except RootFolder:
                     continue
-        _warn()
+        warnings.warn(
+            "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return plain(python, options)
-
-    def confinement(self, python: str, options: str) -> Confinement:
-        """The same for a worker that is forked."""
-        for launcher in self.kinds:
-            if isinstance(launcher, Hardened) and not launcher.problem(python):
-                return launcher.confinement(python, options)
-        _warn()
-        return plain.confinement(python, options)
-
-
-def _warn() -> None:
-    warnings.warn(
-        "cells are not isolated from this machine: `rlm-loop doctor` says what is missing and how to get it",
-        RuntimeWarning,
-        stacklevel=3,
-    )
 
 
 LAUNCHERS: Mapping[str, Launcher] = {
@@ -100,25 +88,17 @@ def launcher_named(launcher: Launcher | str) -> Launcher:
 
 
 class Remembered:
-    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch` or `Confinement`.
+    """A launcher that knows what became of it: `kind` and `note` of its latest `Launch`.
 
-    `direct` says whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed; `forks`
-    whether it can confine a worker that is forked.
+    `direct` says whether what it starts gets its descriptor 0 as it is, a socket on which more can be passed.
     """
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
         self.kind, self.note = str(getattr(launcher, "kind", "custom")), ""
         self.direct = bool(getattr(launcher, "direct", False)) and sys.platform.startswith("linux")
-        self.forks = hasattr(launcher, "confinement")
 
     def __call__(self, python: str, options: str) -> Launch:
         launch = self.launcher(python, options)
         self.kind, self.note = launch.kind, launch.note
         return launch
-
-    def confinement(self, python: str, options: str) -> Confinement:
-        """What a worker that is forked has to do by itself; for launchers of which `forks` is true."""
-        given: Confinement = self.launcher.confinement(python, options)  # type: ignore[attr-defined]
-        self.kind, self.note = given.kind, given.note
-        return given
