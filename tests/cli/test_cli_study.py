@@ -12,7 +12,7 @@ from rlm_loop.study import export, load_study
 EXPERIMENT = """
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.models import ScriptedModel
-from rlm_loop.tasks.base import Score
+from rlm_loop.tasks import Score
 
 
 def judge(attempt):
@@ -231,7 +231,7 @@ def test_what_a_study_says_while_it_runs_is_a_note(
 MODELS = """
 from rlm_loop import Budget, DirectAgent, Suite, Task
 from rlm_loop.models import ScriptedModel
-from rlm_loop.tasks.base import Score
+from rlm_loop.tasks import Score
 
 PRICES = {"ollama/cheap": (1e-6, 2e-6), "ollama/own": None}
 

@@ -11,7 +11,7 @@ from rlm_loop.cli.main import main
 from rlm_loop.formats.traces import conversation_of, export_study, export_trace
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 pytest.importorskip("inspect_ai")
 

@@ -12,8 +12,8 @@ import pytest
 
 from rlm_loop.cli.main import main
 from rlm_loop.formats.traces import FormatError, conversation_of, export_study, export_trace, send_trace
+from rlm_loop.formats.traces.otel import SpanData, spans_of
 from rlm_loop.formats.traces.otel.attributes import provider_of
-from rlm_loop.formats.traces.otel.spans import SpanData, spans_of
 from rlm_loop.messages import say
 from rlm_loop.outcome import Score
 from rlm_loop.study import load_study

@@ -8,7 +8,7 @@ from typing import Any
 from rlm_loop import Suite, Task, ToolLoopAgent
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.study import Study
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.tasks import Attempt, Score
 
 ASKS = """```python
 try:

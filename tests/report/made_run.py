@@ -8,7 +8,7 @@ from made_traces import Told
 
 from rlm_loop.actions import Answer, CallTool, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Message, Reply, Span, Usage, say
-from rlm_loop.traces.trace import Trace
+from rlm_loop.traces import Trace
 
 PATCH = """diff --git a/parsing.py b/parsing.py
 index 83db48f..bf2a1c0 100644

@@ -8,9 +8,9 @@ from typing import Any
 
 from rlm_loop import DirectAgent, Suite, Task
 from rlm_loop.messages import Prompt, Reply, Usage
-from rlm_loop.models.base import ModelError
+from rlm_loop.models import ModelError
 from rlm_loop.study import Study
-from rlm_loop.tasks.base import Attempt, Score
+from rlm_loop.tasks import Attempt, Score
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\"> & <b>bold</b>"
 QUESTION = "Is the careful loop as good as the hasty one?"

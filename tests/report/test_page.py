@@ -23,8 +23,7 @@ from rlm_loop.report.run.marked import patch, plain_text, python_code
 from rlm_loop.report.run.reading import found_in
 from rlm_loop.report.run.tokens import spent_of
 from rlm_loop.report.templates import safe
-from rlm_loop.traces.reader import read
-from rlm_loop.traces.trace import TraceError
+from rlm_loop.traces import TraceError, read
 
 
 def sound(page: str) -> Parsed:

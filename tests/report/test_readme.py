@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_loop.report.tables.readme import write_between
+from rlm_loop.report import write_between
 
 
 def test_text_is_put_between_its_marks(tmp_path: Path) -> None:

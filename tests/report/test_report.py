@@ -12,8 +12,7 @@ from made_rows import made_results
 
 from rlm_loop.report import Table, arm_table, resolve_against_tokens, save, suite_table, target_table
 from rlm_loop.report.study.arms import arm_tables
-from rlm_loop.study import Results, StudyError
-from rlm_loop.study.plan.analysis import Analysis
+from rlm_loop.study import Analysis, Results, StudyError
 
 BOTH = Table("A <title>", ["name", "n"], [["x|y", "1"], ["<z>", "22"]], ["A note."])
 

@@ -23,8 +23,7 @@ from rlm_loop.models import ScriptedModel
 from rlm_loop.report.study import study_page, trace_folder, write_study_page, write_trace_pages
 from rlm_loop.report.study.findings import POLICIES
 from rlm_loop.report.study.question import question_of
-from rlm_loop.study import Results, Study, StudyError, export, load_study
-from rlm_loop.study.compare.comparison import compare
+from rlm_loop.study import Results, Study, StudyError, compare, export, load_study
 from rlm_loop.study.compare.pairs import POLICIES as KNOWN_POLICIES
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

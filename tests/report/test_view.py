@@ -21,8 +21,7 @@ from rlm_loop.report.study import write_trace_pages
 from rlm_loop.report.view import RunIndex, viewing
 from rlm_loop.report.view.episodes import FIELDS
 from rlm_loop.report.view.table import inert
-from rlm_loop.study import Study, load_study
-from rlm_loop.study.store.archive import export
+from rlm_loop.study import Study, export, load_study
 
 CELL = "```python\nprint(6 * 7)\n```"
 

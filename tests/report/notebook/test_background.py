@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.agents.past_run import outcome_of
+from rlm_loop.agents import outcome_of
 from rlm_loop.models import ModelError, ScriptedModel
 from rlm_loop.report.notebook.jupyter import LiveRun, start
-from rlm_loop.traces.reader import read
+from rlm_loop.traces import read
 
 
 def block(code: str) -> str:

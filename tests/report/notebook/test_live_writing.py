@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from rlm_loop import ToolLoopAgent
-from rlm_loop.accounting.ledger import Ledger
+from rlm_loop.accounting import Ledger
 from rlm_loop.cli.steps import WRITTEN, LiveSteps
 from rlm_loop.messages import Prompt, Reply, Usage
 from rlm_loop.models.listening import Kind, tell

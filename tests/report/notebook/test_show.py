@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlm_loop.accounting.ledger import Ledger, Part
+from rlm_loop.accounting import Ledger, Part
 from rlm_loop.actions import Action, Answer, CallTool, Display, Failure, FinalAnswer, Malformed, Observation, RunCode
 from rlm_loop.messages import Reply, Usage
 from rlm_loop.outcome import Outcome, Stop, Turn
